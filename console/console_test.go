@@ -319,6 +319,13 @@ func TestKeyboardAlone(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
 	s.press(p, "10.0.0.12", kb.Enter)
 	s.ok(p.Wait("document.querySelector('h1')?.innerText === '10.0.0.12'"))
+	s.ok(p.Wait("document.title === '10.0.0.12 · Portolan'"))
+	// A service point is found by a part of its name.
+	s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"north-mast"}`)
+	s.press(p, "/")
+	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
+	s.press(p, "TH-MA", kb.Enter)
+	s.ok(p.Wait("document.querySelector('h1')?.innerText === 'north-mast'"))
 }
 
 // Forms take lists and user-defined fields as fields, not as JSON.

@@ -39,7 +39,7 @@ type fleetCommand struct {
 
 type fleetList struct {
 	managerFlags
-	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY; label=site:oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY or nameContains=quay; label=site:oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
 }
 
 // Run lists the fleet.

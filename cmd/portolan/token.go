@@ -92,11 +92,14 @@ func (c *tokenCreate) Run(s *session) error {
 
 // scopeFlag says what a token or key set is good for.
 type scopeFlag struct {
-	Scope []string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME"`
+	Scope *string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME,..."`
 }
 
 func (f scopeFlag) scopes() (access.Scopes, error) {
-	return access.ScopesOf(f.Scope, server.ScopeNames(server.NewAPI(nil)))
+	if f.Scope == nil {
+		return "", nil
+	}
+	return access.ScopesOf(strings.Split(*f.Scope, ","), access.ScopeNames(server.NewAPI(nil)))
 }
 
 type tokenList struct {

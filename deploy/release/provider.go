@@ -21,8 +21,8 @@ func (r *release) provider(p platform) error {
 	if err != nil {
 		return err
 	}
-	err = r.zip(f, "", []entry{{from: "LICENSE", to: "LICENSE", mode: 0o644}, {from: "clients/terraform/README.md", to: "README.md", mode: 0o644},
-		{from: built, to: program, mode: 0o755}})
+	err = r.zip(f, "", []entry{{from: "LICENSE", to: "LICENSE", mode: 0o644},
+		{from: "clients/terraform/README.md", to: "README.md", mode: 0o644}, {from: built, to: program, mode: 0o755}})
 	if e := f.Close(); err == nil {
 		err = e
 	}

@@ -9,7 +9,15 @@ import (
 
 // Govern lets access decide what callers of an API may see and change.
 func Govern(a *resource.API) {
-	a.May = May
+	names := ScopeNames(a)
+	a.May = func(c resource.Caller, action resource.Action, on resource.Subject) (store.Expr, error) {
+		if c.Scopes != "" && action != resource.ActionFind && action != resource.ActionSee {
+			if err := Scopes(c.Scopes).change(c.Name, on, names); err != nil {
+				return nil, err
+			}
+		}
+		return May(c, action, on)
+	}
 	a.Effective = func(tx *store.Tx, caller resource.Caller, row *store.Resource, user int64) (resource.Effective, error) {
 		return ServiceOf(a.Store).effective(tx, caller, row, user)
 	}
@@ -39,9 +47,6 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	}
 	if action == resource.ActionSee { // what is found
 		return nil, nil
-	}
-	if err := Scopes(c.Scopes).change(c.Name, on); err != nil {
-		return nil, err
 	}
 	guarded := on.Collection != nil && on.Sub == nil
 	accounts := guarded && on.Collection.Guard == resource.Accounts

@@ -68,8 +68,8 @@ func (s *Service) rightsOf(tx *store.Tx, user int64) (*Rights, error) {
 
 // readRights reads them; scopes is the collection of the configurations.
 func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
-	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, collections: map[int64]string{}, configurations: map[int64]int64{},
-		special: map[string]string{}}
+	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, collections: map[int64]string{},
+		configurations: map[int64]int64{}, special: map[string]string{}}
 	administers := false
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("groups"),
 		store.LinkedFrom{Source: user, Field: "groups"}}}, func(row *store.Resource) error {

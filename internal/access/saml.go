@@ -289,8 +289,8 @@ func (s *Service) SignedOutElsewhere(w http.ResponseWriter, r *http.Request) (to
 // clocksDiffer is by how much the clock of an identity provider may be behind.
 const clocksDiffer = time.Minute
 
-// endSessionsOf ends the open sessions of a user of an authenticator that began before a time: a request to sign out that is sent again ends
-// none that began since.
+// endSessionsOf ends the open sessions of a user of an authenticator that began before a time: a request to sign out that is sent again
+// ends none that began since.
 func (s *Service) endSessionsOf(ctx context.Context, e *external, name string, began time.Time) error {
 	return s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
 		rows, err := tx.ByName("users", 0, name)

@@ -9,8 +9,8 @@ import (
 )
 
 // Scopes of a token or key set say what it is good for, beside its role and the rights of its user: ScopeAddress and ScopeFleet, each for
-// one API as a whole, and names of collections of the address API, in their order with a blank between. Who has that of a collection may
-// change its resources, and reads what the address API shows. Empty: everything.
+// one API as a whole, and names of collections of the address API (ScopeNames), in their order with a blank between. Who has that of a
+// collection may change its resources, and reads what the address API shows. Empty: everything.
 type Scopes string
 
 // Scopes that are for an API as a whole.
@@ -19,13 +19,28 @@ const (
 	ScopeFleet   = "fleet"
 )
 
-// ScopesOf refuses scopes that there are not, given the names of collections.
-func ScopesOf(scopes, collections []string) (Scopes, error) {
-	for _, one := range scopes {
-		if one != ScopeAddress && one != ScopeFleet && !slices.Contains(collections, one) {
-			return "", problem.Invalid("scopes", "%q is neither %s nor %s, nor a collection of the address API such as resourceRecords", one,
-				ScopeAddress, ScopeFleet)
+// ScopeNames are the collections of an API that a token may be for. Those by which somebody could get at more than that, such as users,
+// access rights, settings and the history, which is undone, are not among them: they take ScopeAddress.
+func ScopeNames(a *resource.API) (names []string) {
+	for _, c := range a.Collections() {
+		switch c.Guard {
+		case resource.Everybody, resource.Between, resource.Own, resource.Asking:
+			names = append(names, c.Name)
 		}
+	}
+	return names
+}
+
+// ScopesOf refuses scopes that a token cannot be for, given ScopeNames, and none.
+func ScopesOf(scopes, names []string) (Scopes, error) {
+	for _, one := range scopes {
+		if one != ScopeAddress && one != ScopeFleet && !slices.Contains(names, one) {
+			return "", problem.Invalid("scopes", "%q is neither %s nor %s, nor a collection of the address API that a token can be for by itself,"+
+				" such as resourceRecords", one, ScopeAddress, ScopeFleet)
+		}
+	}
+	if len(scopes) == 0 {
+		return "", problem.Invalid("scopes", "must not be empty: leave it out for a token that is good for everything")
 	}
 	return Scopes(strings.Join(slices.Compact(slices.Sorted(slices.Values(scopes))), " ")), nil
 }
@@ -51,19 +66,23 @@ func (p Principal) OpensAddress() error {
 	return p.Scopes.lacks(p.Name, ScopeAddress)
 }
 
-// change refuses who has a token that is not for changes of what a request is about: of what is made below a resource the collection of
-// that counts, else the collection of the resource.
-func (s Scopes) change(name string, on resource.Subject) error {
-	of := []string{ScopeAddress}
-	switch {
-	case s.has(ScopeAddress):
+// change refuses who has a token that is not for changes of what a request is about. What is made below a resource, and what a link leads
+// from, counts by its own collection, everything else by that of the resource. names are ScopeNames.
+func (s Scopes) change(name string, on resource.Subject, names []string) error {
+	if s.has(ScopeAddress) {
 		return nil
-	case on.Sub != nil && on.Sub.Relation == resource.Children && len(on.Sub.Items) > 0:
-		of = on.Sub.Items
-	case on.Collection != nil:
+	}
+	of := []string{ScopeAddress}
+	if on.Collection != nil {
 		of = []string{on.Collection.Name}
 	}
+	if on.Sub != nil && (on.Sub.Relation == resource.Children || on.Sub.Relation == resource.Linking && !on.Sub.Open) {
+		of = on.Sub.Items
+	}
 	for _, one := range of {
+		if !slices.Contains(names, one) {
+			one = ScopeAddress
+		}
 		if !s.has(one) {
 			return s.lacks(name, one)
 		}
@@ -73,5 +92,8 @@ func (s Scopes) change(name string, on resource.Subject) error {
 
 // lacks is the refusal of what takes a scope.
 func (s Scopes) lacks(name, scope string) error {
+	if !strings.HasPrefix(name, "token ") && !strings.HasPrefix(name, "key set ") {
+		name = "this token of " + name
+	}
 	return problem.Forbidden("AccessDenied", "%s is good for %s: this takes the scope %s", name, strings.Join(s.List(), ", "), scope)
 }

@@ -172,7 +172,8 @@ func meetsPolicy(c *resource.Change, password string) error {
 // Validate refuses what nothing acts upon yet.
 func (x *SSOEnforcementSettings) Validate(*resource.Change) error {
 	if x.Enabled {
-		return problem.Field("CannotEnableSso", "enabled", "there is no SAML identity provider")
+		return problem.Field("CannotEnableSso", "enabled",
+			"is not kept: who has an authenticator signs in there alone, and has no password here; give every user one, but a local administrator")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"database/sql"
@@ -171,7 +172,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			user = users[0].ID
 		}
 		if g.Of != nil {
-			if err := g.Of.makes(tx, kind, g.Name); err != nil {
+			if err := g.Of.makes(tx, kind, g); err != nil {
 				return err
 			}
 			user = g.Of.User
@@ -187,7 +188,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 
 // makes looks whether the person may still make a token, now that everything is held, and keeps the event that it is made. What of the
 // user was revoked goes.
-func (m *Maker) makes(tx *store.Tx, kind, name string) error {
+func (m *Maker) makes(tx *store.Tx, kind string, g Grant) error {
 	user, err := userOf(tx, m.User)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (user.AccountLocked || user.X509Required && m.Session == 0) {
 		return errToken
@@ -217,7 +218,8 @@ func (m *Maker) makes(tx *store.Tx, kind, name string) error {
 		return problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user.Name, n)
 	}
 	return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: m.Remote,
-		Message: fmt.Sprintf("%s made the %s %q, from %s", user.Name, kindNames[kind], name, m.Remote)}, m.User)
+		Message: fmt.Sprintf("%s made the %s %q, %s for %s, from %s", user.Name, kindNames[kind], g.Name, g.Role,
+			cmp.Or(strings.Join(g.Scopes.List(), ", "), "everything"), m.Remote)}, m.User)
 }
 
 // kindNames are kinds as people call them.

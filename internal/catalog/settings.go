@@ -220,7 +220,7 @@ func (x *AuditDataSettings) Validate(*resource.Change) error {
 	case x.DdnsTransactionRetentionPeriod != "":
 		return problem.NotYet("ddnsTransactionRetentionPeriod: dynamic updates are not taken yet")
 	case x.ExportEnabled || x.Destination != nil:
-		return problem.NotYet("exportEnabled: what happened is sent elsewhere by webhooks alone")
+		return problem.NotYet("exportEnabled: what happened is sent elsewhere by webhooks, and the history by --history-syslog")
 	}
 	for field, text := range map[string]string{"administrativeHistoryRetentionPeriod": x.AdministrativeHistoryRetentionPeriod,
 		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod} {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -230,11 +231,21 @@ func checkReport(r *checkin.Report, text []byte) error {
 		if err == nil {
 			err = short("nodes", texts...)
 		}
+		if err == nil && n.DiagnosticsURL != "" && !isDiagnosticsURL(n.DiagnosticsURL) {
+			err = problem.Invalid("report", "nodes: %q is nowhere that diagnostics are shown", n.DiagnosticsURL)
+		}
 	}
 	if err == nil && len(text) > maxReport {
 		err = problem.Invalid("report", "has %d bytes, more than %d", len(text), maxReport)
 	}
 	return err
+}
+
+// isDiagnosticsURL reports whether a text is the URL of diagnostics at an address: people copy it into a shell.
+func isDiagnosticsURL(text string) bool {
+	at, ok := strings.CutPrefix(strings.TrimSuffix(text, checkin.DiagnosticsPath), "http://")
+	_, err := netip.ParseAddrPort(at)
+	return ok && err == nil && strings.HasSuffix(text, checkin.DiagnosticsPath) && !strings.Contains(at, "%")
 }
 
 // A service point's reports are written one after another, with a least interval between them. One that comes

@@ -17,7 +17,7 @@ import (
 type Filter struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
-	// NameContains is a part of its name, in small letters or large ones.
+	// NameContains is a part of its name, in small letters or large ones; letters beyond ASCII as they are written there.
 	NameContains     string `json:"nameContains,omitempty"`
 	Description      string `json:"description,omitempty"`
 	Status           string `json:"status,omitempty"`
@@ -156,7 +156,9 @@ func (f *Filter) where() (conditions string, args []any) {
 		switch {
 		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
 		case one.part:
-			and("lower("+one.column+") LIKE ? ESCAPE '!'", "%"+likeEscaper.Replace(strings.ToLower(*one.value))+"%")
+			// As it is written, and in small letters: the databases know those of other alphabets or not.
+			part := "%" + likeEscaper.Replace(*one.value) + "%"
+			and("("+one.column+" LIKE ? ESCAPE '!' OR lower("+one.column+") LIKE ? ESCAPE '!')", part, strings.ToLower(part))
 		default:
 			and(one.column+" = ?", *one.value)
 		}

@@ -329,7 +329,9 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		a.complete(c, r)
 	}
 	for _, c := range a.collections {
-		c.Around = a.around(c)
+		if c.Around = a.around(c); s != nil {
+			s.WatchBelow(c.Around)
+		}
 	}
 	for _, c := range a.collections {
 		for i := range c.Subs {

@@ -88,6 +88,9 @@ func (c *Change) Undo(transaction int64, force bool) error {
 			unmade[u.resource] = u.after
 		}
 	}
+	if err := c.letGo(slices.Sorted(maps.Keys(unmade))); err != nil {
+		return err
+	}
 	if err := c.checkUnmade(unmade); err != nil {
 		return err
 	}
@@ -172,6 +175,42 @@ func inOrder(refs []store.Ref) []store.Ref {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Target, b.Target))
 	})
 }
+
+// letGo takes resources that are not there any more out of the requests that were about them, such as the one that made them: those stay.
+func (c *Change) letGo(unmade []int64) error {
+	for _, requests := range c.API.collections {
+		if requests.Guard != Asking {
+			continue
+		}
+		for part := range slices.Chunk(unmade, letGoAtOnce) {
+			var about []store.Ref // by the number of the request
+			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(requests.Name),
+				store.LinksTo{Targets: part}}}, func(row *store.Resource) error {
+				for _, ref := range row.Refs {
+					if slices.Contains(part, ref.Target) {
+						about = append(about, store.Ref{Field: ref.Field, Target: row.ID})
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			for _, one := range about {
+				request, err := c.Tx.Get(one.Target)
+				if err != nil {
+					return err
+				}
+				if err := c.Unlink(request, one.Field, request.Ref(one.Field)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// letGoAtOnce is how many resources it is asked of at once whether a request is about them.
+const letGoAtOnce = 500
 
 // checkUnmade checks that nothing needs resources that are not there any more.
 func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {

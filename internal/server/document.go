@@ -65,7 +65,9 @@ func instanceFilters(text func(name, where, description string, required bool) o
 		}
 		all = append(all, text(name, "query", description, false))
 	}
-	all = append(all, text(limitParameter, "query", "How many to give at most, 1 or more (ours); without it all.", false))
+	limit := text(limitParameter, "query", "How many to give at most (ours); without it all.", false)
+	limit["schema"] = object{"type": "integer", "minimum": 1}
+	all = append(all, limit)
 	return append(all, text(labelParameter, "query", "A label that they have, as NAME:VALUE, or as NAME for any value (ours). It may "+
 		"be repeated.", false))
 }

@@ -51,8 +51,9 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.want(200, "PATCH", at("cape"), `{"labels":{"site":"bergen","ring":"1"}}`)
 	for query, want := range map[string]string{
 		"label=ring:1": "bay cape", "label=ring": "bay cape", "label=site:oslo": "bay", "label=ring:1&label=site:bergen": "cape",
-		"label=none": "", "nameContains=A": "bay cape", "nameContains=%25": "", "nameContains=_ay": "", "nameContains=ap&label=site:oslo": "",
-		"limit=2": "bay cape", "limit=3": "bay cape fjord", "limit=1&nameContains=j": "fjord",
+		"label=none": "", "nameContains=A": "bay cape", "nameContains=%25": "", "nameContains=_ay": "", "nameContains=%C3%84": "",
+		"nameContains=ap&label=site:oslo": "",
+		"limit=2":                         "bay cape", "limit=3": "bay cape fjord", "limit=1&nameContains=j": "fjord",
 		"status=WAITING_FOR_PROVISIONING": "bay cape fjord", "status=HEALTHY": "", "connectionStatus=NOT_CONNECTED&label=site:oslo": "bay",
 		"connectionStatus=CONNECTED": "", "description=deep": "bay", "id=" + ids["fjord"]: "fjord", "name=fjord": "fjord", "name=": "",
 		"updateStatus=OK": "bay cape fjord", "updateStatus=UPDATE_FAILED": "", "version=7": "", "application=http-probe-service": "",
@@ -62,6 +63,13 @@ func TestLabelsAndFilters(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", query, got, want)
 		}
 	}
+	m.want(200, "PATCH", at("cape"), `{"name":"Ärger Cap"}`)
+	for _, part := range []string{"Ärger", "r%20cAP"} {
+		if got := m.names("nameContains=" + part); got != "Ärger Cap" {
+			t.Errorf("%s finds %q", part, got)
+		}
+	}
+	m.want(200, "PATCH", at("cape"), `{"name":"cape"}`)
 	m.want(200, "PATCH", at("bay"), `{"labels":{"ring":null},"description":null,"name":"beach"}`)
 	r := m.instance(ids["bay"])
 	if r.text("labels.site") != "oslo" || r.get("labels.ring") != nil || r.get("description") != nil || r.text("name") != "beach" {
@@ -82,7 +90,8 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
 	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
 	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
-	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY", "nameContains=", "limit=0", "limit=x", "limit=1&limit=2",
+	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
+		"nameContains=", "limit=0", "limit=x", "limit=1&limit=2",
 		"label=a&label=a", "label=a%20b"} {
 		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
 			t.Errorf("%s: %d %s", query, r.StatusCode, r.body)

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -105,6 +107,8 @@ func TestScopesOfTokens(t *testing.T) {
 		r := m.want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator","scopes":`+scopes+`}`, admin)
 		return "Authorization: Bearer " + r.text("token")
 	}
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
+	location := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
 	records := made(`["resourceRecords","zones","resourceRecords"]`)
 	for _, path := range []string{"", "/networks/" + network, "/search?q=10.0.0.0", "/transactions", "/zones/" + zone + "/resourceRecords"} {
 		m.want(200, "GET", "/api/v2"+path, "", records)
@@ -120,10 +124,13 @@ func TestScopesOfTokens(t *testing.T) {
 		{"DELETE", "/blocks/" + block, "", "blocks"},
 		{"DELETE", "/networks?" + filter("name:'x'"), "", "networks"},
 		{"POST", "/networks/" + network + "/tags", `{"id":1}`, "networks"},
-		{"POST", "/users", `{"name":"b"}`, "users"},
-		{"POST", "/imports", `{}`, "imports"},
-		{"POST", "/transactions", `{"type":"Undo"}`, "transactions"},
-		{"POST", "/webhooks", `{}`, "webhooks"},
+		{"POST", "/users", `{"name":"b"}`, "address"},
+		{"POST", "/imports", `{}`, "address"},
+		{"POST", "/transactions", `{"type":"Undo"}`, "address"},
+		{"POST", "/servers/1/deployments", `{"type":"FullDeployment"}`, "deployments"},
+		{"POST", "/addresses/" + address + "/tags", `{"id":1}`, "addresses"},
+		{"POST", "/locations/" + location + "/annotatedResources", `{"id":` + network + `}`, "addresses"},
+		{"POST", "/webhooks", `{}`, "address"},
 	} {
 		m.refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
 			records)
@@ -139,12 +146,28 @@ func TestScopesOfTokens(t *testing.T) {
 	for _, path := range []string{"/networks", "/search?q=x", "/changes", "/tokens", "/status"} {
 		m.refused(403, "AccessDenied", "the scope address", "GET", "/api/v2"+path, "", fleet)
 	}
-	address := made(`["address"]`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, address)
-	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", address)
+	whole := made(`["address"]`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, whole)
+	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", whole)
 	both := made(`["networks","fleet"]`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"y"}`, both)
 	m.want(200, "GET", "/user/api/v1/fleetInstances", "", both)
+
+	// A link counts by what it leads from, from whichever end it is made.
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"id":`+address+`}]}`)
+	other := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
+	of := made(`["addresses","deployments"]`)
+	m.refused(403, "AccessDenied", "the scope resourceRecords", "POST", "/api/v2/addresses/"+other+"/resourceRecords",
+		`{"id":`+host+`,"type":"HostRecord"}`, of)
+	m.refused(403, "AccessDenied", "the scope resourceRecords", "DELETE", "/api/v2/addresses/"+address+"/resourceRecords/"+host, "", of)
+	m.want(201, "POST", "/api/v2/addresses/"+other+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`, records)
+
+	// Who has a token may end it.
+	list := m.want(200, "GET", "/api/v2/tokens", "", admin)
+	id := m.tokenID(list, `["fleet"]`)
+	m.refused(403, "AccessDenied", "the scope address", "DELETE", "/api/v2/tokens/"+m.tokenID(list, `["address"]`), "", fleet)
+	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", fleet)
+	m.want(401, "GET", "/user/api/v1/fleetInstances", "", fleet)
 
 	// Access tokens are good for what their key set is; nobody gets more by a scope than the user may.
 	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"ks","kind":"keyset","role":"administrator","scopes":["fleet"]}`,
@@ -156,11 +179,25 @@ func TestScopesOfTokens(t *testing.T) {
 	hers := m.want(201, "POST", "/api/v2/tokens", `{"name":"h","role":"administrator","scopes":["networks"]}`, own).text("token")
 	m.want(404, "PATCH", "/api/v2/networks/"+network, `{"name":"z"}`, "Authorization: Bearer "+hers)
 
-	for _, wrong := range []string{`["network"]`, `[""]`, `"networks"`, `[1]`, `["tokens"]`} {
+	for _, wrong := range []string{`["network"]`, `[""]`, `"networks"`, `[1]`, `["tokens"]`, `["users"]`,
+		`["transactions"]`, `[]`, `["networks",""]`} {
 		m.refused(400, "InvalidResourceFieldValue", "scopes", "POST", "/api/v2/tokens", `{"name":"w","scopes":`+wrong+`}`, admin)
 	}
-	list := m.want(200, "GET", "/api/v2/tokens", "", admin)
+	list = m.want(200, "GET", "/api/v2/tokens", "", admin)
 	if !strings.Contains(string(list.body), `"scopes":["resourceRecords","zones"]`) {
 		t.Errorf("the list does not say what tokens are good for: %s", list.body)
 	}
+}
+
+// tokenID gives the number of the first token of a list that has some scopes.
+func (m *manager) tokenID(list reply, scopes string) string {
+	m.t.Helper()
+	for i := range list.count() {
+		at := fmt.Sprintf("data.%d.", i)
+		if raw, err := json.Marshal(list.get(at + "scopes")); err == nil && string(raw) == scopes {
+			return list.text(at + "id")
+		}
+	}
+	m.t.Fatalf("no token is good for %s: %s", scopes, list.body)
+	return ""
 }

@@ -134,15 +134,21 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 
 // caller finds out who asks.
 func (m *Manager) caller(r *http.Request) (resource.Caller, error) {
+	p, err := m.anybody(r)
+	if err == nil {
+		err = p.OpensAddress()
+	}
+	return access.CallerOf(p), err
+}
+
+// anybody is who asks something of the address API, or has a token that is not for it.
+func (m *Manager) anybody(r *http.Request) (access.Principal, error) {
 	if r.URL.Path == Base+"/changes" { // a page that is open, and that nobody may look at
 		r = access.Quietly(r)
 	}
 	p, err := m.Identity.Any(r)
 	askedOf(r.Context()).asks(p.Name)
-	if err == nil {
-		err = p.OpensAddress()
-	}
-	return access.CallerOf(p), err
+	return p, err
 }
 
 // fleetRoutes are the paths of the fleet API (spec.md section 4).

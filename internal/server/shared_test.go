@@ -9,6 +9,34 @@ import (
 	"portolan/internal/pgtest"
 )
 
+// What a manager has found out of the tree for somebody's rights is looked for anew once another manager, which nobody has asked for that
+// yet, changes the tree.
+func TestRightsFollowAnotherManager(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database = url }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	two.token = one.token
+	configuration, _, _, block, _ := one.basics()
+	hidden := one.id("/api/v2/tagGroups", `{"name":"hidden"}`)
+	user, as := one.user("ada", "NO_ACCESS")
+	one.right(user, "", "VIEW", "")
+	one.right(user, hidden, "HIDE", "")
+	one.right(user, block, "HIDE", "")
+	tags := one.want(200, "GET", "/api/v2/tags", "", as).count()
+	networks := one.want(200, "GET", "/api/v2/networks", "", as).count()
+	tag := two.id("/api/v2/tagGroups/"+hidden+"/tags", `{"name":"outer"}`)
+	two.id("/api/v2/tags/"+tag+"/tags", `{"name":"inner"}`)
+	inner := two.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.200.0.0/16"}`)
+	two.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/24"}`)
+	other := two.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	two.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24"}`)
+	eventually(t, "the first manager sees what the second has made, but for what is hidden", func() bool {
+		return one.want(200, "GET", "/api/v2/tags", "", as).count() == tags &&
+			one.want(200, "GET", "/api/v2/networks", "", as).count() == networks+1
+	})
+}
+
 // Managers share nothing but the database: what is done at one holds at the other, whichever is asked.
 func TestManagersShareADatabase(t *testing.T) {
 	url := pgtest.URL(t)

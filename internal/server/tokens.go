@@ -38,8 +38,13 @@ type madeToken struct {
 
 // tokens answers /api/v2/tokens and what is below it.
 func (m *Manager) tokens(w http.ResponseWriter, r *http.Request) error {
-	caller, err := m.caller(r)
+	p, err := m.anybody(r)
 	if err != nil {
+		return err
+	}
+	caller := access.CallerOf(p)
+	id := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, tokensPath), "/")
+	if err := p.OpensAddress(); err != nil && (r.Method != http.MethodDelete || id == "" || id != caller.Token) { // which it may end
 		return err
 	}
 	if caller.MustReset {
@@ -47,7 +52,6 @@ func (m *Manager) tokens(w http.ResponseWriter, r *http.Request) error {
 			caller.Name,
 			Base, caller.User)
 	}
-	id := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, tokensPath), "/")
 	switch {
 	case id == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return m.listTokens(w, r, caller)
@@ -130,7 +134,8 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
 		}
 	}
-	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name, Expires: ends.UTC().Truncate(time.Second)}
+	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name,
+		Expires: ends.UTC().Truncate(time.Second)}
 	grant := access.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), Of: &access.Maker{User: caller.User,
 		Session: caller.Session, Remote: access.Remote(r)}}
 	if kind == access.BearerToken {
@@ -142,7 +147,8 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if err != nil {
 		return err
 	}
-	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "user", caller.Name, "remote",
+	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "scopes", string(scopes), "user", caller.Name,
+		"remote",
 		access.Remote(r))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
 	writeJSON(w, http.StatusCreated, made)
@@ -152,20 +158,13 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 // scopes reads the member scopes of a body.
 func (m *Manager) scopes(raw json.RawMessage) (access.Scopes, error) {
 	var words []string
-	if len(raw) > 0 && json.Unmarshal(raw, &words) != nil {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	if json.Unmarshal(raw, &words) != nil {
 		return "", problem.Invalid("scopes", "must be a list of strings")
 	}
-	return access.ScopesOf(words, ScopeNames(m.Address))
-}
-
-// ScopeNames are the collections of an API that a token may be for.
-func ScopeNames(a *resource.API) (names []string) {
-	for _, c := range a.Collections() {
-		if !c.Hidden && c.NotYet == "" {
-			names = append(names, c.Name)
-		}
-	}
-	return names
+	return access.ScopesOf(words, access.ScopeNames(m.Address))
 }
 
 func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller resource.Caller, id string) error {

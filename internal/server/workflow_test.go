@@ -72,6 +72,21 @@ func TestWorkflow(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/events?"+filter("category:'WORKFLOW_REQUEST'"), ""); r.count() != 2 {
 		t.Errorf("the events are %s", r.body)
 	}
+	// What an approval made is taken back like anything else; the request stays what it is.
+	approval := m.last()
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
+	m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").none(t)
+	if r := m.want(200, "GET", request, ""); r.text("state") != "APPROVED" || r.get("resource") != nil {
+		t.Errorf("the request is then %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
+		""); r.text("data.0.description") != "Undid transaction "+approval {
+		t.Errorf("the history has %s", r.body)
+	}
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.count() != 1 {
+		t.Errorf("taken back again there is %s", r.body)
+	}
 
 	// The next free address that is asked for is nobody else's; when it is denied it is free again.
 	request, would = m.requested("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, asCarol)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -289,14 +290,16 @@ func (a *Agent) diagnosticsURL(of checkin.Node) string {
 	if err != nil {
 		return ""
 	}
-	host := at.Addr().Unmap()
-	if host.IsUnspecified() { // at all addresses of the machine: its first one
-		if len(of.Addresses) == 0 {
+	host := at.Addr().Unmap().WithZone("")
+	if host.IsUnspecified() { // at all addresses of the machine, or all of IPv4: the first one
+		i := slices.IndexFunc(of.Addresses, func(a checkin.NodeAddress) bool {
+			one, err := netip.ParseAddr(a.IPAddress)
+			return err == nil && (one.Is4() || host.Is6())
+		})
+		if i < 0 {
 			return ""
 		}
-		if host, err = netip.ParseAddr(of.Addresses[0].IPAddress); err != nil {
-			return ""
-		}
+		host = netip.MustParseAddr(of.Addresses[i].IPAddress)
 	}
 	return "http://" + netip.AddrPortFrom(host, at.Port()).String() + DiagnosticsPath
 }

@@ -11,7 +11,7 @@ import (
 
 // Paths of the diagnostics, on the service point's own listener (spec.md 4.3, reference/fleet.md).
 const (
-	DiagnosticsPath = "/api/v1/diagnostics"
+	DiagnosticsPath = checkin.DiagnosticsPath
 	StatusPath      = "/api/v1/status"
 )
 

@@ -17,7 +17,8 @@ func TestDiagnosticsURL(t *testing.T) {
 	}{
 		{"127.0.0.2:8083", node, "http://127.0.0.2:8083/api/v1/diagnostics"},
 		{"[::]:8083", node, "http://192.0.2.7:8083/api/v1/diagnostics"},
-		{"0.0.0.0:9000", v6, "http://[2001:db8::7]:9000/api/v1/diagnostics"},
+		{"[::]:9000", v6, "http://[2001:db8::7]:9000/api/v1/diagnostics"}, {"0.0.0.0:9000", v6, ""},
+		{"[fe80::1%eth0]:80", node, "http://[fe80::1]:80/api/v1/diagnostics"},
 		{"[::ffff:127.0.0.1]:80", node, "http://127.0.0.1:80/api/v1/diagnostics"},
 		{"[::]:8083", checkin.Node{}, ""}, {"", node, ""},
 	} {

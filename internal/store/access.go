@@ -411,7 +411,8 @@ func (e hidden) sql(b *builder, row string) {
 }
 
 // resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
-// by them, and what those hold of that say something of what lies below. Parent and configuration are never NULL, so that a comparison with them may stand below Not.
+// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not. Of conditions by where
+// something lies it finds where they hold (lookBelow).
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:

@@ -10,15 +10,18 @@ import (
 )
 
 // A gatherer reads rows by their id. While a statement is under way, who wants another row waits for its end, and all who wait then get
-// theirs by one statement: a round trip costs more than the rows that it brings. Who comes alone waits for nobody. A row is always of a
-// statement that was sent after it was asked for, so that it is as new as if it had been read alone.
+// theirs by one statement: a round trip costs more than the rows that it brings. Who comes alone waits for nobody, and nobody waits longer
+// than its patience: a statement may hang. A row is always of a statement that was sent after it was asked for, so that it is as new as
+// if it had been read alone.
 type gatherer struct {
 	p *postgres
+	// patience is how long somebody waits for others' statements.
+	patience time.Duration
 	// mu guards what is below; it is never held while the database is asked.
 	mu sync.Mutex
 	// asking is how many statements are under way.
 	asking int
-	// apart is until when each asks for its own row: rows come from a disk then, which reads for many at once.
+	// apart is until when each asks for its own row: rows come from a disk then, which reads for many at once, or a statement hangs.
 	apart time.Time
 	// slow is how many statements were slow, one behind the other.
 	slow int
@@ -26,10 +29,11 @@ type gatherer struct {
 	waiting []*wantedRow
 }
 
-// Bounds of a gatherer: rows of one statement, and how long it may take.
+// Bounds of a gatherer: rows of one statement, its patience, and how long one statement may take, for which nobody waits any more by then.
 const (
-	gatheredRows  = 64
-	gatheringTime = time.Minute
+	gatheredRows      = 64
+	gatheringPatience = 50 * time.Millisecond
+	gatheringTime     = 5 * time.Second
 )
 
 // Where slowTimes statements of at least severalRows, one behind the other, take longer than slowRow a row, rows are not in memory: none is
@@ -57,7 +61,7 @@ type wantedRow struct {
 // row asks for one row on behalf of a connection of which nothing was asked yet, and calls fn with it, if it is there.
 func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) error) error {
 	g.mu.Lock()
-	if g.asking == 0 || !g.apart.IsZero() && time.Now().Before(g.apart) {
+	if g.asking == 0 || time.Now().Before(g.apart) {
 		g.asking++
 		g.mu.Unlock()
 		defer g.next()
@@ -66,15 +70,31 @@ func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) err
 	w := &wantedRow{id: id, query: query, done: make(chan struct{})}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
+	tired := time.NewTimer(g.patience)
+	defer tired.Stop()
 	select {
 	case <-c.ctx.Done():
+		g.leave(w, false)
 		return c.ctx.Err()
+	case <-tired.C:
+		g.leave(w, true)
+		return c.each(query.one, []any{id}, onPgRow(fn))
 	case <-w.done:
 	}
 	if w.err != nil || w.rows == nil {
 		return w.err
 	}
 	return w.rows.each(c, onPgRow(fn))
+}
+
+// leave is for who waits no more. Where that took too long, nobody is to wait for a while.
+func (g *gatherer) leave(w *wantedRow, tired bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(one *wantedRow) bool { return one == w })
+	if tired {
+		g.apart = time.Now().Add(apartTime)
+	}
 }
 
 // next asks for those that wait, if there are any, in the place of a statement that has ended.

@@ -18,16 +18,20 @@ func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 	g = &s.engine.(*postgresEngine).pg.near
 	g.mu.Lock()
 	g.asking++
+	g.patience = time.Minute
 	g.mu.Unlock()
 	return g, func(waiting int) {
-		for {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
 			g.mu.Lock()
 			n := len(g.waiting)
 			g.mu.Unlock()
 			if n == waiting {
 				break
 			}
-			runtime.Gosched()
+			if time.Now().After(deadline) {
+				t.Fatalf("%d wait, and not %d", n, waiting)
+			}
 		}
 		g.next()
 	}
@@ -113,8 +117,45 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 	}
 	leave()
 	<-gone
-	release(2) // one of them for nobody
+	release(1)
 	all.Wait()
+}
+
+// A statement that hangs holds nobody up for long: who waits asks alone, and so does who comes then.
+func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
+	s := shared(t, pgtest.URL(t))
+	id := inserted(t, s, "x")
+	g, _ := held(t, s) // and it is never released
+	g.patience = gatheringPatience
+	for range 2 {
+		if name, err := shownName(t.Context(), s, id); err != nil || name != "x" {
+			t.Fatalf("beside a statement that hangs: %q, %v", name, err)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) != 0 || g.asking != 1 {
+		t.Errorf("%d wait, and %d statements are under way", len(g.waiting), g.asking)
+	}
+}
+
+// Who waited for a statement that fails asks again, or is told.
+func TestGatheredStatementThatFails(t *testing.T) {
+	s := shared(t, pgtest.URL(t))
+	g, release := held(t, s)
+	wrong := gathering{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
+	var all sync.WaitGroup
+	all.Go(func() {
+		c := &pgConn{ctx: t.Context(), p: g.p, from: g.p.readers}
+		if err := g.row(c, wrong, 7, func(*pgRow) error { return nil }); codeOf(err) != "42P01" { // undefined_table
+			t.Errorf("it gives %v", err)
+		}
+	})
+	release(1)
+	all.Wait()
+	if name, err := shownName(t.Context(), s, inserted(t, s, "x")); err != nil || name != "x" {
+		t.Errorf("behind it: %q, %v", name, err)
+	}
 }
 
 // Where rows come slowly, from a disk, each asks for its own for a while.
@@ -149,7 +190,7 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	all.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.asking < 0 || len(g.waiting) != 0 {
+	if g.asking != 0 || len(g.waiting) != 0 {
 		t.Errorf("%d statements are under way and %d wait", g.asking, len(g.waiting))
 	}
 }

@@ -98,6 +98,7 @@ func (g Governed) fromAbove() Expr {
 		}
 	}
 	e.all, e.said = idList(all), said
+	e.key = e.all + ":" + idList(said)
 	return e
 }
 
@@ -111,6 +112,8 @@ type governedBelow struct {
 	said      IDs
 	around    Surroundings
 	otherwise bool
+	// key stands for all and said, from which it follows what is found.
+	key string
 	// found are those in which something else holds than otherwise, where that is known (Tx.lookBelow).
 	found *IDs
 }
@@ -131,8 +134,8 @@ func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
 	if len(e.said) == 0 || tx.writing || tx.latest {
 		return e, nil
 	}
-	cache := tx.store.belowCache(e.around.Collections)
-	known, ok := cache.Get(tx, e)
+	cache := tx.store.belowCache(e.around)
+	known, ok := cache.Get(tx, e.key)
 	if !ok {
 		b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 		e.walk(b)
@@ -144,7 +147,7 @@ func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
 		if known = (belowKnown{ids: ids}); len(ids) > mostBelow {
 			known = belowKnown{many: true}
 		}
-		cache.Put(tx, e, known)
+		cache.Put(tx, e.key, known)
 	}
 	if known.many {
 		return e, nil
@@ -154,22 +157,31 @@ func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
 	return &with, nil
 }
 
-// belowCache gives the cache of what is below, for conditions that go through those collections.
-func (s *Store) belowCache(collections []string) *Cache[*governedBelow, belowKnown] {
-	name := strings.Join(collections, " ")
+// WatchBelow has the store hear of changes of what conditions go through (Governed). It is called before anything is read: on PostgreSQL a
+// manager tells others of changes of those collections alone that it watches itself.
+func (s *Store) WatchBelow(around Surroundings) {
+	if len(around.Collections) > 0 {
+		s.belowCache(around)
+	}
+}
+
+// belowCache gives the cache of what conditions hold for that go through those collections.
+func (s *Store) belowCache(around Surroundings) *Cache[string, belowKnown] {
+	name := strings.Join(around.Collections, " ")
 	s.belowMu.Lock()
 	defer s.belowMu.Unlock()
+	if s.below == nil {
+		s.below = map[string]*Cache[string, belowKnown]{}
+	}
 	if s.below[name] == nil {
-		if s.below == nil {
-			s.below = map[string]*Cache[*governedBelow, belowKnown]{}
-		}
-		s.below[name] = NewCache[*governedBelow](s, CacheOptions[belowKnown]{Topics: collections, Max: conditionsKept})
+		s.below[name] = NewCache[string](s, CacheOptions[belowKnown]{Topics: around.Collections, Max: conditionsKept})
 	}
 	return s.below[name]
 }
 
-// conditionsKept is how many conditions it is known of what they hold for: one for each user whose rights are in use, most often.
-const conditionsKept = 256
+// conditionsKept is how many conditions it is known of what they hold for, of those that go through the same collections: most often one
+// for each user whose rights are in use, and one more for each override of a type.
+const conditionsKept = 2_000
 
 // walk selects those in which something else holds than otherwise.
 func (e *governedBelow) walk(b *builder) {

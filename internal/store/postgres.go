@@ -83,7 +83,7 @@ const noJIT = "SET jit = off; "
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
 	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
-	p.near.p = p
+	p.near.p, p.near.patience = p, gatheringPatience
 	if p.schema == 0 {
 		p.schema = o.Layout.Version()
 	}

@@ -78,7 +78,7 @@ type Store struct {
 	rows *Cache[int64, *Resource]
 	// below are the caches of what conditions hold for by where it lies, by the collections that they go through; guarded by belowMu.
 	belowMu sync.Mutex
-	below   map[string]*Cache[*governedBelow, belowKnown]
+	below   map[string]*Cache[string, belowKnown]
 	// timing is told how long changes take (Time).
 	timing atomic.Pointer[Timing]
 	// observer sees what is read with (Observe).

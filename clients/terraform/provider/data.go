@@ -104,9 +104,14 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 		}
 		raw, there := shown[f.Name]
 		if !there && f.Kind == fields.References { // it has a path of its own
-			linked, err := d.manager.List(ctx, fmt.Sprint(d.t.Collection, "/", string(shown["id"]), "/", f.Name), client.Query{Limit: 1000})
+			var linked []json.RawMessage
+			err := d.manager.All(ctx, fmt.Sprint(d.t.Collection, "/", string(shown["id"]), "/", f.Name), client.Query{Limit: 1000},
+				func(one json.RawMessage) error {
+					linked = append(linked, one)
+					return nil
+				})
 			if err == nil {
-				raw, err = json.Marshal(linked.Data)
+				raw, err = json.Marshal(linked)
 			}
 			var e *client.Error
 			if errors.As(err, &e) && e.Status == http.StatusNotFound { // it is only written

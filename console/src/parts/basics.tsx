@@ -83,6 +83,7 @@ export function Head({ title, kind, children, crumbs }: { title: ComponentChildr
   const ref = useRef<HTMLHeadingElement>(null)
   // Who has gone to another page goes on from its heading, not from the top of the document.
   useEffect(() => { if (arrived() && (!document.activeElement || document.activeElement === document.body)) ref.current?.focus({ preventScroll: true }) }, [])
+  useEffect(() => { document.title = (ref.current?.innerText ?? "").trim() + " · Portolan" })
   return <header class="head">
     {crumbs && <nav class="crumbs" aria-label="Where this lies">{crumbs}</nav>}
     <div class="headline"><h1 ref={ref} tabIndex={-1}>{title}</h1>{kind && <span class="kind">{kind}</span>}<span class="grow" /><div class="actions">{children}</div></div>

@@ -10,37 +10,48 @@ import { Dialog, Trouble } from "./basics"
 
 export const searching = signal(false)
 
+interface Point { id: string; name: string }
 interface Hit { match: string; path: Ref[]; resource: Resource }
 interface Found { q: string; data: Hit[]; more: boolean; complete: boolean }
 
 export function Search() {
-  const [points, fleet] = useState<{ q: string; list: { id: string; name: string }[] }>({ q: "", list: [] })
+  const [points, fleet] = useState<{ q: string; list: Point[] }>({ q: "", list: [] })
   const [q, type] = useState(""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
   const wanted = useRef("") // what Enter was pressed for before it was found
   useEffect(() => {
     const text = q.trim(), abort = new AbortController()
     if (!text) { show(undefined); return }
-    const points = text.length < 2 ? Promise.resolve([]) : get<{ data: { id: string; name: string }[] }>("/user/api/v1/fleetInstances" + query({ nameContains: text, limit: 8 }), { signal: abort.signal, quiet: true }).then(r => r.data, () => [])
-    void points.then(list => { if (!abort.signal.aborted) fleet({ q: text, list }) })
+    // Enter that was pressed before goes to what comes first, as soon as that is known.
+    let hits: Hit[] | undefined, named: Point[] | undefined
+    const settle = () => { if (wanted.current === text && hits && (hits.length || named)) open(hits[0] ?? named?.[0]) }
+    const points = text.length < 2 ? Promise.resolve([]) : get<{ data: Point[] }>("/user/api/v1/fleetInstances" + query({ nameContains: text, limit: 8 }), { signal: abort.signal, quiet: true }).then(r => r.data, () => [])
+    void points.then(list => { if (!abort.signal.aborted) { fleet({ q: text, list }); named = list; settle() } })
     get<Found>("search" + query({ q: text, limit: 30 }), { signal: abort.signal, quiet: true }).then(
-      r => { show({ ...r, q: text }); fail(undefined); choose(0); if (wanted.current === text) open(r.data[0]) }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
+      r => { show({ ...r, q: text }); fail(undefined); choose(0); hits = r.data; settle() }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
     return () => abort.abort()
   }, [q])
   const close = () => { searching.value = false }
-  const open = (h: Hit | undefined) => { if (h) { close(); go(hrefOf(h.resource)) } }
+  const href = (h: Hit | Point) => "resource" in h ? hrefOf(h.resource) : "/ui/fleet/" + encodeURIComponent(h.id)
+  const open = (h: Hit | Point | undefined) => { if (h) { close(); go(href(h)) } }
+  const all: (Hit | Point)[] = [...found?.data ?? [], ...points.q === q.trim() ? points.list : []]
   const keys = (e: KeyboardEvent) => {
-    const n = found?.data.length ?? 0
+    const n = all.length
     if (e.key === "ArrowDown" || e.key === "ArrowUp") {
       e.preventDefault()
       const to = (chosen + (e.key === "ArrowDown" ? 1 : n - 1)) % Math.max(n, 1)
       choose(to)
       document.getElementById("hit-" + to)?.scrollIntoView({ block: "nearest" })
-    } else if (e.key === "Enter") { e.preventDefault(); if (found?.q === q.trim()) open(found.data[chosen]); else wanted.current = q.trim() }
+    } else if (e.key === "Enter") {
+      e.preventDefault()
+      const typed = (e.currentTarget as HTMLInputElement).value.trim() // which may not have been drawn yet
+      if (found?.q === typed && all.length) open(all[chosen])
+      else wanted.current = typed
+    }
   }
   return <Dialog title="Search" close={close} wide>
     <div class="search">
-      <input type="text" role="combobox" aria-expanded={!!found} aria-controls="hits" aria-activedescendant={found?.data.length ? "hit-" + chosen : undefined} aria-label="Search for"
-        placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onInput={e => { wanted.current = ""; type(e.currentTarget.value) }} onKeyDown={keys} />
+      <input type="text" role="combobox" aria-expanded={!!found} aria-controls="hits" aria-activedescendant={all.length ? "hit-" + chosen : undefined} aria-label="Search for"
+        placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onBeforeInput={e => { if ((e as InputEvent).data === "/" && !e.currentTarget.value) e.preventDefault() /* the key that has opened it */ }} onInput={e => { wanted.current = ""; type(e.currentTarget.value) }} onKeyDown={keys} />
       {problem && <Trouble problem={problem} />}
       <div id="hits" data-for={found?.q} role="listbox" aria-label="What was found">
         {found?.data.map((h, i) => <a key={h.resource.id} id={"hit-" + i} role="option" aria-selected={i === chosen} tabIndex={-1} class={"hit" + (i === chosen ? " chosen" : "")}
@@ -48,9 +59,13 @@ export function Search() {
           <span class="mono">{title(h.resource)}</span><span>{subtitle(h.resource)}</span><span class="kind">{kind(h.resource.type)}</span>
           <span class="muted path">{h.path.map(p => title(p)).join(" › ")}</span>
         </a>)}
+        {all.slice(found?.data.length ?? 0).map((h, k) => {
+          const i = k + (found?.data.length ?? 0), p = h as Point
+          return <a key={p.id} id={"hit-" + i} role="option" aria-selected={i === chosen} tabIndex={-1} class={"hit" + (i === chosen ? " chosen" : "")} href={href(p)} onClick={close} onMouseMove={() => choose(i)}>
+            <span class="mono">{p.name}</span><span /><span class="kind">Service point</span></a>
+        })}
       </div>
-      {points.q === q.trim() && points.list.map(p => <a key={p.id} class="hit" href={"/ui/fleet/" + encodeURIComponent(p.id)} onClick={close}><span class="mono">{p.name}</span><span /><span class="kind">Service point</span></a>)}
-      {found && found.data.length === 0 && !points.list.length && <p class="muted" role="status">Nothing has “{found.q}”.</p>}
+      {found && all.length === 0 && <p class="muted" role="status">Nothing has “{found.q}”.</p>}
       {found?.more && <p class="muted small">There is more: type more of it.</p>}
       {found && !found.complete && <p class="muted small"><Icon name="triangle-alert" size={13} /> Not every text was looked at.</p>}
     </div>

@@ -74,6 +74,12 @@ export function Bulk() {
       const body = bodyOf(schema, names, cells, cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells))
       return { method: "POST", path: collectionFor(schema, target.data!, body.type) || target.data!, body }
     })
+    const lost = list.flatMap((one, row) => /^configurations\/\d+$/.test(one.path) ? [{ row, says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows." }] : [])
+    if (lost.length) {
+      show({ key, faults: lost, problem: { status: 400, code: "Nowhere", message: "Some rows go nowhere." } })
+      work(false)
+      return
+    }
     try {
       if (keep) {
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })

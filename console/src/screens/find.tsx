@@ -79,10 +79,11 @@ export function Find() {
   return <>
     <Head title="Find space" />
     <div class="fields find-form">
-      <Field label="In the block">{id => <RefInput attributes={{ id }} value={root.data ?? null} set={v => { if (!v || v.type.endsWith("Block")) setQuery({ in: v ? String(v.id) : null }) }} />}</Field>
+      <Field label="In the block">{id => <RefInput attributes={{ id }} types={["IPv4Block", "IPv6Block"]} value={root.data ?? null} set={v => { if (!v || v.type.endsWith("Block")) setQuery({ in: v ? String(v.id) : null }) }} />}</Field>
       <Field label="How many">{id => <input id={id} type="number" min={1} max={256} value={count} onInput={e => setQuery({ count: e.currentTarget.value })} />}</Field>
       <Field label="Of the size">{id => <select id={id} value={length} onChange={e => setQuery({ length: e.currentTarget.value })}>{Array.from({ length: s?.v6 ? 128 : 32 }, (_, i) => i + 1).filter(n => !s || n >= (prefixLength(s) ?? 1)).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
     </div>
+    {root.data?.configuration && box !== null && root.data.configuration.id !== box && <p class="box bad" role="status">{root.data.range} is of {root.data.configuration.name}, and not of the configuration above.</p>}
     {!inside ? <>{first.data && first.data.length > 0 && <p>Begin with {first.data.map((b, i) => <span key={b.id}>{i ? ", " : ""}<a href={"/ui/find?in=" + b.id} class="mono">{b.range}</a></span>)}.</p>}<Empty title="Which block shall it come from?" /></> :
       root.problem ? <Trouble problem={root.problem} /> : found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : !found.data ? <Loading what="what is free" /> : found.data.options.length === 0
         ? <Empty title={`${count === 1 ? "No /" + length + " is" : "No " + count + " /" + length + " are"} free in ${root.data?.range}.`}>Try a smaller size, fewer of them, or another block.</Empty> : <>

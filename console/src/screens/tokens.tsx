@@ -45,7 +45,7 @@ function NewToken({ close }: { close: () => void }) {
     e.preventDefault()
     try {
       const expires = new Date(Date.now() + life * 86400_000 - 60_000).toISOString().slice(0, 19) + "Z"
-      show((await call<Made>("POST", "tokens", { name, kind, role, expires, scopes: words(scopes) }, { quiet: true })).body)
+      show((await call<Made>("POST", "tokens", { name, kind, role, expires, ...(words(scopes).length ? { scopes: words(scopes) } : {}) }, { quiet: true })).body)
     } catch (e) { fail(problemOf(e)) }
   }
   const copy = (text: string) => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let pages copy here: mark the text.", { bad: true }))
@@ -60,8 +60,8 @@ function NewToken({ close }: { close: () => void }) {
     <div class="fields">
       <Field label="What it is for *" wrong={faultOf(problem, "name")}>{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
       <Field label="Kind" hint={kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."}>{(id, d) => <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}><option value="bearer">bearer token</option><option value="keyset">key set</option></select>}</Field>
-      <Field label="Role" hint="An analyst reads; an administrator does what its user may.">{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
-      <Field label="For what" wrong={faultOf(problem, "scopes")} hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole.">{(id, d) => <input id={id} aria-describedby={d} value={scopes} placeholder="resourceRecords, addresses" spellcheck={false} onInput={e => setScopes(e.currentTarget.value)} />}</Field>
+      <Field label="Role" hint={scopes && role === "analyst" ? "An analyst changes nothing, whatever it is for: choose administrator." : "An analyst reads; an administrator does what its user may."}>{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
+      <Field label="For what" wrong={faultOf(problem, "scopes")} hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole.">{(id, d) => <input id={id} aria-describedby={d} value={scopes} placeholder="resourceRecords, addresses" spellcheck={false} onInput={e => { setScopes(e.currentTarget.value); fail(undefined) }} />}</Field>
       <Field label="Good for">{id => <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>{days.map(n => <option key={n} value={n}>{n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}</option>)}</select>}</Field>
     </div>
     <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
