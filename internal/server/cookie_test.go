@@ -175,3 +175,27 @@ func TestUnattendedPages(t *testing.T) {
 		t.Errorf("the feed ends with %s (%v)", told, err)
 	}
 }
+
+// Whoever signs in gets a session of its own, whatever the browser brings: a session that somebody else has put there, or made up, does not
+// become the user's.
+func TestSessionsAreNotFixed(t *testing.T) {
+	m := startAlone(t)
+	credentials := `{"username":"admin","password":"` + adminPassword + `"}`
+	m.id("/api/v2/users", `{"name":"mallory","email":"m@example.net","accessType":"GUI_AND_API","securityPrivilege":"NO_ACCESS",`+
+		`"password":"a password of theirs"}`)
+	mallory := m.atConsole(`{"username":"mallory","password":"a password of theirs"}`)
+	for _, brought := range []string{mallory, "Cookie: portolan=pts_made-up-by-somebody-else"} {
+		s := m.want(201, "POST", "/api/v2/sessions", credentials, "Authorization:", inCookie, brought)
+		kept, _, _ := strings.Cut(s.Header.Get("Set-Cookie"), ";")
+		if "Cookie: "+kept == brought || !strings.HasPrefix(kept, "portolan=") {
+			t.Errorf("who brings %s gets %s", brought, kept)
+		}
+		if r := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+kept); r.text("user.name") != "admin" {
+			t.Errorf("the new session is %s", r.body)
+		}
+	}
+	if r := m.do("GET", "/api/v2/sessions/current", "", "Authorization:", mallory); r.StatusCode == 200 && r.text("user.name") != "mallory" {
+		t.Errorf("the session that was brought is now %s", r.body)
+	}
+	m.want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: portolan=pts_made-up-by-somebody-else")
+}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,5 +300,31 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 		if slices.Contains(one.taken(), "ADD Configuration "+late) {
 			t.Errorf("a webhook that was disabled was sent %v", one.taken())
 		}
+	}
+}
+
+// What is stored leads nowhere that the manager must not go: not to where clouds tell machines their secrets, and not on to where the one
+// that is asked sends it.
+func TestStoredURLsLeadNowhereInside(t *testing.T) {
+	m := startAlone(t)
+	var inside atomic.Int64
+	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
+	t.Cleanup(secret.Close)
+	sends := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, secret.URL+"/metadata", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(sends.Close)
+	for name, url := range map[string]string{"clouds": "http://169.254.169.254/latest/meta-data", "on": sends.URL} {
+		m.id("/api/v2/webhooks", `{"name":"`+name+`","url":"`+url+`","secret":"`+client.NewWebhookSecret()+`"}`)
+	}
+	m.id("/api/v2/configurations", `{"name":"news"}`)
+	for name, says := range map[string]string{"clouds": "169.254.169.254", "on": "307"} {
+		eventually(t, "the webhook "+name+" fails", func() bool {
+			r := m.want(200, "GET", "/api/v2/webhooks?"+filter("name:'"+name+"'"), "")
+			return r.text("data.0.state") == "FAILING" && strings.Contains(r.text("data.0.message"), says)
+		})
+	}
+	if n := inside.Load(); n != 0 {
+		t.Errorf("%d requests were sent on", n)
 	}
 }

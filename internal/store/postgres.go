@@ -416,6 +416,8 @@ func lost(err error) bool {
 // got its turn, or was cancelled by the database's own limits, likewise; other errors pass.
 func unreachable(err error) error {
 	switch code := codeOf(err); {
+	case errors.Is(err, context.Canceled): // who asked has gone, though it may be while a connection was made
+		return err
 	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
 		return busy(err)
 	case lost(err) || code == queryCanceled:
