@@ -138,14 +138,23 @@ func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err e
 
 // CreateBearer makes a bearer token, and gives its id, by which it is revoked, too. The token is shown once.
 func (s *Service) CreateBearer(ctx context.Context, g Grant) (id, token string, err error) {
-	id, token = NewSecret()[:12], bearerPrefix+NewSecret()
+	id, token = newID(12), bearerPrefix+NewSecret()
 	return id, token, s.create(ctx, kindBearer, g, id, token)
 }
 
 // CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.
 func (s *Service) CreateKeySet(ctx context.Context, g Grant) (id, secret string, err error) {
-	id, secret = NewSecret()[:22], NewSecret()
+	id, secret = newID(22), NewSecret()
 	return id, secret, s.create(ctx, kindKeySet, g, id, secret)
+}
+
+// newID gives an id of so many characters that a command takes for no flag.
+func newID(length int) string {
+	for {
+		if id := NewSecret()[:length]; id[0] != '-' {
+			return id
+		}
+	}
 }
 
 func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret string) error {
