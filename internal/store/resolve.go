@@ -1,0 +1,94 @@
+package store
+
+// resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
+// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not. Of conditions by where
+// something lies it finds where they hold (lookBelow).
+func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
+	switch x := e.(type) {
+	case All:
+		all, err := tx.resolveEach(x)
+		return All(all), err
+	case Any:
+		either, err := tx.resolveEach(x)
+		return Any(either), err
+	case Not:
+		x.Expr, err = tx.resolve(x.Expr)
+		return x, err
+	case Through:
+		return tx.resolveThrough(x)
+	case *governedBelow:
+		return tx.lookBelow(x)
+	}
+	return e, nil
+}
+
+func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
+	resolved := make([]Expr, len(list))
+	for i, part := range list {
+		var err error
+		if resolved[i], err = tx.resolve(part); err != nil {
+			return nil, err
+		}
+	}
+	return resolved, nil
+}
+
+// mostTargets is how many resources that are referred to are put into a statement by their ids.
+const mostTargets = 500
+
+func (tx *Tx) resolveThrough(e Through) (Expr, error) {
+	if e.Where == nil {
+		return e, nil
+	}
+	q := Query{From: Resources, Where: e.Where}
+	soon, err := tx.soonFound(q)
+	if err != nil || !soon {
+		return e, err
+	}
+	query, args, err := q.build(tx, "r.id")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := tx.ids64(query+" LIMIT ?", append(args, int64(mostTargets+1))...)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ids) > mostTargets:
+		return e, nil
+	case len(ids) == 0:
+		return Nothing, nil
+	case !e.Column:
+		return LinksTo{Targets: ids, Field: e.Ref}, nil
+	}
+	var either Any
+	for _, id := range ids {
+		either = append(either, Compare{Field: Field{Kind: ColumnInt, Path: []string{e.Ref}}, Op: "eq", Value: id})
+	}
+	if len(either) == 1 {
+		return either[0], nil
+	}
+	return either, nil
+}
+
+// soonFound reports whether what a query selects is found by an index, or among few.
+func (tx *Tx) soonFound(q Query) (bool, error) {
+	all := conjuncts(nil, q.Where)
+	if len(tx.candidates(all)) > 0 {
+		return true, nil
+	}
+	rows := int64(0)
+	for _, e := range all {
+		collections, ok := e.(inCollections)
+		for _, name := range collections {
+			n, err := tx.readTotal(totalKey{parent: everywhere, collection: name})
+			if err != nil {
+				return false, err
+			}
+			rows += n
+		}
+		if ok && rows <= tx.store.few {
+			return true, nil
+		}
+	}
+	return false, nil
+}
