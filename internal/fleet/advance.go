@@ -102,7 +102,7 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 	})
 	if err == nil {
 		for _, id := range woken {
-			s.wake(id)
+			s.Wake(id)
 		}
 	}
 	return err

@@ -31,82 +31,109 @@ type row struct {
 // byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	var reported, logs, several int
-	known.at = seatOf(shown)
-	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several FROM service_point s "+
-		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
-		known.at.id).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
-		&reported, &logs, &several)
-	if known.several = several == 1; known.several && err == nil {
-		floor := known.generation
+	at := seatOf(shown)
+	rows, err := rowsOf(tx, []string{at.id})
+	if err != nil {
+		return known, err
+	}
+	return shows(tx, rows, at, shown)
+}
+
+// shows finds, among the rows of service points by their ids, that of the one whose certificate is shown, at a seat.
+func shows(tx *store.Tx, rows map[string]row, at seat, shown *x509.Certificate) (known row, err error) {
+	known, there := rows[at.id]
+	known.at = at
+	if !there {
+		return known, errUnknown
+	}
+	if known.several {
+		floor, reported := known.generation, 0
 		err = tx.QueryRow("SELECT acknowledged, generation, sequence, digest, CASE WHEN body = '' THEN 0 ELSE 1 END FROM node "+
-			"WHERE service_point = ? AND number = ?", known.at.id, known.at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
+			"WHERE service_point = ? AND number = ?", at.id, at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
 			&known.digest, &reported)
+		if errors.Is(err, sql.ErrNoRows) {
+			return known, errUnknown
+		}
 		if shows := generationOf(shown); err == nil && shows >= floor && shows < known.generation {
 			return known, errNodeRemoved
 		}
-		known.generation = max(known.generation, floor)
+		known.generation, known.reported = max(known.generation, floor), reported == 1
 	}
-	if errors.Is(err, sql.ErrNoRows) || err == nil && (generationOf(shown) < known.generation || !known.several && known.at.node != 1) {
+	if err == nil && (generationOf(shown) < known.generation || !known.several && at.node != 1) {
 		return known, errUnknown
 	}
-	known.reported, known.logs = reported == 1, logs == 1
 	return known, err
 }
 
-// CheckIn takes a service point's report and answers when there is something new for it, or when
-// the wait is over.
-func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (a checkin.Answer, err error) {
+// rowsOf reads the rows of service points, by their ids.
+func rowsOf(tx *store.Tx, ids []string) (rows map[string]row, err error) {
+	rows = make(map[string]row, len(ids))
+	return rows, eachOf(tx, ids, func(scan func(...any) error) error {
+		var id string
+		var r row
+		var reported, logs, several int
+		err := scan(&id, &r.status, &r.desired, &r.acknowledged, &r.generation, &r.sequence, &r.digest, &reported, &logs, &several)
+		r.reported, r.logs, r.several = reported == 1, logs == 1, several == 1
+		rows[id] = r
+		return err
+	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several FROM service_point s "+
+		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", "")
+}
+
+// eachOf calls fn for the rows of a query whose text goes on, behind begins, with a list of ids, of which there are up to mostTogether, and
+// with ends.
+func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, begins, ends string) error {
+	args := anys(ids)
+	for len(args) > 1 && len(args) < mostTogether { // two texts of statements are enough
+		args = append(args, ids[0])
+	}
+	return tx.Each(fn, begins+"("+list(len(args))+")"+ends, args...)
+}
+
+// CheckIn takes a service point's report and answers when there is something new for it, or when the wait is over. Where that is not at
+// once, park is called, and what it gives is called with the answer, once, later and by another goroutine: no goroutine waits meanwhile,
+// and parked is true.
+func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request, park func() (Reply, error)) (a checkin.Answer,
+	parked bool, err error) {
 	if len(rq.Digest) > maxDigest {
-		return a, problem.Invalid("digest", "has more than %d bytes", maxDigest)
+		return a, false, problem.Invalid("digest", "has more than %d bytes", maxDigest)
 	}
 	id := shown.Subject.CommonName
 	h := s.hold(id)
-	defer s.release(id, h)
+	defer func() {
+		if !parked {
+			s.release(id, h)
+		}
+	}()
 	changed := s.next(h)
 	known, err := s.look(ctx, shown)
 	if err != nil {
-		return a, err
+		return a, false, err
 	}
 	if rq.Report != nil || generationOf(shown) > known.generation || acknowledges(rq, known) {
 		if err := s.write(ctx, id, generationOf(shown), &known, rq); err != nil {
-			return a, err
+			return a, false, err
 		}
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	if rq.Leaving {
-		return s.answer(shown, known, rq), s.left(ctx, known)
+		return s.answer(shown, known, rq), false, s.left(ctx, known)
 	}
 	s.hear(known)
-	wait := time.NewTimer(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
-	defer wait.Stop()
-	for over := rq.WaitSeconds <= 0; ; {
-		a = s.answer(shown, known, rq)
-		if over || a.SendReport || rq.Desired != known.desired || known.logs || s.closes() {
-			if known.logs {
-				if a.Logs, err = s.logsFor(ctx, id); err != nil {
-					return a, err
-				}
-			}
-			return a, s.state(ctx, known.at, rq, &a)
-		}
-		s.mu.Lock()
-		h.desired = known.desired
-		s.mu.Unlock()
-		select {
-		case <-wait.C:
-			over = true
-		case <-s.closing:
-		case <-ctx.Done():
-			return a, ctx.Err()
-		case <-changed:
-			changed = s.next(h)
-			if known, err = s.look(ctx, shown); err != nil {
-				return a, err
-			}
-		}
+	w := &waiting{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
+	if rq.WaitSeconds > 0 {
+		w.until = time.Now().Add(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	}
+	a, due := w.due()
+	if !due {
+		w.reply, err = park()
+		if err == nil {
+			w.wait()
+		}
+		return a, err == nil, err
+	}
+	return a, false, w.fill(ctx, &a)
 }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
@@ -127,10 +154,18 @@ func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row,
 		known, err = s.byCertificate(tx, shown)
 		return err
 	})
-	if err == nil && !s.now().Before(shown.NotAfter) {
-		err = errCertificateExpired
+	if err == nil {
+		err = s.inTime(shown)
 	}
 	return known, err
+}
+
+// inTime refuses a certificate that has expired.
+func (s *Service) inTime(shown *x509.Certificate) error {
+	if s.now().Before(shown.NotAfter) {
+		return nil
+	}
+	return errCertificateExpired
 }
 
 func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
@@ -139,23 +174,6 @@ func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request)
 		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
 		// What came is not what is kept: there is none yet, or another one was later.
 		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
-}
-
-// state puts the desired state into an answer, where the service point has another one.
-func (s *Service) state(ctx context.Context, at seat, rq checkin.Request, a *checkin.Answer) error {
-	if rq.Desired == a.Desired {
-		return nil
-	}
-	return s.store.View(ctx, func(tx *store.Tx) (err error) {
-		a.State, err = s.desired(tx, at)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errUnknown
-		}
-		if err == nil {
-			a.Desired = a.State.Generation
-		}
-		return err
-	})
 }
 
 // Bounds of a report: how many error conditions, nodes, and addresses of a node it may have, how long a text and the whole
@@ -286,6 +304,22 @@ func (s *Service) pace(ctx context.Context, at seat) error {
 	}
 }
 
+// mostReporting is how many reports a manager writes side by side: when a whole fleet reports at the same time, orders to it go first.
+const mostReporting = 4
+
+// report waits until a report may be written. done is called behind that.
+func (s *Service) report(ctx context.Context) (done func(), err error) {
+	if s.reporting == nil {
+		return func() {}, nil
+	}
+	select {
+	case s.reporting <- struct{}{}:
+		return func() { <-s.reporting }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
 // what is kept from then on. A report that is no later than the one that is kept is left.
 func (s *Service) write(ctx context.Context, id string, generation int64, known *row, rq checkin.Request) error {
@@ -304,8 +338,13 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 			return err
 		}
 	}
+	done, err := s.report(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	before, after := known.status, status
-	err := s.change(ctx, func(tx *store.Tx) error {
+	err = s.change(ctx, func(tx *store.Tx) error {
 		after = status // it may be repeated
 		var goodFrom, several int64
 		err := tx.QueryRow("SELECT status, generation, acknowledged, several FROM service_point WHERE id = ?"+tx.Locking(), id).

@@ -26,7 +26,7 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 		return desires(tx, servicePoint, generation)
 	})
 	if err == nil {
-		s.wake(servicePoint)
+		s.Wake(servicePoint)
 	}
 	return err
 }
@@ -47,47 +47,90 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
-// desired is what a node of a service point is to run.
-func (s *Service) desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
-	servicePoint := at.id
-	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
-	var u checkin.Update
-	var servers, anycast string
-	err := tx.QueryRow("SELECT desired, target_version, update_asked, ntp_servers, anycast FROM service_point WHERE id = ?", servicePoint).
-		Scan(&d.Generation, &u.Version, &u.Asked, &servers, &anycast)
-	if err == nil {
-		d.Anycast, err = readAnycast(anycast)
+// desired is what nodes of service points, of which there are up to mostTogether, are to run. Of a service point that is not there there is
+// none.
+func (s *Service) desired(tx *store.Tx, seats []seat) (map[seat]*checkin.Desired, error) {
+	states := make(map[seat]*checkin.Desired, len(seats))
+	if len(seats) == 0 {
+		return states, nil
 	}
+	ids := make([]string, len(seats))
+	for i, at := range seats {
+		ids[i] = at.id
+	}
+	orders, err := ordersOf(tx, ids)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(servers), &d.NTPServers); err != nil {
+	applications := map[string][]checkin.DesiredApplication{}
+	if err := eachOf(tx, ids, func(scan func(...any) error) error {
+		a, err := scanApplication(scan)
+		if err == nil && a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			applications[a.servicePoint] = append(applications[a.servicePoint], s.desiredOf(a))
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id"); err != nil {
 		return nil, err
 	}
-	if u.Version != "" {
-		siblings, err := nodes(tx, servicePoint)
-		if err != nil {
-			return nil, err
-		}
-		if mayUpdate(siblings, at.node, u.Version) {
-			d.Update = &u
-		}
-	}
-	all, err := applicationsOf(tx, servicePoint)
-	for _, a := range all {
-		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+	for _, at := range seats {
+		o, there := orders[at.id]
+		if !there {
 			continue
 		}
-		version := a.Version
-		if a.TargetVersion != "" {
-			version = a.TargetVersion
+		d := o.state
+		d.Applications = append([]checkin.DesiredApplication{}, applications[at.id]...)
+		if o.update.Version != "" && o.several {
+			siblings, err := nodes(tx, at.id)
+			if err != nil {
+				return nil, err
+			}
+			if !mayUpdate(siblings, at.node, o.update.Version) {
+				o.update.Version = ""
+			}
 		}
-		one := checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
-			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits}
-		one.Contented = s.programs[a.Name].Contented
-		d.Applications = append(d.Applications, one)
+		if o.update.Version != "" {
+			d.Update = &o.update
+		}
+		states[at] = &d
 	}
-	return d, err
+	return states, nil
+}
+
+// desiredOf is how an application is to run.
+func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
+	version := a.Version
+	if a.TargetVersion != "" {
+		version = a.TargetVersion
+	}
+	return checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version, Configuration: a.Configuration, Title: a.Title,
+		Anycast: a.anycast, Limits: a.Limits, Contented: s.programs[a.Name].Contented}
+}
+
+// orders are what a service point is to run, its applications left out. several says that it may have several nodes.
+type orders struct {
+	state   checkin.Desired
+	update  checkin.Update
+	several bool
+}
+
+// ordersOf reads the orders of service points, by their ids.
+func ordersOf(tx *store.Tx, ids []string) (all map[string]orders, err error) {
+	all = make(map[string]orders, len(ids))
+	return all, eachOf(tx, ids, func(scan func(...any) error) error {
+		var o orders
+		var id, servers, anycast string
+		var several int
+		err := scan(&id, &o.state.Generation, &o.update.Version, &o.update.Asked, &servers, &anycast, &several)
+		o.several = several == 1
+		if err == nil {
+			o.state.Anycast, err = readAnycast(anycast)
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(servers), &o.state.NTPServers)
+		}
+		all[id] = o
+		return err
+	}, "SELECT id, desired, target_version, update_asked, ntp_servers, anycast, several FROM service_point WHERE id IN ", "")
 }
 
 // later is, in SQL, the generation that a desired state has next, at a time that is given twice.
@@ -150,16 +193,6 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 // ContentChanged notes, in a transaction, that a service point is to serve something else.
 func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) {
 	tx.Touch(store.Detail(topic, servicePoint))
-}
-
-// Wake lets what is held open for a service point look whether there is something new.
-func (s *Service) Wake(servicePoint string) { s.wake(servicePoint) }
-
-// Hold holds something open for a service point: woken gives what is closed when there may be something new, asked for before it is looked,
-// ending what is closed when nothing is held open any more, and release lets go.
-func (s *Service) Hold(servicePoint string) (woken func() <-chan struct{}, ending <-chan struct{}, release func()) {
-	h := s.hold(servicePoint)
-	return func() <-chan struct{} { return s.next(h) }, s.closing, func() { s.release(servicePoint, h) }
 }
 
 // redesire lets a service point ask again what it is to run.

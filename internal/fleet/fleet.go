@@ -38,6 +38,9 @@ type Service struct {
 	programs Programs
 	releases Releases
 
+	// reporting has a token for each report that is being written, where changes are made side by side; nil where they are not.
+	reporting chan struct{}
+
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 
@@ -53,8 +56,11 @@ type Service struct {
 	heard map[string]heard
 	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
 	heardNodes map[seat]heard
-	// holds are the service points with a check-in held open. Guarded by mu.
+	// holds are the service points with something held open. Guarded by mu.
 	holds map[string]*hold
+	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
+	woken   []*waiting
+	lookers int
 	// paces is when the next report of a node may be written. Guarded by mu.
 	paces map[seat]time.Time
 	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
@@ -67,15 +73,6 @@ type Service struct {
 	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
-// hold is what the check-ins of one service point that are held open wait for.
-type hold struct {
-	// open is how many there are, desired the generation that they have seen; woken is closed, and made anew, when there may be something
-	// new. All are guarded by Service.mu.
-	open    int
-	desired int64
-	woken   chan struct{}
-}
-
 // New makes the service. interval 0 means checkin.Interval.
 func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs, releases Releases) *Service {
 	if interval <= 0 {
@@ -85,11 +82,13 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
-	a.now = f.now
+	if a.now = f.now; !s.OneWriter() {
+		f.reporting = make(chan struct{}, mostReporting)
+	}
 	s.Watch(logTopic, f.logCame)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {
-			f.wake(id)
+			f.Wake(id)
 		}
 		if ids != nil {
 			return
@@ -161,7 +160,7 @@ func (s *Service) lookAtAll(ctx context.Context) error {
 		return err
 	}
 	for id := range changed {
-		s.wake(id)
+		s.Wake(id)
 	}
 	return nil
 }
@@ -175,59 +174,7 @@ func (s *Service) forget(id string) {
 		delete(s.paces, seat{id, n + 1})
 	}
 	s.mu.Unlock()
-	s.wake(id)
-}
-
-// hold counts a check-in that may be held open. It is let go of by release.
-func (s *Service) hold(id string) *hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, ok := s.holds[id]
-	if !ok {
-		h = &hold{woken: make(chan struct{})}
-		s.holds[id] = h
-	}
-	h.open++
-	return h
-}
-
-func (s *Service) release(id string, h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.open--; h.open == 0 {
-		delete(s.holds, id)
-	}
-}
-
-// wake lets the check-ins of a service point that are held open look whether there is something new.
-func (s *Service) wake(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h, ok := s.holds[id]; ok {
-		close(h.woken)
-		h.woken = make(chan struct{})
-	}
-}
-
-// next gives what is closed at the next wake. It is asked for before the database is.
-func (s *Service) next(h *hold) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return h.woken
-}
-
-// EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is
-// about to end.
-func (s *Service) EndCheckins() { s.closeOnce.Do(func() { close(s.closing) }) }
-
-// closes reports whether the manager is about to end.
-func (s *Service) closes() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
+	s.Wake(id)
 }
 
 // There reports whether there is a service point with an id.

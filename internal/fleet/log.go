@@ -37,7 +37,7 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 	if err := s.change(ctx, func(tx *store.Tx) error { return s.askForLog(tx, id, servicePoint, application, bytes) }); err != nil {
 		return nil, err
 	}
-	s.wake(servicePoint)
+	s.Wake(servicePoint)
 	wait := time.NewTimer(logTime)
 	defer wait.Stop()
 	for {

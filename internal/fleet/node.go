@@ -189,7 +189,7 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 		return s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix())
 	})
 	if err == nil {
-		s.wake(id)
+		s.Wake(id)
 	}
 	return c, err
 }
@@ -239,7 +239,7 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		})
 	})
 	if err == nil {
-		s.wake(id)
+		s.Wake(id)
 	}
 	return err
 }

@@ -121,7 +121,12 @@ func TestTurnGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := func(number int64) (d *checkin.Desired) {
-				if err := h.f.store.View(h.ctx, func(tx *store.Tx) (err error) { d, err = h.f.desired(tx, seat{id, number}); return err }); err != nil {
+				at := seat{id, number}
+				if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
+					states, err := h.f.desired(tx, []seat{at})
+					d = states[at]
+					return err
+				}); err != nil {
 					t.Fatal(err)
 				}
 				return d

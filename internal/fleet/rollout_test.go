@@ -101,11 +101,11 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			d, err := h.f.desired(tx, seat{id, 1})
+			states, err := h.f.desired(tx, []seat{{id, 1}})
 			if err != nil {
 				return err
 			}
-			p.obey(d.Update)
+			p.obey(states[seat{id, 1}].Update)
 			if err := h.f.updated(tx, id, &p.Report); err != nil {
 				return err
 			}

@@ -11,8 +11,8 @@ import (
 // memoryLimit is how many bytes of memory the manager tries to stay below.
 const memoryLimit = 384 << 20
 
-// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected.
-const memoryOfServicePoint = 64 << 10
+// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected: while it waits, it takes 12 KiB.
+const memoryOfServicePoint = 16 << 10
 
 // connections counts those of service points, and lets the memory limit follow.
 type connections struct {
@@ -25,16 +25,19 @@ type connections struct {
 
 // stateChanged is a connection's.
 func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		c.open++
+		c.count(1)
 	case http.StateClosed, http.StateHijacked:
-		c.open--
-	default:
-		return
+		c.count(-1)
 	}
+}
+
+// count counts more connections, or fewer.
+func (c *connections) count(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open += more
 	const step = 256 // each time the limit is set the program stands still for a moment
 	if c.limit > 0 && (c.open-c.limited >= step || c.limited-c.open >= 2*step) {
 		c.limited = c.open

@@ -16,6 +16,7 @@ import (
 	"portolan/internal/rest"
 
 	"github.com/klauspost/compress/gzhttp"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // recorder remembers the status that was sent, and how much behind it.
@@ -23,6 +24,9 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	// of is the request that is answered; parked says that it is answered later (park.go).
+	of     *passing
+	parked bool
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -53,6 +57,34 @@ func method(r *http.Request) string {
 	return "other"
 }
 
+// passing is a request on its way through a door.
+type passing struct {
+	*asked
+	manager *Manager
+	door    string
+	log     *slog.Logger
+	request *http.Request
+	answer  *recorder
+	began   time.Time
+	// taken takes the seconds that it took, endSpan the status that was sent.
+	taken   prometheus.Observer
+	endSpan func(status int)
+}
+
+// end counts, times and logs a request that was answered.
+func (p *passing) end() {
+	m, r, status, took := p.manager, p.request, p.answer.status, time.Since(p.began)
+	p.taken.Observe(took.Seconds())
+	p.endSpan(status)
+	m.accessed(r, p.asked, p.answer, took)
+	m.audited(p.door, r, p.asked, p.answer)
+	m.metrics.requests.WithLabelValues(p.door, method(r), strconv.Itoa(status)).Inc()
+	if p.log.Enabled(r.Context(), slog.LevelDebug) {
+		p.log.DebugContext(r.Context(), "request", "door", p.door, "method", r.Method, "path", r.URL.Path, "status", status,
+			"duration", took, "remote", r.RemoteAddr)
+	}
+}
+
 // handle wraps the handler of a door: it counts, times and logs requests, turns panics into 500, and
 // sets the headers that every answer has.
 func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
@@ -61,29 +93,22 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 		log = m.REST.Log
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		rec := &recorder{ResponseWriter: w}
-		r, a := begin(r)
-		w.Header().Set(requestHeader, a.id)
-		r, end := m.traces.begin(r, name, a)
+		p := &passing{manager: m, door: name, log: log, began: time.Now(), taken: duration, answer: &recorder{ResponseWriter: w}}
+		p.answer.of = p
+		r, p.asked = begin(r)
+		w.Header().Set(requestHeader, p.id)
+		p.request, p.endSpan = m.traces.begin(r, name, p.asked)
 		setSecurityHeaders(w.Header(), m.secure)
 		aborted := true
 		defer func() {
 			if aborted {
-				rec.status = 499
+				p.answer.status = 499
 			}
-			took := time.Since(began)
-			duration.Observe(took.Seconds())
-			end(rec.status)
-			m.accessed(r, a, rec, took)
-			m.audited(name, r, a, rec)
-			m.metrics.requests.WithLabelValues(name, method(r), strconv.Itoa(rec.status)).Inc()
-			if log.Enabled(r.Context(), slog.LevelDebug) {
-				log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
-					"duration", took, "remote", r.RemoteAddr)
+			if !p.answer.parked {
+				p.end()
 			}
 		}()
-		m.safely(rec, r, handle)
+		m.safely(p.answer, p.request, handle)
 		aborted = false
 	})
 }

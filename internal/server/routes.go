@@ -404,11 +404,16 @@ func (m *Manager) checkinHandler() http.Handler {
 		return err
 	})
 	post(checkin.CheckInPath, rest.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		err := answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
-			return m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq)
-		})
-		taken(m.metrics.checkIns, err)
-		return err
+		rq, err := decode[checkin.Request](body)
+		if err != nil {
+			taken(m.metrics.checkIns, err)
+			return err
+		}
+		a, waits, err := m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq, func() (fleet.Reply, error) { return m.laterCheckIn(w) })
+		if waits {
+			return nil
+		}
+		return m.checkedIn(w, a, err)
 	})
 	post(checkin.RenewPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {
@@ -426,6 +431,26 @@ func (m *Manager) checkinHandler() http.Handler {
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))
 	return mux
+}
+
+// checkedIn answers a check-in.
+func (m *Manager) checkedIn(w http.ResponseWriter, a checkin.Answer, err error) error {
+	taken(m.metrics.checkIns, err)
+	if err == nil {
+		writeJSON(w, http.StatusOK, a)
+	}
+	return err
+}
+
+// laterCheckIn parks a check-in.
+func (m *Manager) laterCheckIn(w http.ResponseWriter) (fleet.Reply, error) {
+	p, err := m.parking.park(w)
+	if err != nil {
+		return fleet.Reply{}, err
+	}
+	return fleet.Reply{Context: p.request.Context(), Send: func(a checkin.Answer, err error) {
+		p.reply(func(w http.ResponseWriter, _ *http.Request) error { return m.checkedIn(w, a, err) })
+	}}, nil
 }
 
 var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired", "a service point's certificate is needed here")

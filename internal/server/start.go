@@ -136,6 +136,8 @@ type Manager struct {
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
+	// parking is where service points wait.
+	parking *parking
 	// files is the certificate that was given; nil where the manager's own is shown.
 	files               *certificateFiles
 	accessLog, auditLog *journal
@@ -315,8 +317,10 @@ func (m *Manager) serve() error {
 	m.stop = stop
 	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
-	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
+	m.parking = newParking(m.checkins.Addr(), points.count)
+	// HTTP/1.1 alone: of its connections one that waits can be parked.
+	door := m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		// Verified below: an expired one may still be renewed, and whether it has expired the database's time says.
 		ClientAuth: tls.RequestClientCert,
 		VerifyConnection: func(c tls.ConnectionState) error {
@@ -327,6 +331,7 @@ func (m *Manager) serve() error {
 		},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), m.checkinHandler(), points.stateChanged)
+	m.serveOn(door, m.parking)
 	if m.figures != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
@@ -375,7 +380,7 @@ func (m *Manager) serve() error {
 // writeTime is how long an answer may take: a long list over a slow line.
 const writeTime = 15 * time.Minute
 
-func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) {
+func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) *http.Server {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
@@ -384,6 +389,12 @@ func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, sta
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetHTTP2(true)
 	m.servers = append(m.servers, s)
+	m.serveOn(s, l)
+	return s
+}
+
+// serveOn has a server serve what a listener accepts.
+func (m *Manager) serveOn(s *http.Server, l net.Listener) {
 	m.background.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			m.failed <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
@@ -452,9 +463,7 @@ func (m *Manager) Close() error {
 	for range m.servers {
 		errs = append(errs, <-ended)
 	}
-	if err := m.REST.WaitForFollowers(ctx); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, m.REST.WaitForFollowers(ctx), m.parking.wait(ctx))
 	m.stop()
 	m.background.Wait()
 	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took

@@ -74,6 +74,9 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	return s.engine.latest(ctx, latest)
 }
 
+// OneWriter reports whether one change is made after another, as on SQLite, where those that wait share a commit.
+func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
+
 // Ready reports whether the database answers.
 func (s *Store) Ready(ctx context.Context) error {
 	ask := func(tx *Tx) error {

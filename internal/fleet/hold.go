@@ -1,0 +1,300 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"slices"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// hold is what is held open for one service point.
+type hold struct {
+	// open is how much there is, desired the generation that its check-ins have seen; woken is closed, and made anew, when there may be
+	// something new. All are guarded by Service.mu, as waiting is: the check-ins that no goroutine waits for.
+	open    int
+	desired int64
+	woken   chan struct{}
+	waiting []*waiting
+}
+
+// hold counts something that may be held open. It is let go of by release.
+func (s *Service) hold(id string) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.holds[id]
+	if !ok {
+		h = &hold{woken: make(chan struct{})}
+		s.holds[id] = h
+	}
+	h.open++
+	return h
+}
+
+func (s *Service) release(id string, h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.open--; h.open == 0 {
+		delete(s.holds, id)
+	}
+}
+
+// next gives what is closed at the next wake. It is asked for before the database is.
+func (s *Service) next(h *hold) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.woken
+}
+
+// Wake lets what is held open for a service point look whether there is something new.
+func (s *Service) Wake(servicePoint string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.holds[servicePoint]; ok {
+		s.wake(h)
+	}
+}
+
+// wake wakes all that is held open for a service point. mu is held.
+func (s *Service) wake(h *hold) {
+	close(h.woken)
+	h.woken = make(chan struct{})
+	for _, w := range h.waiting {
+		w.timer.Stop()
+	}
+	s.lookFor(h.waiting...)
+	h.waiting = nil
+}
+
+// Hold holds something open for a service point: woken gives what is closed when there may be something new, asked for before it is looked,
+// ending what is closed when nothing is held open any more, and release lets go.
+func (s *Service) Hold(servicePoint string) (woken func() <-chan struct{}, ending <-chan struct{}, release func()) {
+	h := s.hold(servicePoint)
+	return func() <-chan struct{} { return s.next(h) }, s.closing, func() { s.release(servicePoint, h) }
+}
+
+// EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is about to end.
+func (s *Service) EndCheckins() {
+	s.closeOnce.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.closing)
+		for _, h := range s.holds {
+			s.wake(h)
+		}
+	})
+}
+
+// closes reports whether the manager is about to end.
+func (s *Service) closes() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Reply answers a check-in that was held open. Its context is of the request that it was.
+type Reply struct {
+	Context context.Context
+	Send    func(checkin.Answer, error)
+}
+
+// waiting is a check-in that is held open. One goroutine has it at a time: one that looks for news, or that of its timer.
+type waiting struct {
+	service *Service
+	shown   *x509.Certificate
+	rq      checkin.Request
+	known   row
+	hold    *hold
+	// changed is the woken of its hold from before it was last looked.
+	changed <-chan struct{}
+	// until is when it is answered without news.
+	until time.Time
+	timer *time.Timer
+	reply Reply
+}
+
+// due reports whether there is something new for the service point, or the wait is over. The answer lacks what fill puts in.
+func (w *waiting) due() (a checkin.Answer, due bool) {
+	a = w.service.answer(w.shown, w.known, w.rq)
+	return a, !time.Now().Before(w.until) || a.SendReport || w.rq.Desired != w.known.desired || w.known.logs || w.service.closes()
+}
+
+// fill puts into an answer which logs are asked for, and the desired state where the service point has another one.
+func (w *waiting) fill(ctx context.Context, a *checkin.Answer) error {
+	s := w.service
+	if err := w.ask(ctx, a); err != nil || w.rq.Desired == a.Desired {
+		return err
+	}
+	return s.store.View(ctx, func(tx *store.Tx) error {
+		states, err := s.desired(tx, []seat{w.known.at})
+		if err == nil {
+			err = w.state(states, a)
+		}
+		return err
+	})
+}
+
+// ask puts into an answer which logs are asked for.
+func (w *waiting) ask(ctx context.Context, a *checkin.Answer) (err error) {
+	if w.known.logs {
+		a.Logs, err = w.service.logsFor(ctx, w.known.at.id)
+	}
+	return err
+}
+
+// state puts the desired state into an answer, from those that were read.
+func (w *waiting) state(states map[seat]*checkin.Desired, a *checkin.Answer) error {
+	if a.State = states[w.known.at]; a.State == nil {
+		return errUnknown
+	}
+	a.Desired = a.State.Generation
+	return nil
+}
+
+// wait lets a check-in stand until it is woken, or its wait is over. Where that has come since it was looked, it is looked again.
+func (w *waiting) wait() {
+	s := w.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.hold.woken != w.changed || s.closes() {
+		s.lookFor(w)
+		return
+	}
+	w.hold.desired = w.known.desired
+	w.hold.waiting = append(w.hold.waiting, w)
+	w.timer = time.AfterFunc(time.Until(w.until), w.over)
+}
+
+// over answers a check-in whose wait is over, where nobody has woken it meanwhile.
+func (w *waiting) over() {
+	w.service.mu.Lock()
+	at := slices.Index(w.hold.waiting, w)
+	if at >= 0 {
+		w.hold.waiting = slices.Delete(w.hold.waiting, at, at+1)
+	}
+	w.service.mu.Unlock()
+	if at < 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
+	defer cancel()
+	a, _ := w.due()
+	err := w.fill(ctx, &a)
+	w.end(a, err)
+}
+
+// end answers.
+func (w *waiting) end(a checkin.Answer, err error) {
+	w.service.release(w.shown.Subject.CommonName, w.hold)
+	w.reply.Send(a, err)
+}
+
+// Bounds of looking for news: how many check-ins are looked for together, by how many goroutines, and how long that may take.
+const (
+	mostTogether = 64
+	mostLookers  = 4
+	lookTime     = 30 * time.Second
+)
+
+// lookFor has it looked whether there is something new for check-ins. mu is held.
+func (s *Service) lookFor(all ...*waiting) {
+	s.woken = append(s.woken, all...)
+	for ; s.lookers < mostLookers && s.lookers*mostTogether < len(s.woken); s.lookers++ {
+		go s.lookForWoken()
+	}
+}
+
+// lookForWoken looks whether there is something new for check-ins that were woken, until there are no more of them.
+func (s *Service) lookForWoken() {
+	for {
+		s.mu.Lock()
+		if len(s.woken) == 0 {
+			s.woken = nil
+			s.lookers--
+			s.mu.Unlock()
+			return
+		}
+		n := min(len(s.woken), mostTogether)
+		some := slices.Clone(s.woken[:n])
+		clear(s.woken[:n])
+		s.woken = s.woken[n:]
+		for _, w := range some {
+			w.changed = w.hold.woken
+		}
+		s.mu.Unlock()
+		s.lookTogether(some)
+	}
+}
+
+// found is what was found out of a check-in that was woken.
+type found struct {
+	answer checkin.Answer
+	due    bool
+	err    error
+}
+
+// lookTogether looks whether there is something new for some check-ins. They are answered, or wait on.
+func (s *Service) lookTogether(some []*waiting) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	all := make([]found, len(some))
+	err := s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) })
+	for i, w := range some {
+		f := &all[i]
+		switch {
+		case err != nil:
+			f.err = err
+		case f.err == nil && !f.due:
+			w.wait()
+			continue
+		}
+		go func() {
+			if f.err == nil {
+				f.err = w.ask(w.reply.Context, &f.answer)
+			}
+			w.end(f.answer, f.err)
+		}()
+	}
+}
+
+// find finds out what there is for some check-ins.
+func (s *Service) find(tx *store.Tx, some []*waiting, all []found) error {
+	ids := make([]string, len(some))
+	for i, w := range some {
+		ids[i] = w.shown.Subject.CommonName
+	}
+	rows, err := rowsOf(tx, ids)
+	if err != nil {
+		return err
+	}
+	var seats []seat
+	for i, w := range some {
+		f := &all[i]
+		w.known, f.err = shows(tx, rows, seatOf(w.shown), w.shown)
+		if _, refused := problem.As(f.err); f.err != nil && !refused {
+			return f.err
+		}
+		if f.err == nil {
+			f.err = s.inTime(w.shown)
+		}
+		if f.answer, f.due = w.due(); f.err == nil && f.due && w.rq.Desired != f.answer.Desired {
+			seats = append(seats, w.known.at)
+		}
+	}
+	states, err := s.desired(tx, seats)
+	if err != nil {
+		return err
+	}
+	for i, w := range some {
+		if f := &all[i]; f.err == nil && f.due && w.rq.Desired != f.answer.Desired {
+			f.err = w.state(states, &f.answer)
+		}
+	}
+	return nil
+}
