@@ -334,9 +334,12 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "UnsupportedOrderByField", path)
 		}
+		if s.free(path) { // numbers as numbers, behind what is none
+			orders = append(orders, store.Order{By: store.Field{Kind: store.Numeral, Path: by.Path}, Descending: descending})
+		}
 		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),
 			Spaceless: s.spaceless() && by.Via == ""})
-		if len(orders) > 8 {
+		if len(seen) > 8 {
 			return nil, problem.Query("orderBy", "has more than 8 fields")
 		}
 	}
@@ -361,6 +364,12 @@ func (s Scope) allNamed(name string) bool {
 // spaceless reports whether no resource of the scope has space.
 func (s Scope) spaceless() bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
+}
+
+// free reports whether a path leads to what its field says nothing of, such as a field that users have defined.
+func (s Scope) free(path []string) bool {
+	f := s.Find(path[0])
+	return len(path) > 1 && (f.Kind == schema.Map || f.Kind == schema.Raw)
 }
 
 func (s Scope) orderField(path []string) (store.Field, bool) {

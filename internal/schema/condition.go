@@ -172,11 +172,13 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 	return v.Text, nil
 }
 
-// CompareText compares a member inside a field, which may be of any kind.
+// CompareText compares a member inside a field, which may be of any kind. What is greater or less than a number is compared as numbers, and
+// what is no number is not found by that.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	f := &Field{Kind: Text}
-	if (n.Op == "ge" || n.Op == "gt" || n.Op == "le" || n.Op == "lt") && !n.Values[0].Quoted {
-		f.Kind, at.Kind = Float, store.Number
+	_, err := strconv.ParseFloat(n.Values[0].Text, 64)
+	if err == nil && numeral(n.Values[0].Text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
+		f.Kind, at.Kind = Float, store.Numeral
 	}
 	return f.CompareWith(n, at)
 }

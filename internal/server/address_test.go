@@ -200,7 +200,7 @@ func TestFilters(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks",
-		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops"}}`)
+		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31"}}`)
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
@@ -252,6 +252,14 @@ func TestFilters(t *testing.T) {
 		{"networks", `gateway:gt("10.0.0.1")`, 1},
 		{"networks", `userDefinedFields.vlan:'12'`, 1},
 		{"networks", `userDefinedFields.vlan:null`, 2},
+		{"networks", `userDefinedFields.vlan:gt(9)`, 1}, // as numbers
+		{"networks", `userDefinedFields.vlan:gt('9')`, 1},
+		{"networks", `userDefinedFields.vlan:ge(12) and userDefinedFields.vlan:le(12.5)`, 1},
+		{"networks", `userDefinedFields.vlan:lt(9)`, 0},
+		{"networks", `userDefinedFields.owner:gt(0)`, 0},
+		{"networks", `userDefinedFields.owner:lt(0)`, 0},
+		{"networks", `userDefinedFields.since:gt('2026-01-30')`, 1}, // as texts
+		{"networks", `userDefinedFields.since:lt('2026-01-30')`, 0},
 		{"networks", `defaultZonesInherited:true`, 2},
 		{"networks", `defaultZonesInherited:ne(true)`, 1},
 		{"addresses", `address:"10.0.0.77"`, 1},
@@ -281,11 +289,14 @@ func TestFilters(t *testing.T) {
 func TestOrder(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a"}`)
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z"}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a",
+		"userDefinedFields":{"rack":"10","mixed":"9"}}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z",
+		"userDefinedFields":{"rack":"9","mixed":"b"}}`)
 	for order, want := range map[string]string{
 		"name": "a office z", "desc(name)": "z office a", "desc(id)": "z a office", "range": "office z a", "desc(gateway)": "a z office",
 		"configuration.name,asc(name)": "a office z", "userDefinedFields.x,name": "a office z",
+		"userDefinedFields.rack": "office z a", "desc(userDefinedFields.rack)": "a z office", "userDefinedFields.mixed": "office z a",
 	} {
 		r := m.want(200, "GET", "/api/v2/networks?orderBy="+url.QueryEscape(order), "")
 		got := fmt.Sprint(r.text("data.0.name"), " ", r.text("data.1.name"), " ", r.text("data.2.name"))

@@ -26,6 +26,15 @@ var postgresDialect = dialect{
 	indexes:    "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'resource'",
 	roundTrips: true,
 	member: func(b *builder, row string, f Field) {
+		if f.Kind == Numeral {
+			text := Field{Kind: Bool, Path: f.Path} // plain
+			b.WriteString("CASE WHEN ")
+			text.json(b, row)
+			b.WriteString(" ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$' THEN ")
+			text.json(b, row)
+			b.WriteString("::numeric END")
+			return
+		}
 		if f.Indexed { // a cast to JSON can be in no index: PostgreSQL does not hold it for immutable
 			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + `') COLLATE "C")`)
 			return
@@ -74,7 +83,7 @@ var postgresDialect = dialect{
 	among: [2]string{" = ANY ('{", "}'::bigint[])"},
 	hidden: func(kind FieldKind) [2]string {
 		switch kind {
-		case ColumnID, ColumnInt, Number:
+		case ColumnID, ColumnInt, Number, Numeral:
 			return [2]string{"(", " + 0)"}
 		case ColumnSpan:
 			return [2]string{"(", ` || '\x'::bytea)`}

@@ -27,6 +27,17 @@ var sqliteDialect = dialect{
 	indexes:  "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'resource'",
 	hasTable: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 	member: func(b *builder, row string, f Field) {
+		if f.Kind == Numeral {
+			text := Field{Kind: Text, Path: f.Path}
+			b.WriteString("CASE WHEN json_valid(")
+			text.json(b, row)
+			b.WriteString(") THEN CASE WHEN json_type(")
+			text.json(b, row)
+			b.WriteString(") IN ('integer', 'real') THEN CAST(")
+			text.json(b, row)
+			b.WriteString(" AS NUMERIC) END END")
+			return
+		}
 		b.WriteString("json_extract(" + row + ".body, ")
 		// Paths of declared fields are constants, so that the statement is one and can use an index;
 		// a member name that a client chose is an argument.
