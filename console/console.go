@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -31,6 +32,9 @@ type asset struct {
 	kind, digest string
 }
 
+// hashed are the names of files that are named by what is in them when they are made.
+var hashed = regexp.MustCompile(`-[0-9A-Z]{8}\.js$`)
+
 // Handler serves the console: its page at / and at every path below Base, and what the page loads below Assets. Loaded files are named by
 // what is in them, so that browsers keep them for ever. A path below Assets that is none is missing's.
 func Handler(missing http.Handler) http.Handler {
@@ -51,6 +55,9 @@ func Handler(missing http.Handler) http.Handler {
 	page = assets["index.html"].content
 	delete(assets, "index.html")
 	for name, a := range assets {
+		if hashed.MatchString(name) { // scripts read it by that name, too
+			continue
+		}
 		page = []byte(strings.ReplaceAll(string(page), Assets+name+`"`, Assets+name+"?"+a.digest+`"`))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +76,7 @@ func Handler(missing http.Handler) http.Handler {
 		w.Header().Set("Content-Type", a.kind)
 		w.Header().Set("ETag", `"`+a.digest+`"`)
 		w.Header().Set("Cache-Control", "no-cache")
-		if r.URL.RawQuery == a.digest {
+		if r.URL.RawQuery == a.digest || hashed.MatchString(name) {
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		if r.Header.Get("If-None-Match") == `"`+a.digest+`"` {

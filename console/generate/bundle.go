@@ -50,7 +50,7 @@ func bundle(root string) (map[string][]byte, error) {
 	}
 	r := esbuild.Build(esbuild.BuildOptions{
 		AbsWorkingDir: root, EntryPoints: []string{"src/main.tsx"}, EntryNames: "app", Outdir: "bundle",
-		Bundle: true, Format: esbuild.FormatESModule, Target: esbuild.ES2022, Platform: esbuild.PlatformBrowser, Charset: esbuild.CharsetUTF8,
+		Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: esbuild.FormatESModule, Target: esbuild.ES2022, Platform: esbuild.PlatformBrowser, Charset: esbuild.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: esbuild.LegalCommentsNone,
 		JSX: esbuild.JSXAutomatic, JSXImportSource: "preact", Alias: alias, TsconfigRaw: "{}",
 		Define:  map[string]string{"process.env.NODE_ENV": `"production"`},
@@ -60,12 +60,18 @@ func bundle(root string) (map[string][]byte, error) {
 		return nil, errors.New(strings.Join(esbuild.FormatMessages(r.Errors, esbuild.FormatMessagesOptions{}), "\n"))
 	}
 	files := map[string][]byte{"bundle/schema.json": described, typesFile: api.typescript()}
+	ahead := "" // what the first file needs is asked for beside it
 	for _, f := range r.OutputFiles {
-		files["bundle/"+filepath.Base(f.Path)] = f.Contents
+		name := filepath.Base(f.Path)
+		if files["bundle/"+name] = f.Contents; strings.HasPrefix(name, "chunk-") {
+			ahead += `<link rel="modulepreload" href="/ui/assets/` + name + "\">\n"
+		}
 	}
-	if files["bundle/index.html"], err = os.ReadFile(filepath.Join(root, "src", "index.html")); err != nil {
+	page, err := os.ReadFile(filepath.Join(root, "src", "index.html"))
+	if err != nil {
 		return nil, err
 	}
+	files["bundle/index.html"] = []byte(strings.Replace(string(page), "</head>", ahead+"</head>", 1))
 	if files["bundle/icon.svg"], err = os.ReadFile(filepath.Join(root, "src", "icon.svg")); err != nil {
 		return nil, err
 	}

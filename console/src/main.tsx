@@ -6,8 +6,7 @@ import { problemOf } from "./data"
 import { Frame } from "./frame"
 import { Trouble, Toasts } from "./parts/basics"
 import { place, startRouter } from "./router"
-import { Screen } from "./screens"
-import { APIDocs } from "./screens/apidocs"
+import { Docs, readScreens, Screen } from "./screens"
 import { SignIn } from "./screens/signin"
 import { begin, session } from "./session"
 import { watchStaged } from "./staged"
@@ -25,10 +24,13 @@ function App() {
   useEffect(start, [])
   if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
   if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>
-  if (session.value === null) return place.value.path[0] === "docs" ? <main id="main" class="docs"><APIDocs /></main> : <SignIn />
+  if (session.value === null) return place.value.path[0] === "docs" ? <main id="main" class="docs"><Docs /></main> : <SignIn />
   return <><Frame><Fence key={place.value.path.join("/")}><Screen /></Fence></Frame><Toasts /></>
 }
 
 startRouter()
+// The other screens come with the first sign of somebody, or at once where the page is one of them.
+if (place.value.path.length) readScreens().catch(() => { /* the screen says so */ })
+else for (const sign of ["pointermove", "keydown", "touchstart"]) addEventListener(sign, () => { readScreens().catch(() => { /* whoever goes there is told */ }) }, { once: true, passive: true })
 watchStaged()
 render(<App />, document.getElementById("app")!)

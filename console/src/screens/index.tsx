@@ -1,48 +1,41 @@
-// Which screen is shown where.
+// The screens: the overview is a part of what is loaded first, the others come when the first of them is shown.
+import { signal } from "@preact/signals"
 import { place } from "../router"
-import { APIDocs } from "./apidocs"
-import { Bulk } from "./bulk"
-import { Changes, Transaction } from "./changes"
-import { DHCP } from "./dhcp"
-import { Find } from "./find"
-import { Fleet, ServicePoint } from "./fleet"
-import { CollectionPage, Everything, Nowhere, ResourcePage } from "./generic"
-import { Names, ZonePage } from "./names"
-import { AddressPage, NetworkPage } from "./network"
 import { Overview } from "./overview"
-import { Servers } from "./servers"
-import { BlockPage, Space } from "./space"
-import { StagedChanges } from "./staged"
-import { Tokens } from "./tokens"
 
-export function Screen() {
-  const [first, id, below] = place.value.path
-  if (first === undefined) return <Overview />
-  if (id === undefined) switch (first) {
-    case "space": return <Space />
-    case "find": return <Find />
-    case "names": return <Names />
-    case "servers": return <Servers />
-    case "dhcp": return <DHCP />
-    case "fleet": return <Fleet />
-    case "transactions": return <Changes />
-    case "staged": return <StagedChanges />
-    case "bulk": return <Bulk />
-    case "tokens": return <Tokens />
-    case "docs": return <APIDocs />
-    case "all": return <Everything />
-    default: return <CollectionPage key={first} name={first} />
+const more = signal<typeof import("./more") | undefined>(undefined)
+
+/** Reads the other screens. Where a manager of another version has taken the place of the one that this page is of, the page is read anew. */
+export async function readScreens() {
+  if (more.value) return
+  try {
+    more.value = await import("./more")
+    sessionStorage.removeItem("portolan-anew")
+  } catch (e) {
+    if (sessionStorage.getItem("portolan-anew")) throw e
+    sessionStorage.setItem("portolan-anew", "1")
+    location.reload()
   }
-  if (first === "fleet") return <ServicePoint key={id} id={id} />
-  if (!/^\d+$/.test(id)) return <Nowhere />
-  if (!below || below === "map") switch (first) {
-    case "blocks": return <BlockPage key={id} id={id} map={below === "map"} />
-    case "networks": return <NetworkPage key={id} id={id} map={below === "map"} />
-  }
-  if (!below) switch (first) {
-    case "addresses": return <AddressPage key={id} id={id} />
-    case "zones": return <ZonePage key={id} id={id} />
-    case "transactions": return <Transaction key={id} id={id} />
-  }
-  return <ResourcePage key={first + id} collection={first} id={id} below={below === "fields" ? undefined : below} />
 }
+
+/** The screen of the place that is shown. */
+export function Screen() {
+  if (place.value.path.length === 0) return <Overview />
+  const all = more.value
+  return all ? <all.Screen /> : <Coming />
+}
+
+/** The documentation of the APIs, which is shown to everybody. */
+export function Docs() {
+  const all = more.value
+  return all ? <all.APIDocs /> : <Coming />
+}
+
+/** Stands where a screen will be. A throw here would be nobody's: the failure is thrown when it is drawn. */
+function Coming() {
+  const failed = failure.value
+  if (failed) { failure.value = undefined; throw failed }
+  readScreens().catch(e => { failure.value = e })
+  return <h1 class="hidden" aria-busy="true">Portolan</h1>
+}
+const failure = signal<unknown>(undefined)
