@@ -675,6 +675,35 @@ func TestLiveAndPlaces(t *testing.T) {
 	t.Logf("stale after %s", time.Since(began).Round(time.Millisecond))
 }
 
+// Where there are several configurations, the URL says which one is shown: a pasted one shows it, and Back the one before.
+func TestConfigurationInURL(t *testing.T) {
+	s := start(t)
+	first := s.id("blocks", "range:'10.0.0.0/8'")
+	other := fmt.Sprint(s.api("POST", "/api/v2/configurations", `{"name":"lab"}`)["id"])
+	s.api("POST", "/api/v2/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"198.18.0.0/15"}`)
+	p := s.open()
+	s.ok(p.Go("/ui/space?in=" + other))
+	s.ok(p.Text("198.18.0.0/15"))
+	s.ok(p.Wait(`document.querySelector(".configuration select").value === "` + other + `"`))
+	choose := func(n int) {
+		_, err := browser.Eval[any](p, fmt.Sprintf(`(() => { const e = document.querySelector(".configuration select"); e.selectedIndex = %d;
+			e.dispatchEvent(new Event("change", {bubbles: true})) })()`, n))
+		s.ok(err)
+	}
+	choose(0)
+	s.ok(p.Text("10.0.0.0/8"))
+	s.ok(p.Wait(`!location.search.includes("in=` + other + `") && location.search.includes("in=")`))
+	_, err := browser.Eval[any](p, "history.back()")
+	s.ok(err)
+	s.ok(p.Text("198.18.0.0/15"))
+	s.ok(p.Go("/ui/blocks/" + first)) // from a page of no configuration to the space of the one that is chosen
+	s.ok(p.Text("10.0.0.0/8"))
+	choose(1)
+	s.ok(p.Wait(`location.pathname === "/ui/space" && location.search === "?in=` + other + `"`))
+	s.ok(p.Go("/ui/names"))
+	s.ok(p.Wait(`location.search === "?in=` + other + `"`))
+}
+
 // A thousand rows are pasted: each fault stands at its cell and nothing is made; mended, all are made, and one Undo takes them back.
 func TestBulk(t *testing.T) {
 	s := start(t)
@@ -735,6 +764,18 @@ func TestBulk(t *testing.T) {
 	if n := count(); n != 0.0 {
 		t.Errorf("%v rows are left", n)
 	}
+	// A location is its code; one that is none has its fault at its cell.
+	fill(".field input.mono", "10.200.0.0/16")
+	fill("#rows", "name,address,state,location\nat-home,10.200.0.9,STATIC,NO\nlost,10.200.0.10,STATIC,QQ\n")
+	click("Try all")
+	s.ok(p.Wait(`[...document.querySelectorAll(".sheet td.faulty")].some(c => c.innerText === "QQ")`))
+	s.ok(p.Text("There is no location with the code QQ."))
+	fill("#rows", "name,address,state,location\nat-home,10.200.0.9,STATIC,NO\n")
+	click("Try all")
+	s.ok(p.Text("All of it can be made"))
+	click("Apply all")
+	s.ok(p.Text("1 row is made."))
+	s.id("addresses", "name:'at-home'%20and%20location.code:'NO'")
 	// What was exported comes back, changed; a fault stands at its cell there, too.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.m.URL()+"/api/v2/networks/"+s.id("networks", "range:'10.0.0.0/24'")+
 		"/addresses?orderBy=address&limit=5", nil)

@@ -37,8 +37,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <span class="grow" />
       {configurations.value.length > 0 && <label class="configuration"><span class="hidden">Configuration</span>
         <select value={configuration.value ?? ""} onChange={e => { if (!mayLeave()) { e.currentTarget.value = String(configuration.value); return }
-          chooseConfiguration(Number(e.currentTarget.value))
-          if (place.value.path.length > 1) go("/ui/space") }}>
+          chooseConfiguration(Number(e.currentTarget.value)) }}>
           {configurations.value.map(c => <option key={c.id} value={c.id}>{c.name}</option>)}
         </select></label>}
       <a class="staged" href="/ui/staged" aria-label={`Change list, ${stagedCount.value} staged`}><Icon name="list-checks" />{stagedCount.value > 0 && <b>{stagedCount.value}</b>}</a>

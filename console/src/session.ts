@@ -1,10 +1,10 @@
 // Who is signed in. The token is in a cookie that no script sees.
-import { signal } from "@preact/signals"
+import { effect, signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
 import { toast, toasts } from "./parts/basics"
 import { problemOf } from "./data"
-import { guardLeaving } from "./router"
+import { go, guardLeaving, place, setQuery } from "./router"
 import { ownedBy } from "./staged"
 
 export interface Session { id: number; user: Ref; administrator: boolean; readOnly: boolean }
@@ -21,15 +21,35 @@ export const configuration = signal<number | null>(null)
 
 const remembered = "portolan-configuration"
 
-export function chooseConfiguration(id: number) {
+function choose(id: number) {
   configuration.value = id
   localStorage.setItem(remembered, String(id))
 }
 
+/** The pages that are of one configuration: where there are several they say in their URL which, so that Back, and who gets the URL, see the same. */
+const ofOne = [undefined, "space", "find", "names", "servers", "dhcp", "bulk"]
+const isOfOne = () => place.value.path.length < 2 && ofOne.includes(place.value.path[0])
+
+/** Goes on with another configuration: on the page that is shown, or where its space is. */
+export function chooseConfiguration(id: number) {
+  const u = new URL(isOfOne() ? location.pathname : "/ui/space", location.origin)
+  u.searchParams.set("in", String(id))
+  go(u.pathname + u.search)
+  choose(id)
+}
+
+effect(() => {
+  const all = configurations.value, said = Number(place.value.query.get("in"))
+  if (all.length < 2 || !isOfOne()) return
+  if (all.some(c => c.id === said)) choose(said)
+  else if (configuration.peek()) setQuery({ in: String(configuration.peek()) })
+})
+
 export async function readConfigurations() {
-  configurations.value = (await get<Page>("configurations" + query({ limit: 1000, fields: "id,type,name,description" }), { quiet: true })).data
-  const known = configurations.value.map(c => c.id), before = Number(localStorage.getItem(remembered))
+  const all = (await get<Page>("configurations" + query({ limit: 1000, fields: "id,type,name,description" }), { quiet: true })).data
+  const known = all.map(c => c.id), before = Number(localStorage.getItem(remembered))
   configuration.value = known.includes(before) ? before : known[0] ?? null
+  configurations.value = all
 }
 
 /** Finds out who is signed in, by the cookie or by the code of a link. */

@@ -53,6 +53,21 @@ export function bodyOf(schema: Schema | undefined, names: string[], cells: strin
   return body
 }
 
+/** Puts locations in the place of their codes, and says where there is none of a code. */
+export async function located(bodies: Record<string, any>[]): Promise<Fault[]> {
+  const codes = [...new Set(bodies.map(b => b.location).filter(l => typeof l === "string"))], known = new Map<string, number>()
+  for (let i = 0; i < codes.length; i += 100) {
+    const found = await get<Page>("locations" + query({ filter: `code:in(${codes.slice(i, i + 100).map(literal).join(",")})`, limit: 1000, fields: "id,code" }), { quiet: true })
+    for (const l of found.data) known.set(l.code, l.id)
+  }
+  return bodies.flatMap((b, row) => {
+    if (typeof b.location !== "string") return []
+    const id = known.get(b.location)
+    if (id) b.location = { id }
+    return id ? [] : [{ row, field: "location", says: `There is no location with the code ${b.location}.` }]
+  })
+}
+
 /** Columns that no field can have. */
 export function badColumns(names: string[], known?: string[]): string[] {
   return names.filter(n => known && n !== "" && !n.startsWith("_") && !known.includes(n.split(/[.[]/)[0]) || n.replace(/\[(\d+)\]/g, ".$1").split(".").some(p => p in Object.prototype || /^\d+$/.test(p) && Number(p) >= mostEntries))

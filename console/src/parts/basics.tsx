@@ -64,11 +64,16 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
   return <div class="box bad" role="alert">
     <Icon name="circle-alert" />
     <div>
-      <p><strong>{problem.status === 403 ? "You may not see or do this." : problem.status === 404 ? "It is not there." : problem.status === 0 ? "No answer." : "Refused."}</strong> {problem.message}</p>
+      <p><strong>{problem.status === 403 ? "You may not see or do this." : problem.status === 404 ? "It is not there." : problem.status === 0 ? "No answer." : "Refused."}</strong> <Said text={problem.message} /></p>
       <p class="muted small">{problem.code}{problem.fields?.length ? " · " + problem.fields.join(", ") : ""}</p>
       {retry && <p><button class="small" onClick={retry}>Try again</button></p>}
     </div>
   </div>
+}
+
+/** A sentence of the manager; transactions that it names can be looked at. */
+function Said({ text }: { text: string }) {
+  return <>{text.split(/\b(transactions? \d+)/).map((part, i) => i % 2 ? <a key={i} href={"/ui/transactions/" + part.replace(/\D+/, "")}>{part}</a> : part)}</>
 }
 
 /** What stands where there is nothing. */

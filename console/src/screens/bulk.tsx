@@ -2,11 +2,11 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, dryRun, get, literal, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData } from "../data"
-import { Button, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
+import { Button, counted, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
 import { configuration } from "../session"
-import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, makeable, parseTable, targetOf, typeFor, type Fault } from "../table"
+import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, located, makeable, parseTable, targetOf, typeFor, type Fault } from "../table"
 import { changedHere } from "../live"
 import { undo } from "../work"
 
@@ -74,6 +74,12 @@ export function Bulk() {
       const body = bodyOf(schema, names, cells, cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells))
       return { method: "POST", path: collectionFor(schema, target.data!, body.type) || target.data!, body }
     })
+    const nowhere = await located(list.map(one => one.body))
+    if (nowhere.length) {
+      show({ key, faults: nowhere, problem: { status: 400, code: "Nowhere", message: "Some locations are not there." } })
+      work(false)
+      return
+    }
     const lost = list.flatMap((one, row) => /^configurations\/\d+$/.test(one.path) ? [{ row, says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows." }] : [])
     if (lost.length) {
       show({ key, faults: lost, problem: { status: 400, code: "Nowhere", message: "Some rows go nowhere." } })
@@ -84,7 +90,7 @@ export function Bulk() {
       if (keep) {
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
-        toast(`${number(data.length)} rows are made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
+        toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
         type("")
         show(undefined)
       } else {

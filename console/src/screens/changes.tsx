@@ -29,7 +29,7 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
         columns={[
           { key: "when", title: "When", width: "9rem", narrow: "5.4rem", cell: r => <When at={r.creationDateTime} /> },
           { key: "who", title: "Who", width: "minmax(6rem,10rem)", minor: true, cell: r => r.principal ?? <span class="muted">the manager</span> },
-          { key: "what", title: "What", width: "minmax(14rem,3fr)", cell: r => <a href={"/ui/transactions/" + r.id}>{r.description}</a> },
+          { key: "what", title: "What", width: "minmax(14rem,3fr)", cell: r => <><a href={"/ui/transactions/" + r.id}>{r.description}</a><span class="muted small narrow-only"> {r.principal ?? "the manager"}</span></> },
           { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
           { key: "undo", title: "", width: "7rem", narrow: "4rem", cell: r => r.revertingTransaction ? <span class="muted small">taken back</span>
             : <button class="small" aria-label={"Undo: " + r.description} onClick={() => undo(r)}>Undo</button> },
