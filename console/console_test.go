@@ -682,7 +682,7 @@ func TestConfigurationInURL(t *testing.T) {
 	other := fmt.Sprint(s.api("POST", "/api/v2/configurations", `{"name":"lab"}`)["id"])
 	s.api("POST", "/api/v2/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"198.18.0.0/15"}`)
 	p := s.open()
-	s.ok(p.Go("/ui/space?in=" + other))
+	s.ok(p.Go("/ui/space?configuration=" + other))
 	s.ok(p.Text("198.18.0.0/15"))
 	s.ok(p.Wait(`document.querySelector(".configuration select").value === "` + other + `"`))
 	choose := func(n int) {
@@ -692,16 +692,18 @@ func TestConfigurationInURL(t *testing.T) {
 	}
 	choose(0)
 	s.ok(p.Text("10.0.0.0/8"))
-	s.ok(p.Wait(`!location.search.includes("in=` + other + `") && location.search.includes("in=")`))
+	s.ok(p.Wait(`!location.search.includes("configuration=` + other + `") && location.search.includes("configuration=")`))
 	_, err := browser.Eval[any](p, "history.back()")
 	s.ok(err)
 	s.ok(p.Text("198.18.0.0/15"))
 	s.ok(p.Go("/ui/blocks/" + first)) // from a page of no configuration to the space of the one that is chosen
 	s.ok(p.Text("10.0.0.0/8"))
 	choose(1)
-	s.ok(p.Wait(`location.pathname === "/ui/space" && location.search === "?in=` + other + `"`))
+	s.ok(p.Wait(`location.pathname === "/ui/space" && location.search === "?configuration=` + other + `"`))
+	s.ok(p.Go("/ui/find?in=" + first)) // another parameter stays
+	s.ok(p.Wait(`location.search === "?in=` + first + `&configuration=` + other + `"`))
 	s.ok(p.Go("/ui/names"))
-	s.ok(p.Wait(`location.search === "?in=` + other + `"`))
+	s.ok(p.Wait(`location.search === "?configuration=` + other + `"`))
 }
 
 // A thousand rows are pasted: each fault stands at its cell and nothing is made; mended, all are made, and one Undo takes them back.

@@ -33,16 +33,16 @@ const isOfOne = () => place.value.path.length < 2 && ofOne.includes(place.value.
 /** Goes on with another configuration: on the page that is shown, or where its space is. */
 export function chooseConfiguration(id: number) {
   const u = new URL(isOfOne() ? location.pathname : "/ui/space", location.origin)
-  u.searchParams.set("in", String(id))
+  u.searchParams.set("configuration", String(id))
   go(u.pathname + u.search)
   choose(id)
 }
 
 effect(() => {
-  const all = configurations.value, said = Number(place.value.query.get("in"))
+  const all = configurations.value, said = Number(place.value.query.get("configuration"))
   if (all.length < 2 || !isOfOne()) return
   if (all.some(c => c.id === said)) choose(said)
-  else if (configuration.peek()) setQuery({ in: String(configuration.peek()) })
+  else if (configuration.peek()) setQuery({ configuration: String(configuration.peek()) })
 })
 
 export async function readConfigurations() {
