@@ -1,7 +1,9 @@
 package ipam
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -24,6 +26,17 @@ type IPv4BlockMerge struct {
 	Blocks schema.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
 	// Destination is the block that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Block"`
+
+	about string
+}
+
+// About says what is merged.
+func (x *IPv4BlockMerge) About() string { return x.about }
+
+// BeforeWrite finds out what is merged.
+func (x *IPv4BlockMerge) BeforeWrite(c *resource.Change) (err error) {
+	x.about, err = aboutMerge(c.Tx, x.Blocks, x.Destination)
+	return err
 }
 
 // AfterWrite merges the blocks.
@@ -43,6 +56,17 @@ type IPv4NetworkMerge struct {
 	// Destination is the network that is left. It keeps its gateway; those of the others become
 	// addresses in the state STATIC.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Network"`
+
+	about string
+}
+
+// About says what is merged.
+func (x *IPv4NetworkMerge) About() string { return x.about }
+
+// BeforeWrite finds out what is merged.
+func (x *IPv4NetworkMerge) BeforeWrite(c *resource.Change) (err error) {
+	x.about, err = aboutMerge(c.Tx, x.Networks, x.Destination)
+	return err
 }
 
 // AfterWrite merges the networks.
@@ -51,6 +75,28 @@ func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 		return nil
 	}
 	return mergeInto(c, x.Destination, x.Networks, "networks", x.Parent, x.ID)
+}
+
+// aboutMerge says what goes up in what, by the ranges; of many by the first three.
+func aboutMerge(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error) {
+	const named = 3
+	ids := []int64{}
+	for _, item := range from.Items[:min(len(from.Items), named)] {
+		ids = append(ids, item.ID)
+	}
+	var ranges []string
+	for _, id := range append(ids, to.ID) {
+		row, err := tx.Get(id)
+		if err != nil {
+			return "", err
+		}
+		ranges = append(ranges, spanOf(row))
+	}
+	others, into := ranges[:len(ranges)-1], ranges[len(ranges)-1]
+	if more := len(from.Items) - len(others); more > 0 {
+		return fmt.Sprintf(" of %s and %d more into %s", strings.Join(others, ", "), more, into), nil
+	}
+	return " of " + strings.Join(others, ", ") + " into " + into, nil
 }
 
 // mergeInto merges resources of one collection into the destination.
@@ -181,6 +227,17 @@ type IPv4DHCPRangeMerge struct {
 	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
 	// Destination is the range that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
+
+	about string
+}
+
+// About says what is merged.
+func (x *IPv4DHCPRangeMerge) About() string { return x.about }
+
+// BeforeWrite finds out what is merged.
+func (x *IPv4DHCPRangeMerge) BeforeWrite(c *resource.Change) (err error) {
+	x.about, err = aboutMerge(c.Tx, x.Ranges, x.Destination)
+	return err
 }
 
 // AfterWrite merges the ranges.

@@ -273,15 +273,24 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	return all
 }
 
+// together describes changes by the sentence of the first of them.
+func together(first string, count int) string {
+	switch {
+	case first == "":
+		return fmt.Sprintf("Made %d changes at once", count)
+	case count == 2:
+		return first + ", and another change"
+	}
+	return fmt.Sprintf("%s, and %d more changes", first, count-1)
+}
+
 // performParts makes the changes, one behind the other. Behind one that is refused the others are still tried, but for those that name
 // one that was refused, to name the faults of all; the problem that is returned takes everything back.
 func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer,
 	err error) {
-	if len(parts) > 1 {
-		tx.Describe("BATCH", fmt.Sprintf("Made %d changes at once", len(parts)))
-	}
 	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
 	var faults []*problem.Problem
+	sentence := "" // of the first change: it says most of what all are
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
@@ -290,7 +299,13 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			continue // it names one that was refused, or passed over like this one
 		}
 		before := tx.Writes()
+		if len(parts) > 1 {
+			tx.Rename("", "")
+		}
 		one, err := a.performPart(tx, rq, p, made)
+		if sentence == "" {
+			sentence = tx.Summary()
+		}
 		if fault, ok := problem.As(placed(p.at, err)); ok {
 			// What it had written by then would be in the way of others that are not at fault.
 			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
@@ -318,6 +333,9 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	}
 	if len(faults) > 0 {
 		return ans, problem.Join(faults)
+	}
+	if len(parts) > 1 {
+		tx.Rename("BATCH", together(sentence, len(parts)))
 	}
 	text, err := word(tx, answers)
 	if err != nil {

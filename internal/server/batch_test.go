@@ -48,7 +48,8 @@ func TestBatch(t *testing.T) {
 		}
 	}
 	done := m.want(200, "GET", "/api/v2/transactions/"+r.text("transaction"), "")
-	if done.text("operation") != "BATCH" || done.text("comment") != "all at once" {
+	if done.text("operation") != "BATCH" || done.text("comment") != "all at once" || !strings.HasPrefix(done.text("description"), "Added ") ||
+		!strings.HasSuffix(done.text("description"), ", and 6 more changes") {
 		t.Errorf("the transaction: %s", done.body)
 	}
 	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.text("transaction")+`}`)

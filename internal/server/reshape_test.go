@@ -167,6 +167,12 @@ func TestReshapingSpace(t *testing.T) {
 		if got := m.tree(configuration); !holdsAll(got, s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
+		if strings.Contains(s.body, "NetworkMerge") {
+			if got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description"); got !=
+				"Added IPv4NetworkMerge of 10.0.1.128/25 into 10.0.1.0/25" {
+				t.Errorf("the merge is described as %q", got)
+			}
+		}
 		m.undoable(configuration, before)
 	}
 	if got := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.7.1.0-10.7.15.255'", "").text("data.0.highWaterMark"); got != "77" {
