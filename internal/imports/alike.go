@@ -59,6 +59,10 @@ func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawM
 			if one.Before, err = p.linked(there, name); err != nil {
 				return nil, err
 			}
+		case f != nil && f.Kind == schema.Reference && !f.WriteOnly:
+			if one.After, err = p.called(one.After); err != nil {
+				return nil, err
+			}
 		case f == nil || f.Kind == schema.SecretText || f.WriteOnly:
 			one.Before, one.After = nil, nil
 		case f.Kind == schema.Map:
@@ -78,6 +82,31 @@ func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawM
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// called gives a reference that is a number alone with what its target is called, too.
+func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
+	var ref struct {
+		ID int64 `json:"id"`
+	}
+	if json.Unmarshal(raw, &ref) != nil || ref.ID == 0 {
+		return raw, nil
+	}
+	row, err := p.Tx.Get(ref.ID)
+	if err != nil {
+		return nil, err
+	}
+	members, err := p.shown(row)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]json.RawMessage{}
+	for _, name := range []string{"id", "type", "name", "range", "address", "absoluteName"} {
+		if value, ok := members[name]; ok && string(value) != "null" {
+			names[name] = value
+		}
+	}
+	return json.Marshal(names)
 }
 
 // linked are the addresses or names of what a resource refers to by a field of many.

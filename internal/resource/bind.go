@@ -39,10 +39,21 @@ func (s Scope) Find(name string) *schema.Field {
 
 // Unknown refuses a path that names no field of the scope, and lists those that there are.
 func (s Scope) Unknown(parameter, code string, path []string) error {
+	return s.unknown(parameter, code, path, func(f *schema.Field) bool {
+		return f.Filterable() && f.Kind != schema.Raw && f.Kind != schema.NestedList
+	})
+}
+
+// Unshown refuses a path that names no field that resources of the scope show, and lists those that they do.
+func (s Scope) Unshown(parameter, code string, path []string) error {
+	return s.unknown(parameter, code, path, func(f *schema.Field) bool { return !f.WriteOnly && f.Also == "" })
+}
+
+func (s Scope) unknown(parameter, code string, path []string, may func(*schema.Field) bool) error {
 	seen := map[string]bool{}
 	for _, t := range s.Types {
 		for _, f := range t.Fields {
-			if f.Filterable() && f.Kind != schema.Raw && f.Kind != schema.NestedList {
+			if may(f) {
 				seen[f.Name] = true
 			}
 		}

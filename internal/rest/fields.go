@@ -100,7 +100,7 @@ func fieldPath(s resource.Scope, name string) ([]string, error) {
 		}
 	}
 	if path[0] != "_links" && path[0] != "_embedded" && s.Find(path[0]) == nil {
-		return nil, s.Unknown("fields", "InvalidFieldName", path)
+		return nil, s.Unshown("fields", "InvalidFieldName", path)
 	}
 	return path, nil
 }

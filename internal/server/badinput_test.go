@@ -122,6 +122,7 @@ func TestBadRequests(t *testing.T) {
 		{400, "FilterParseError", "position 6: expected a value, found the end", "GET", filter(`name:`), nil},
 		{400, "FilterTokenError", "position 6: text needs quotes", "GET", filter(`name:office`), nil},
 		{400, "FilterTokenError", "not closed", "GET", filter(`name:'office`), nil},
+		{400, "InvalidFieldName", "usagePercentage", "GET", "/api/v2/blocks?fields=usage", nil}, // what it shows, not what it can be filtered by
 		{400, "UnsupportedFilterOperator", "position 6: like is no operator", "GET", filter(`name:like('a')`), nil},
 		{400, "FilterParseError", "position 15: expected", "GET", filter(`name:'office' name:'x'`), nil},
 		{400, "FilterParseError", "\")\"", "GET", filter(`(name:'x'`), nil},
