@@ -86,11 +86,11 @@ func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawM
 
 // called gives a reference that is a number alone with what its target is called, too.
 func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
-	var ref struct {
+	var ref *struct {
 		ID int64 `json:"id"`
 	}
-	if json.Unmarshal(raw, &ref) != nil || ref.ID == 0 {
-		return raw, nil
+	if err := json.Unmarshal(raw, &ref); err != nil || ref == nil || ref.ID == 0 {
+		return raw, err
 	}
 	row, err := p.Tx.Get(ref.ID)
 	if err != nil {
