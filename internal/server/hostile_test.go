@@ -16,7 +16,10 @@ import (
 )
 
 // operation is one that the API describes: a new one is in every test of this file by itself.
-type operation struct{ method, path string }
+type operation struct{ method, path, template string }
+
+// parameter is one of a path.
+var parameter = regexp.MustCompile(`\{\w+\}`)
 
 // operations are all that the manager describes, of both APIs, with numbers for their parameters: of what is there, where there is
 // something.
@@ -38,7 +41,6 @@ func (m *manager) operations() (all []operation) {
 			first[c.Name] = m.do("GET", "/api/v2/"+c.Name+"?limit=1&fields=id", "").text("data.0.id")
 		}
 	}
-	parameter := regexp.MustCompile(`\{\w+\}`)
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		if strings.HasPrefix(path, "/api/v1/diagnostics") || strings.HasPrefix(path, "/api/v1/status") { // a service point's own
 			continue
@@ -54,7 +56,8 @@ func (m *manager) operations() (all []operation) {
 					at = strings.Replace(at, parts[0]+"/{id}", parts[0]+"/"+first[parts[0]], 1)
 				}
 			}
-			all = append(all, operation{strings.ToUpper(method), parameter.ReplaceAllString(at, "100001")})
+			all = append(all, operation{strings.ToUpper(method), parameter.ReplaceAllString(at, "100001"),
+				parameter.ReplaceAllString(path, "{}")})
 		}
 	}
 	if len(all) < 1000 {
@@ -154,25 +157,28 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	}
 }
 
+// allNames are what all resources are called.
+func (m *manager) allNames() map[string]bool {
+	m.t.Helper()
+	all := map[string]bool{}
+	for path := "/api/v2?fields=id,name&limit=1000"; path != ""; {
+		r := m.want(200, "GET", path, "")
+		for _, row := range r.get("data").([]any) {
+			if name, _ := row.(map[string]any)["name"].(string); len(name) > 3 {
+				all[name] = true
+			}
+		}
+		path = r.text("_links.next.href")
+	}
+	return all
+}
+
 // A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
 func TestNothingWithoutRights(t *testing.T) {
 	m := startAlone(t)
-	names := func() map[string]bool {
-		all := map[string]bool{}
-		for path := "/api/v2?fields=id,name&limit=1000"; path != ""; {
-			r := m.want(200, "GET", path, "")
-			for _, row := range r.get("data").([]any) {
-				if name, _ := row.(map[string]any)["name"].(string); len(name) > 3 {
-					all[name] = true
-				}
-			}
-			path = r.text("_links.next.href")
-		}
-		return all
-	}
-	comes := names()
+	comes := m.allNames()
 	m.oneOfEach()
-	made := names()
+	made := m.allNames()
 	user, as := m.user("nobody", "NO_ACCESS")
 	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
 	all := m.operations()
@@ -201,4 +207,85 @@ func TestNothingWithoutRights(t *testing.T) {
 		t.Errorf("there were %s transactions, and are %s", before, after)
 	}
 	t.Logf("%d operations, %d names: %s", len(all), len(made), fmt.Sprint(slices.Sorted(maps.Keys(made)))[:200])
+}
+
+// public are the routes that nobody has to show anything for, each with why; all others are described, and in the tests above.
+var public = map[string]string{
+	"/healthz": "whether it is alive", "/readyz": "whether its database answers", "/metrics": "figures, without names",
+	"/api/openapi.json": "how it is asked", "/api/docs": "the same for people", "/api/docs/": "the same for people",
+	"/{$}": "the console's page, in which is nothing", "/ui/": "the console's page and programs", "/": "that there is nothing",
+	"/sign-in/providers": "by whom people may sign in", "/sign-in/{id}": "the way to one of those", "/sign-in/{id}/callback": "the way back",
+	"/saml/metadata": "who the manager is for identity providers", "/saml/consume": "what they send", "/saml/logout": "the same, at the end",
+	"/sign-out": "where its browser goes on to, for who has a session",
+}
+
+// Routes that no document describes are known, one by one, and show nobody what things are called; a new one is not open unseen.
+func TestPublicRoutes(t *testing.T) {
+	m := startAlone(t)
+	comes := m.allNames()
+	m.oneOfEach()
+	made := m.allNames()
+	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
+	described := map[string]bool{}
+	for _, o := range m.operations() {
+		described[o.template] = true
+	}
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	authenticators := m.want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
+	for _, one := range authenticators.get("data").([]any) {
+		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // whoever signs in chooses among them
+	}
+	met := 0
+	for _, route := range m.routes {
+		if described[parameter.ReplaceAllString(route, "{}")] {
+			continue
+		}
+		if _, ok := public[route]; !ok {
+			t.Errorf("%s is in no document, and not known to be for everybody", route)
+			continue
+		}
+		met++
+		path := strings.NewReplacer("{$}", "", "{id}", authenticators.text("data.0.id")).Replace(route)
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			for _, header := range []string{"Authorization:", "Authorization: Bearer none"} {
+				r := m.do(method, path, "", header)
+				if r.StatusCode >= 500 && r.StatusCode != 501 {
+					t.Errorf("%s %s answers %d %s", method, path, r.StatusCode, r.body)
+				}
+				if route == "/api/openapi.json" { // it is of the types, whose words are names of some
+					continue
+				}
+				for name := range made {
+					if len(name) > 4 && strings.Contains(string(r.body), `"`+name+`"`) { // "none" is a word
+						t.Errorf("%s %s shows %s", method, path, name)
+					}
+				}
+			}
+		}
+	}
+	if met != len(public) {
+		t.Errorf("%d of %d public routes are there: %v", met, len(public), m.routes)
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+}
+
+// Metrics tell who has shown nothing no names; who sees everything, and who reaches a listener of their own, has all of them.
+func TestMetricsWithoutNames(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"secret-plans"}`)
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/30"}`)
+	_, as := m.user("nobody", "NO_ACCESS")
+	for _, header := range []string{"Authorization:", as} {
+		text := string(m.want(200, "GET", "/metrics", "", header).body)
+		if strings.Contains(text, "secret-plans") || strings.Contains(text, "10.0.0.0/30") || !strings.Contains(text, "portolan_transactions ") {
+			t.Errorf("with %q it tells %.300s", header, text)
+		}
+	}
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/metrics", "", "Authorization: Bearer ptl_none")
+	if text := string(m.want(200, "GET", "/metrics", "").body); !strings.Contains(text, `configuration="secret-plans"`) {
+		t.Error("an administrator's lacks names")
+	}
 }

@@ -17,14 +17,28 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
+
+// routes is a multiplexer that tells what it has.
+type routes struct {
+	*http.ServeMux
+	patterns []string
+}
+
+// Handle adds a route.
+func (r *routes) Handle(pattern string, h http.Handler) {
+	r.patterns = append(r.patterns, pattern)
+	r.ServeMux.Handle(pattern, h)
+}
 
 // apiHandler is everything on the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
 	api, tokens := m.handle("address", m.serveAddressAPI), m.handle("address", m.tokens)
 	status := m.plain("address", m.showStatus)
-	mux := http.NewServeMux()
+	mux := &routes{ServeMux: http.NewServeMux()}
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
 	mux.Handle("/readyz", m.plain("health", m.readyz))
@@ -55,6 +69,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	mux.Handle("/api/docs/", pagesOfConsole)
 	mux.Handle(console.Base, pagesOfConsole)
 	mux.Handle("/", nothing)
+	m.routes = mux.patterns
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
@@ -74,10 +89,39 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	}))
 }
 
+// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; a listener of their own is
+// for who reaches it.
 func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
-	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	shown := prometheus.Gatherer(m.registry)
+	if m.figures == nil {
+		whole := false
+		if r.Header.Get("Authorization") != "" {
+			caller, err := m.caller(r)
+			if err != nil {
+				return err
+			}
+			whole = !caller.MustReset && !caller.Limited()
+		}
+		if !whole {
+			shown = prometheus.GathererFunc(m.nameless)
+		}
+	}
+	promhttp.HandlerFor(shown, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil
 }
+
+// nameless gathers the metrics that no resource of a user is named in.
+func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
+	families, err := m.registry.Gather()
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return slices.ContainsFunc(f.GetMetric(), func(one *dto.Metric) bool {
+			return slices.ContainsFunc(one.GetLabel(), func(l *dto.LabelPair) bool { return slices.Contains(namesOthers, l.GetName()) })
+		})
+	}), err
+}
+
+// namesOthers are the labels of metrics that say how something of a user's is called.
+var namesOthers = []string{"configuration", "network"}
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 	return problem.NotFound("there is nothing at %s: the console is at /, the address manager at /api/v2, the fleet manager at /user/api/v1;"+
@@ -152,7 +196,7 @@ func (m *Manager) anybody(r *http.Request) (access.Principal, error) {
 }
 
 // fleetRoutes are the paths of the fleet API (spec.md section 4).
-func (m *Manager) fleetRoutes(mux *http.ServeMux) {
+func (m *Manager) fleetRoutes(mux *routes) {
 	route := func(path string, handlers map[string]func(w http.ResponseWriter, r *http.Request) error) {
 		var allowed []string
 		for name := range handlers {

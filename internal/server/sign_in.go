@@ -61,7 +61,7 @@ func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) err
 }
 
 // samlRoutes are the paths that identity providers and the browsers that they send know (docs/sign-in.md).
-func (m *Manager) samlRoutes(mux *http.ServeMux) {
+func (m *Manager) samlRoutes(mux *routes) {
 	mux.Handle(authn.SAMLMetadataPath, m.plain("console", func(w http.ResponseWriter, r *http.Request) error {
 		metadata, err := m.Identity.SAMLMetadata(r.Context())
 		if err == nil {

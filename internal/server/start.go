@@ -133,6 +133,8 @@ type Manager struct {
 	openapi func() ([]byte, error)
 	// published are the releases that it has for service points.
 	published publishedReleases
+	// routes are the paths that the listener of the APIs has beside those below Base.
+	routes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
