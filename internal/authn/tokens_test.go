@@ -1,6 +1,10 @@
 package authn
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -97,6 +101,53 @@ func TestTokens(t *testing.T) {
 	away := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
 	if _, _, err := away.Verify(t.Context(), fresh); !errors.Is(err, ErrAway) {
 		t.Errorf("nobody is there: %v", err)
+	}
+}
+
+// Tokens are verified whatever they are signed by, of all algorithms that are taken; a key that was published for one of them is good for no
+// other kind.
+func TestAlgorithms(t *testing.T) {
+	p := authntest.NewProvider(t)
+	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
+	claims := map[string]any{"iss": p.URL, "aud": "portolan", "sub": "carol", "exp": time.Now().Add(time.Hour).Unix()}
+	curve := func(c elliptic.Curve) crypto.Signer {
+		k, err := ecdsa.GenerateKey(c, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]crypto.Signer{"ES256": curve(elliptic.P256()), "ES384": curve(elliptic.P384()), "ES512": curve(elliptic.P521()),
+		"EdDSA": edwards}
+	for _, algorithm := range algorithms {
+		key := keys[algorithm]
+		if key == nil {
+			key = p.Key()
+		}
+		p.Publish(jose.JSONWebKey{Key: key.Public(), KeyID: algorithm, Use: "sig"})
+		token := authntest.SignBy(t, jose.SignatureAlgorithm(algorithm), jose.JSONWebKey{Key: key, KeyID: algorithm}, claims)
+		if id, _, err := tokens.Verify(t.Context(), token); err != nil || id.Name != "carol" {
+			t.Errorf("%s: %+v, %v", algorithm, id, err)
+		}
+		head, rest, _ := strings.Cut(token, ".")
+		cut := head + "." + rest[:len(rest)-6] + "AAAAAA"
+		if _, _, err := tokens.Verify(t.Context(), cut); !errors.Is(err, ErrWrong) {
+			t.Errorf("%s, its end changed: %v", algorithm, err)
+		}
+	}
+	for algorithm, named := range map[string]string{"ES256": "RS256", "EdDSA": "ES256", "ES384": "EdDSA", "RS256": "ES512"} {
+		key := keys[algorithm]
+		if key == nil {
+			key = p.Key()
+		}
+		token := authntest.SignBy(t, jose.SignatureAlgorithm(algorithm), jose.JSONWebKey{Key: key, KeyID: named}, claims)
+		if _, _, err := tokens.Verify(t.Context(), token); !errors.Is(err, ErrWrong) {
+			t.Errorf("%s by the name of a key for %s: %v", algorithm, named, err)
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	}))
 }
 
-// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; a listener of their own is
-// for who reaches it.
+// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; what a listener of their
+// own shows is for who reaches it.
 func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	shown := prometheus.Gatherer(m.registry)
 	if m.figures == nil {

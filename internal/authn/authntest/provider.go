@@ -23,6 +23,7 @@ type Provider struct {
 	*httptest.Server
 	mu    sync.Mutex
 	keys  []*rsa.PrivateKey // guarded by mu; the last one signs
+	more  []jose.JSONWebKey // that are published beside them; guarded by mu
 	asked int               // how often it was asked for its keys; guarded by mu
 	// Grants are the codes that are good once, with the proof key that was asked with, and the claims of the token; guarded by mu.
 	grants map[string]Grant
@@ -96,6 +97,7 @@ func NewProvider(t *testing.T) *Provider {
 		for _, k := range p.keys {
 			set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Public(), KeyID: KeyID(k), Algorithm: "RS256", Use: "sig"})
 		}
+		set.Keys = append(set.Keys, p.more...)
 		answer(w, set)
 	})
 	mux.HandleFunc("POST /token", p.redeem)
@@ -155,6 +157,13 @@ func (p *Provider) Rotate(t *testing.T, alone bool) {
 		p.keys = nil
 	}
 	p.keys = append(p.keys, k)
+}
+
+// Publish publishes another key, of any kind.
+func (p *Provider) Publish(public jose.JSONWebKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.more = append(p.more, public)
 }
 
 // Sign issues a token with claims.
