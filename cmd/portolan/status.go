@@ -122,6 +122,11 @@ func statusRows(now *server.Status) (rows [][2]string) {
 		}
 		add("certificates", fmt.Sprintf("%s until %s%s", one.Name, one.NotAfter.Format(time.DateOnly), renewed))
 	}
+	secrets := "sealed by keys that lie beside them: portolan doctor says what to do"
+	if now.MasterKey {
+		secrets = "sealed by a master key"
+	}
+	add("secrets", secrets)
 	return rows
 }
 

@@ -2725,6 +2725,7 @@ export type Status = {
   go: string
   history: any
   host: string
+  masterKey: boolean
   since: string
   space: any
   version: string

@@ -75,6 +75,12 @@ func Examine(ctx context.Context, o Options) (all []Finding) {
 	if o.TLSCert != "" {
 		all = append(all, examineCertificate(o.TLSCert, o.TLSKey))
 	}
+	secrets := Finding{What: "secrets", Is: "are sealed by a master key"}
+	if len(o.MasterKeys) == 0 {
+		secrets.Is = "the keys that they are sealed by lie beside them: who has the database, or a backup, has all of them"
+		secrets.Do = "portolan secrets new-key > FILE, and --master-key FILE"
+	}
+	all = append(all, secrets)
 	for _, path := range []string{o.AccessLog, o.AuditLog, o.HistoryHeads} {
 		if path != "" && path != "-" {
 			all = append(all, examineFile(path))

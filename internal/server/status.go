@@ -39,6 +39,8 @@ type Status struct {
 	Space     SpaceStatus    `json:"space"`
 	// Certificates are those of the manager, and their ends.
 	Certificates []CertificateStatus `json:"certificates"`
+	// MasterKey says whether a master key seals the keys of secrets; without one they lie beside them.
+	MasterKey bool `json:"masterKey"`
 	// Alarms are what somebody should do something about, the gravest first.
 	Alarms []Alarm `json:"alarms"`
 }
@@ -142,7 +144,7 @@ func (m *Manager) status(ctx context.Context) (Status, error) {
 
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	s = Status{Version: m.options.Version, Go: runtime.Version(), Host: m.Address.Manager.Hostname, Address: m.URL(), Since: m.since,
-		Certificates: m.certificates()}
+		Certificates: m.certificates(), MasterKey: len(m.options.MasterKeys) > 0}
 	if s.FreeBytes, err = freeBytes(m.options.Data); err != nil {
 		m.log.Warn("asking how much room the disk has", "error", err)
 	}
