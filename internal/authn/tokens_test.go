@@ -104,8 +104,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Tokens are verified whatever they are signed by, of all algorithms that are taken; a key that was published for one of them is good for no
-// other kind.
+// Tokens are verified whatever they are signed by, of all algorithms that are taken; a key that was published for one of them is good
+// for no other kind.
 func TestAlgorithms(t *testing.T) {
 	p := authntest.NewProvider(t)
 	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}

@@ -145,6 +145,7 @@ var descriptions = map[string]string{
 	"UserDefinedFieldDefinition.dataType":                    "dataType is what its values are.",
 	"UserDefinedFieldDefinition.defaultValue":                "defaultValue is what a resource shows that does not set it.",
 	"UserDefinedFieldDefinition.displayName":                 "displayName is what people call it.",
+	"UserDefinedFieldDefinition.indexed":                     "indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is made behind the change.",
 	"UserDefinedFieldDefinition.predefinedValues":            "predefinedValues are its values, where there are no others.",
 	"UserDefinedFieldDefinition.required":                    "required says whether new resources must set it.",
 	"UserDefinedFieldDefinition.resourceType":                "resourceType is the type, or a kind of types, that has it.",

@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/problem"
@@ -40,6 +42,9 @@ type UserDefinedFieldDefinition struct {
 	Required *bool `api:"required"`
 	// PredefinedValues are its values, where there are no others.
 	PredefinedValues []string `api:"predefinedValues"`
+	// Indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is made
+	// behind the change.
+	Indexed *bool `api:"indexed"`
 	// ValidationProperties bound its values.
 	ValidationProperties *Validation `api:"validationProperties"`
 }
@@ -86,6 +91,9 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 	if err := x.checkBounds(); err != nil {
 		return err
 	}
+	if err := x.checkIndex(c); err != nil {
+		return err
+	}
 	if err := x.checkValues(); err != nil {
 		return err
 	}
@@ -105,6 +113,37 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 			}
 			return nil
 		})
+}
+
+// mostIndexed is how many user-defined fields may have an index: each of them costs every change of a resource that has the field.
+const mostIndexed = 16
+
+// indexable are the names of fields that may have an index: they stand in its text.
+var indexable = regexp.MustCompile(`^\w{1,64}$`)
+
+// checkIndex refuses an index of a field whose name does not fit into one, and one too many.
+func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
+	if x.Indexed == nil || !*x.Indexed {
+		return nil
+	}
+	if !indexable.MatchString(x.Name) {
+		return problem.Invalid("indexed", "a field has an index where its name has letters, digits and _ alone, 64 at most")
+	}
+	others := 0
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("userDefinedFieldDefinitions")},
+		func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if other, _ := o.(*UserDefinedFieldDefinition); err == nil && r.ID != x.ID && other.Indexed != nil && *other.Indexed {
+				others++
+			}
+			return err
+		}); err != nil {
+		return err
+	}
+	if others >= mostIndexed {
+		return problem.Invalid("indexed", "%d fields have an index already, and no more may", others)
+	}
+	return nil
 }
 
 // checkBounds refuses bounds that are not for values of the type.
@@ -360,7 +399,39 @@ func (x *UserDefinedFieldDefinition) BeforeDelete(c *resource.Change) error {
 // userFields knows the definitions, by the types that have the fields.
 type userFields struct {
 	known *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
+	// indexes are those that the database has, as far as this manager has heard.
+	indexes atomic.Pointer[map[store.Index]bool]
 }
+
+// indexOf is the index of a field of resources in a collection.
+func indexOf(collection, name string) store.Index {
+	return store.Index{Collection: collection, Field: "userDefinedFields." + name}
+}
+
+// Indexed reports whether there is an index of a field of resources in a collection.
+func (u *userFields) Indexed(collection, name string) bool {
+	there := u.indexes.Load()
+	return there != nil && (*there)[indexOf(collection, name)]
+}
+
+// Indexes gives the indexes that the definitions ask for.
+func (u *userFields) Indexes(tx *store.Tx, a *resource.API) (all []store.Index, err error) {
+	defined, err := u.all(tx, a)
+	if err != nil {
+		return nil, err
+	}
+	for name, fields := range defined {
+		for _, x := range fields {
+			if i := indexOf(a.TypeNamed(name).Collection, x.Name); x.Indexed != nil && *x.Indexed && !slices.Contains(all, i) {
+				all = append(all, i)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Found notes which indexes there are.
+func (u *userFields) Found(there map[store.Index]bool) { u.indexes.Store(&there) }
 
 // Open lets definitions be remembered.
 func (u *userFields) Open(s *store.Store) {
@@ -370,8 +441,14 @@ func (u *userFields) Open(s *store.Store) {
 
 // of gives the definitions of a type's fields.
 func (u *userFields) of(tx *store.Tx, a *resource.API, typeName string) ([]*UserDefinedFieldDefinition, error) {
+	all, err := u.all(tx, a)
+	return all[typeName], err
+}
+
+// all gives the definitions, by the types that have the fields.
+func (u *userFields) all(tx *store.Tx, a *resource.API) (map[string][]*UserDefinedFieldDefinition, error) {
 	if all, ok := u.known.Get(tx, struct{}{}); ok {
-		return all[typeName], nil
+		return all, nil
 	}
 	all := map[string][]*UserDefinedFieldDefinition{}
 	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("userDefinedFieldDefinitions")},
@@ -389,7 +466,7 @@ func (u *userFields) of(tx *store.Tx, a *resource.API, typeName string) ([]*User
 		return nil, err
 	}
 	u.known.Put(tx, struct{}{}, all)
-	return all[typeName], nil
+	return all, nil
 }
 
 // Check reads the values that a request gives, sets defaults in a new resource, and asks for what is required.

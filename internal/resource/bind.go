@@ -139,7 +139,7 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && !n.Values[0].Null() {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
+		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path, Indexed: f.Kind == schema.Map && s.userIndexed(path)})
 	}
 	if f.Members != nil {
 		return s.compareNested(f, n, path)
@@ -375,6 +375,14 @@ func (s Scope) allNamed(name string) bool {
 // spaceless reports whether no resource of the scope has space.
 func (s Scope) spaceless() bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
+}
+
+// userIndexed reports whether there is an index of the user-defined field at a path, in each collection of the scope.
+func (s Scope) userIndexed(path []string) bool {
+	if s.api.UserFields == nil || len(path) != 2 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return !s.api.UserFields.Indexed(t.Collection, path[1]) })
 }
 
 // free reports whether a path leads to what its field says nothing of, such as a field that users have defined.

@@ -163,6 +163,11 @@ type UserFields interface {
 	Check(c *Change) error
 	// Missing gives the fields that resources of a type show though they do not set them; nil where there are none.
 	Missing(tx *store.Tx, a *API, typeName string) (map[string]*string, error)
+	// Indexes gives the indexes of fields that there shall be; Found notes which there are, and Indexed reports whether one of a field of
+	// resources in a collection is among these.
+	Indexes(tx *store.Tx, a *API) ([]store.Index, error)
+	Found(there map[store.Index]bool)
+	Indexed(collection, name string) bool
 }
 
 // UserFields declares what is asked of user-defined fields.

@@ -178,7 +178,7 @@ func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	f := &Field{Kind: Text}
 	_, err := strconv.ParseFloat(n.Values[0].Text, 64)
 	if err == nil && numeral(n.Values[0].Text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
-		f.Kind, at.Kind = Float, store.Numeral
+		f.Kind, at.Kind, at.Indexed = Float, store.Numeral, false
 	}
 	return f.CompareWith(n, at)
 }

@@ -26,10 +26,13 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 	list("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.#.0/24","name":"net-#"}`, 250)
 	list("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.10.#.0/24","location":{"id":`+place+`}}`, 3)
 	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16","name":"wide"}`)
-	list("networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"host-#"}`, 1500)
+	list("networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"host-#","userDefinedFields":{"asset":"A-#"}}`, 1500)
 	list("networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-0#"}}`, 9)
 	m.id("/api/v2/networks/"+wide+"/ranges", `{"type":"IPv4DHCPRange","range":"10.16.200.1-10.16.200.99"}`)
 	list("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t-#","text":"x"}`, 1000)
+	m.id("/api/v2/userDefinedFieldDefinitions",
+		`{"name":"asset","displayName":"Asset","resourceType":"IPv4Address","dataType":"TEXT","indexed":true}`)
+	eventually(m.t, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
 	if err := m.Store.Update(m.t.Context(), store.Author{}, func(tx *store.Tx) error {
 		for i := range 3000 { // transactions of which nobody asks for the changes
 			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
@@ -92,6 +95,9 @@ func TestPlansOfQuestions(t *testing.T) {
 		"addresses?" + filter("name:in('host-77','host-78')"),
 		"addresses?" + filter("name:startsWith('host-77')"),
 		"?" + filter("name:'host-77'"),
+		"addresses?" + filter("userDefinedFields.asset:'A-77'"),
+		"addresses?" + filter("userDefinedFields.asset:in('A-77','A-78') and state:'STATIC'"),
+		"addresses?" + filter("userDefinedFields.asset:startsWith('A-77')"),
 		"resourceRecords?" + filter("absoluteName:'t-77.example.com'"),
 		"resourceRecords?" + filter("absoluteName:in('t-77.example.com','t-78.example.com')"),
 		"resourceRecords?" + filter("absoluteName:startsWith('t-77')"),

@@ -66,7 +66,9 @@ func index(conn *sqlite.Conn, l *Layout) error {
 	if err := remakeTrigrams(conn, l); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return l.makeIndexes(&sqliteDialect, names, func(statement string) error { return sqlitex.ExecuteTransient(conn, statement, nil) })
+	return makeIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
+		return sqlitex.ExecuteTransient(conn, statement, nil)
+	})
 }
 
 // remakeTrigrams makes the index of trigrams anew where the layout searches other texts than it has.

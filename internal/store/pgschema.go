@@ -153,7 +153,7 @@ func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
 	if err := p.makeTextIndex(ctx, tx, names); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return p.layout.makeIndexes(&postgresDialect, names, func(statement string) error {
+	return makeIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
 		_, err := tx.Exec(ctx, statement)
 		return err
 	})

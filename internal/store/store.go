@@ -106,6 +106,8 @@ type engine interface {
 	shares(topics []string) bool
 	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
 	oneWriter() bool
+	// keepIndexes is Store.KeepIndexes.
+	keepIndexes(ctx context.Context, all []Index) error
 	// sizeQuery asks how large the database is, in bytes.
 	sizeQuery() string
 	// figures puts in what the engine tells of its database.

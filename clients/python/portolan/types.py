@@ -2920,6 +2920,7 @@ UserDefinedFieldDefinition = TypedDict("UserDefinedFieldDefinition", {
     "defaultValue": Optional[str],
     "required": Optional[bool],
     "predefinedValues": Optional[List[str]],
+    "indexed": Optional[bool],
     "validationProperties": Optional[Dict[str, Any]],
 }, total=False)
 UserDefinedFieldDefinition.__doc__ = "UserDefinedFieldDefinition defines a field of one's own that resources of a type have."

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"portolan/internal/store"
+)
+
+// userIndexes has the database have the indexes of user-defined fields that their definitions ask for, and filters know of them.
+type userIndexes struct {
+	m     *Manager
+	lease *store.Lease
+	// known has what was found, until definitions change.
+	known *store.Cache[struct{}, map[store.Index]bool]
+}
+
+// How often it is looked whether definitions have changed, and how long what one manager found is good for another.
+const (
+	indexesLook = time.Second
+	indexesFor  = 30 * time.Second
+)
+
+func (m *Manager) keepUserIndexes(ctx context.Context) {
+	u := &userIndexes{m, m.Store.NewLease("indexes", indexesFor), store.NewCache[struct{}](m.Store,
+		store.CacheOptions[map[store.Index]bool]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
+	store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
+}
+
+// look makes what is asked for and is not there, and takes away what is not asked for any more. Where another manager does that it only
+// finds out how far that is.
+func (u *userIndexes) look(ctx context.Context) error {
+	if _, ok := u.known.Now(struct{}{}); ok {
+		return nil
+	}
+	var wanted []store.Index
+	if err := u.m.Store.View(ctx, func(tx *store.Tx) (err error) {
+		wanted, err = u.m.Address.UserFields.Indexes(tx, u.m.Address)
+		return err
+	}); err != nil {
+		return err
+	}
+	there, err := u.m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	u.m.Address.UserFields.Found(there) // those that are not wanted any more are not asked from now on
+	mine, err := u.lease.Take(ctx)
+	if err != nil || !mine {
+		return err
+	}
+	stop := u.lease.Keep(ctx, u.m.log)
+	defer func() {
+		stop()
+		if err := u.lease.Release(context.WithoutCancel(ctx)); err != nil { // it ends by itself
+			u.m.log.Warn("giving back a lease", "lease", "indexes", "error", err)
+		}
+	}()
+	began := time.Now()
+	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
+		return err
+	}
+	made, err := u.m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	u.m.Address.UserFields.Found(made)
+	if !maps.Equal(made, there) {
+		u.m.log.Info("indexes of user-defined fields are made", "indexes", len(made), "took", time.Since(began).Round(time.Millisecond))
+	}
+	return u.m.Store.View(ctx, func(tx *store.Tx) error {
+		again, err := u.m.Address.UserFields.Indexes(tx, u.m.Address)
+		if err == nil && len(again) == len(made) { // else they have changed meanwhile
+			u.known.Put(tx, struct{}{}, made)
+		}
+		return err
+	})
+}
