@@ -122,11 +122,11 @@ func statusRows(now *server.Status) (rows [][2]string) {
 		}
 		add("certificates", fmt.Sprintf("%s until %s%s", one.Name, one.NotAfter.Format(time.DateOnly), renewed))
 	}
-	secrets := "sealed by keys that lie beside them: portolan doctor says what to do"
+	sealed := "by keys that lie beside them: portolan doctor says what to do"
 	if now.MasterKey {
-		secrets = "sealed by a master key"
+		sealed = "by a master key"
 	}
-	add("secrets", secrets)
+	add("secrets", "sealed "+sealed)
 	return rows
 }
 

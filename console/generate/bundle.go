@@ -50,7 +50,8 @@ func bundle(root string) (map[string][]byte, error) {
 	}
 	r := esbuild.Build(esbuild.BuildOptions{
 		AbsWorkingDir: root, EntryPoints: []string{"src/main.tsx"}, EntryNames: "app", Outdir: "bundle",
-		Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: esbuild.FormatESModule, Target: esbuild.ES2022, Platform: esbuild.PlatformBrowser, Charset: esbuild.CharsetUTF8,
+		Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]",
+		Format: esbuild.FormatESModule, Target: esbuild.ES2022, Platform: esbuild.PlatformBrowser, Charset: esbuild.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: esbuild.LegalCommentsNone,
 		JSX: esbuild.JSXAutomatic, JSXImportSource: "preact", Alias: alias, TsconfigRaw: "{}",
 		Define:  map[string]string{"process.env.NODE_ENV": `"production"`},
