@@ -14,11 +14,12 @@ import (
 // hold is what is held open for one service point.
 type hold struct {
 	// open is how much there is, desired the generation that its check-ins have seen; woken is closed, and made anew, when there may be
-	// something new. All are guarded by Service.mu, as waiting is: the check-ins that no goroutine waits for.
-	open    int
-	desired int64
-	woken   chan struct{}
-	waiting []*waiting
+	// something new. waiting are the check-ins, standing what else waits. All are guarded by Service.mu.
+	open     int
+	desired  int64
+	woken    chan struct{}
+	waiting  []*waiting
+	standing []*standing
 }
 
 // hold counts something that may be held open. It is let go of by release.
@@ -66,14 +67,63 @@ func (s *Service) wake(h *hold) {
 		w.timer.Stop()
 	}
 	s.lookFor(h.waiting...)
-	h.waiting = nil
+	for _, one := range h.standing {
+		one.timer.Stop()
+		go one.again()
+	}
+	h.waiting, h.standing = nil, nil
 }
 
-// Hold holds something open for a service point: woken gives what is closed when there may be something new, asked for before it is looked,
-// ending what is closed when nothing is held open any more, and release lets go.
-func (s *Service) Hold(servicePoint string) (woken func() <-chan struct{}, ending <-chan struct{}, release func()) {
-	h := s.hold(servicePoint)
-	return func() <-chan struct{} { return s.next(h) }, s.closing, func() { s.release(servicePoint, h) }
+// A Held is something that is held open for a service point, and that no goroutine waits for.
+type Held struct {
+	service *Service
+	id      string
+	hold    *hold
+	changed <-chan struct{}
+}
+
+// Hold holds something open for a service point, until Release.
+func (s *Service) Hold(servicePoint string) *Held {
+	return &Held{service: s, id: servicePoint, hold: s.hold(servicePoint)}
+}
+
+// Look is called before the database is asked whether there is something new.
+func (h *Held) Look() { h.changed = h.service.next(h.hold) }
+
+// Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment.
+func (h *Held) Wait(until time.Time, again func()) {
+	s := h.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.hold.woken != h.changed {
+		go again()
+		return
+	}
+	one := &standing{again: again}
+	h.hold.standing = append(h.hold.standing, one)
+	one.timer = time.AfterFunc(time.Until(until), func() {
+		s.mu.Lock()
+		at := slices.Index(h.hold.standing, one)
+		if at >= 0 {
+			h.hold.standing = slices.Delete(h.hold.standing, at, at+1)
+		}
+		s.mu.Unlock()
+		if at >= 0 { // else it was woken
+			again()
+		}
+	})
+}
+
+// Release lets go of it.
+func (h *Held) Release() { h.service.release(h.id, h.hold) }
+
+// Ends reports whether nothing is held open any more: the manager is about to end.
+func (s *Service) Ends() bool { return s.closes() }
+
+// standing is a Held that waits.
+type standing struct {
+	again func()
+	timer *time.Timer
 }
 
 // EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is about to end.

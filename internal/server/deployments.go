@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"portolan/internal/application"
@@ -45,8 +46,17 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Servin
 // contentTime is how long it may take to give a service point what it is to serve.
 const contentTime = time.Hour
 
-// giveContent gives a service point what it is to serve (portolan/internal/zonedata). The stream lies in a file while it is being sent, so
-// that the database is free.
+// wantedContent is a request for what a service point is to serve. It is held open until that is something else than it serves.
+type wantedContent struct {
+	m            *Manager
+	servicePoint string
+	from         string
+	until        time.Time
+	held         *fleet.Held
+	parked       *parked
+}
+
+// giveContent gives a service point what it is to serve, at once or when it changes.
 func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byte) error {
 	shown := r.TLS.PeerCertificates[0]
 	if err := m.Fleet.Know(r.Context(), shown); err != nil {
@@ -56,15 +66,61 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err != nil {
 		return err
 	}
-	other, err := m.otherContent(r.Context(), shown.Subject.CommonName, rq)
+	c := &wantedContent{m: m, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown.Subject.CommonName),
+		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
+	other, over, err := c.look(r.Context())
+	if err == nil && !over {
+		if c.parked, err = m.parking.park(w); err == nil {
+			c.held.Wait(c.until, c.again)
+			return nil
+		}
+	}
+	c.held.Release()
 	if err != nil {
 		return err
 	}
+	return c.answer(w, r, other)
+}
+
+// look looks whether the service point is to serve something else; over says that it is answered now.
+func (c *wantedContent) look(ctx context.Context) (other, over bool, err error) {
+	c.held.Look()
+	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		other, err = deploy.IsBehind(tx, c.servicePoint, c.from)
+		return err
+	})
+	return other, other || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
+}
+
+// again looks once more, and answers or waits on.
+func (c *wantedContent) again() {
+	ctx, cancel := context.WithTimeout(c.parked.request.Context(), lookTime)
+	defer cancel()
+	other, over, err := c.look(ctx)
+	if err == nil && !over {
+		c.held.Wait(c.until, c.again)
+		return
+	}
+	c.held.Release()
+	c.parked.reply(func(w http.ResponseWriter, r *http.Request) error {
+		if err != nil {
+			return err
+		}
+		return c.answer(w, r, other)
+	})
+}
+
+// lookTime is how long it may take to look whether a service point is to serve something else.
+const lookTime = 30 * time.Second
+
+// answer sends what the service point is to serve (portolan/internal/zonedata), or that it is what it serves. The stream lies in a file
+// while it is being sent, so that the database is free.
+func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other bool) error {
 	if !other {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	f, err := os.CreateTemp(m.options.Data, "content-")
+	f, err := os.CreateTemp(c.m.options.Data, "content-")
 	if err != nil {
 		return fmt.Errorf("making room for what a service point is to serve: %w", err)
 	}
@@ -72,52 +128,30 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	if err := m.Store.View(r.Context(), func(tx *store.Tx) error {
+	if err := c.m.Store.View(r.Context(), func(tx *store.Tx) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, m.Address.Sealer, shown.Subject.CommonName, rq.From, f))
+		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, c.m.Address.Sealer, c.servicePoint, c.from, f))
 	}); err != nil {
 		return err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
 	}
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(contentTime)); err != nil {
+	if err == nil {
+		err = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(contentTime))
+	}
+	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, err = io.Copy(w, f)
-	if err != nil { // the service point asks again
-		m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	if _, err = io.Copy(w, f); err != nil { // the service point asks again
+		c.m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
 	}
 	return nil
-}
-
-// otherContent waits until a service point is to serve something else than it does; it gives false where that takes too long.
-func (m *Manager) otherContent(ctx context.Context, servicePoint string, rq checkin.ContentRequest) (other bool, err error) {
-	woken, ending, release := m.Fleet.Hold(servicePoint)
-	defer release()
-	enough := time.NewTimer(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))
-	defer enough.Stop()
-	for {
-		next := woken()
-		if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-			other, err = deploy.IsBehind(tx, servicePoint, rq.From)
-			return err
-		}); err != nil || other {
-			return other, err
-		}
-		select {
-		case <-next:
-		case <-enough.C:
-			return false, nil
-		case <-ending:
-			return false, nil
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
 }
 
 // takeUpdate decides on a message that changes a zone (RFC 2136).

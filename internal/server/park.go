@@ -1,11 +1,10 @@
 package server
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -114,20 +113,20 @@ func (p *parking) park(w http.ResponseWriter) (*parked, error) {
 // reply answers, by what a handler writes, and gives the connection back.
 func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
 	defer p.end()
-	page := &page{header: p.header}
-	p.answer.ResponseWriter = page
-	whole := p.written(handle)
-	if !whole {
-		p.answer.status = 499
-	}
 	select {
 	case <-p.lot.closed:
 		p.last = true
 	default:
 	}
-	whole = whole && page.send(p.conn, p.last) == nil
+	sheet := &sheet{header: p.header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last}
+	p.answer.ResponseWriter = sheet
+	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
+	whole := p.written(handle) && sheet.finish() == nil
+	if !whole {
+		p.answer.status = 499
+	}
 	p.lot.count(-1)
-	if whole && !p.last {
+	if whole && !sheet.last {
 		select {
 		case p.lot.back <- p.conn:
 			return
@@ -148,39 +147,66 @@ func (p *parked) written(handle func(w http.ResponseWriter, r *http.Request) err
 	return true
 }
 
-// page is an answer as it is written, before it is sent.
-type page struct {
+// replyTime is how long who waited may take to read its answer, where the handler does not say another time.
+const replyTime = time.Minute
+
+// sheet is what an answer is written on: its head, with a Content-Length where the connection is to go on, and its body.
+type sheet struct {
 	header http.Header
-	status int
-	body   bytes.Buffer
+	conn   net.Conn
+	out    *bufio.Writer
+	begun  bool
+	// last says that the connection ends behind it; failed is the first error.
+	last   bool
+	failed error
 }
 
 // Header is what goes before the body.
-func (p *page) Header() http.Header { return p.header }
+func (s *sheet) Header() http.Header { return s.header }
 
-// WriteHeader notes the status.
-func (p *page) WriteHeader(status int) { p.status = status }
-
-// Write adds to the body.
-func (p *page) Write(b []byte) (int, error) { return p.body.Write(b) }
-
-// replyTime is how long who waited may take to read its answer.
-const replyTime = time.Minute
-
-// send sends an answer, at once and as a whole.
-func (p *page) send(to net.Conn, last bool) error {
-	p.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	rs := http.Response{StatusCode: p.status, ProtoMajor: 1, ProtoMinor: 1, Header: p.header, ContentLength: int64(p.body.Len()),
-		Body: io.NopCloser(&p.body), Close: last}
-	var text bytes.Buffer
-	if err := rs.Write(&text); err != nil {
-		return err
+// WriteHeader writes the head.
+func (s *sheet) WriteHeader(status int) {
+	if s.begun {
+		return
 	}
-	if err := to.SetWriteDeadline(time.Now().Add(replyTime)); err != nil {
-		return err
+	s.begun = true
+	s.last = s.last || s.header.Get("Content-Length") == "" && status != http.StatusNoContent
+	s.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	if s.last {
+		s.header.Set("Connection", "close")
 	}
-	if _, err := to.Write(text.Bytes()); err != nil {
-		return err
+	_, err := fmt.Fprintf(s.out, "HTTP/1.1 %03d %s\r\n", status, http.StatusText(status))
+	if err == nil {
+		err = s.header.Write(s.out)
 	}
-	return to.SetWriteDeadline(time.Time{})
+	if err == nil {
+		_, err = s.out.WriteString("\r\n")
+	}
+	s.fail(err)
+}
+
+// Write writes of the body.
+func (s *sheet) Write(b []byte) (n int, err error) {
+	s.WriteHeader(http.StatusOK)
+	if s.failed == nil {
+		n, err = s.out.Write(b)
+		s.fail(err)
+	}
+	return n, s.failed
+}
+
+// SetWriteDeadline says until when it may take.
+func (s *sheet) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
+
+func (s *sheet) fail(err error) {
+	if s.failed == nil {
+		s.failed = err
+	}
+}
+
+// finish sends what is left.
+func (s *sheet) finish() error {
+	s.fail(s.out.Flush())
+	s.fail(s.conn.SetWriteDeadline(time.Time{}))
+	return s.failed
 }

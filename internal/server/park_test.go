@@ -206,6 +206,25 @@ func TestParkedConnections(t *testing.T) {
 	gone.answer(410)
 }
 
+// TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
+func TestContentWaits(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	w := m.waiter(certificate)
+	for range 2 {
+		const body = `{"from":"","waitSeconds":1}`
+		if _, err := fmt.Fprintf(w.conn, "POST %s HTTP/1.1\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			checkin.ContentPath, len(body), body); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		rs, err := http.ReadResponse(w.in, nil)
+		if err != nil || rs.StatusCode != http.StatusNoContent || rs.Close {
+			t.Fatalf("the answer is %+v, %v", rs, err)
+		}
+	}
+}
+
 // TestCheckInsEndWithTheManager: what is held open is answered when the manager ends.
 func TestCheckInsEndWithTheManager(t *testing.T) {
 	var w *waiter

@@ -4,9 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -453,13 +455,13 @@ func TestRightsModel(t *testing.T) {
 		}
 		return []string{users[i]}
 	}
-	ids := make([]string, 0, len(model.kind))
-	for id := range model.kind {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	var ids []string
 	asked := 0
 	for round := range rounds {
+		if round%5 == 0 {
+			m.changeTree(model, random, round)
+			ids = slices.Sorted(maps.Keys(model.kind))
+		}
 		m.randomRights(model, random, append(slices.Clone(users), groups...), ids)
 		i := random.IntN(len(users))
 		seen := map[string]bool{}
@@ -476,7 +478,20 @@ func TestRightsModel(t *testing.T) {
 					Parent any
 				}
 			}
-			r := m.want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true", "", headers[i])
+			least, _ := strconv.Atoi(ids[random.IntN(len(ids))])
+			question, fits := "", func(string) bool { return true }
+			switch random.IntN(4) {
+			case 0:
+				question = "&orderBy=" + []string{"id", "desc(id)", "name", "desc(name)"}[random.IntN(4)]
+			case 1:
+				question = "&" + filter(fmt.Sprintf("id:ge(%d)", least))
+				fits = func(id string) bool { n, _ := strconv.Atoi(id); return n >= least }
+			case 2:
+				kind := model.kind[ids[random.IntN(len(ids))]]
+				question = "&orderBy=desc(id)&" + filter("type:'"+kind+"'")
+				fits = func(id string) bool { return model.kind[id] == kind }
+			}
+			r := m.want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
 			if err := json.Unmarshal(r.body, &list); err != nil {
 				t.Fatal(err)
 			}
@@ -489,12 +504,13 @@ func TestRightsModel(t *testing.T) {
 				if c != "" && model.collection[id] != c {
 					continue
 				}
-				if seen[id] {
+				shown := seen[id] && fits(id)
+				if shown {
 					wanted++
 				}
-				if got[id] != seen[id] {
-					t.Fatalf("seed %d, round %d: %q shows u%d %s %s: %v, which is of level %s; rights %v", os.Getpid(), round, c, i, model.kind[id], id,
-						got[id], modelLevels[model.level(subjects(i), id)], model.rights)
+				if got[id] != shown {
+					t.Fatalf("seed %d, round %d: %q%s shows u%d %s %s: %v, which is of level %s; rights %v", os.Getpid(), round, c, question, i,
+						model.kind[id], id, got[id], modelLevels[model.level(subjects(i), id)], model.rights)
 				}
 			}
 			if c != "" && list.TotalCount != wanted {
@@ -503,7 +519,8 @@ func TestRightsModel(t *testing.T) {
 		}
 		for range 6 {
 			m.tryOne(t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
-			asked++
+			m.tryNew(t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
+			asked += 2
 		}
 	}
 	t.Logf("%d questions", asked)
@@ -536,6 +553,77 @@ func (m *manager) tryOne(t *testing.T, model *rightsModel, random *rand.Rand, su
 	case level > 1 && r.StatusCode != 200 && r.StatusCode != 403 &&
 		r.StatusCode != 409: // another one may have the name; records below may be changed by it
 		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.body)
+	}
+}
+
+// tryNew makes something in a resource, and takes it away again.
+func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, above string) {
+	t.Helper()
+	kind, path, body := "", "", ""
+	switch n := random.IntN(1_000_000); model.kind[above] {
+	case "Zone":
+		kind, path = "TXTRecord", "/api/v2/zones/"+above+"/resourceRecords"
+		body = fmt.Sprintf(`{"type":"TXTRecord","name":"new%d","text":"x"}`, n)
+	case "IPv4Network":
+		kind, path = "IPv4Address", "/api/v2/networks/"+above+"/addresses"
+		body = `{"type":"IPv4Address","state":"STATIC"}`
+	default:
+		return
+	}
+	const coming = "coming"
+	model.parent[coming], model.kind[coming] = above, kind
+	level := model.level(subjects, coming)
+	delete(model.parent, coming)
+	delete(model.kind, coming)
+	r := m.do("POST", path, body, as)
+	want := 201
+	switch {
+	case model.level(subjects, above) == 0:
+		want = 404
+	case level < 3:
+		want = 403
+	}
+	if r.StatusCode != want {
+		t.Errorf("POST %s of level %s, below %s, answers %d %s", path, modelLevels[level], modelLevels[model.level(subjects, above)], r.StatusCode, r.body)
+	}
+	if r.StatusCode != 201 {
+		return
+	}
+	at := r.Header.Get("Location")
+	if r := m.do("DELETE", at, "", as); r.StatusCode != map[bool]int{true: 204, false: 403}[level == 4] {
+		t.Errorf("DELETE %s of level %s answers %d %s", at, modelLevels[level], r.StatusCode, r.body)
+	}
+	m.do("DELETE", at, "")
+}
+
+// changeTree makes a network with an address somewhere, and takes another address away.
+func (m *manager) changeTree(model *rightsModel, random *rand.Rand, round int) {
+	known := func(kind string) (ids []string) {
+		for id, k := range model.kind {
+			if k == kind {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	blocks := known("IPv4Block")
+	block := blocks[random.IntN(len(blocks))]
+	if r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/29","gateway":null}`); r.StatusCode == 201 {
+		id := r.text("id")
+		model.parent[id], model.kind[id], model.collection[id] = block, "IPv4Network", "networks"
+		address := m.id("/api/v2/networks/"+id+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"round %d"}`, round))
+		model.parent[address], model.kind[address], model.collection[address] = id, "IPv4Address", "addresses"
+	}
+	addresses := known("IPv4Address")
+	if id := addresses[random.IntN(len(addresses))]; m.do("DELETE", "/api/v2/addresses/"+id, "").StatusCode == 204 {
+		for subject, rights := range model.rights { // they went with it
+			delete(rights, id)
+			model.rights[subject] = rights
+		}
+		delete(model.parent, id)
+		delete(model.kind, id)
+		delete(model.collection, id)
 	}
 }
 
