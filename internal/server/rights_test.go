@@ -559,7 +559,7 @@ func (m *manager) tryOne(t *testing.T, model *rightsModel, random *rand.Rand, su
 // tryNew makes something in a resource, and takes it away again.
 func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, above string) {
 	t.Helper()
-	kind, path, body := "", "", ""
+	var kind, path, body string
 	switch n := random.IntN(1_000_000); model.kind[above] {
 	case "Zone":
 		kind, path = "TXTRecord", "/api/v2/zones/"+above+"/resourceRecords"
@@ -584,7 +584,8 @@ func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, su
 		want = 403
 	}
 	if r.StatusCode != want {
-		t.Errorf("POST %s of level %s, below %s, answers %d %s", path, modelLevels[level], modelLevels[model.level(subjects, above)], r.StatusCode, r.body)
+		t.Errorf("POST %s of level %s, below %s, answers %d %s", path, modelLevels[level], modelLevels[model.level(subjects, above)],
+			r.StatusCode, r.body)
 	}
 	if r.StatusCode != 201 {
 		return
