@@ -2,6 +2,7 @@ package imports
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -93,6 +94,9 @@ func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 		return raw, err
 	}
 	row, err := p.Tx.Get(ref.ID)
+	if errors.Is(err, store.ErrNotFound) { // which is refused behind this, with the field
+		return raw, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func aboutMerge(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error
 	var ranges []string
 	for _, id := range append(ids, to.ID) {
 		row, err := tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) { // which is refused behind this, with the field
+			return "", nil
+		}
 		if err != nil {
 			return "", err
 		}

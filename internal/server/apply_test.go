@@ -73,6 +73,7 @@ func TestApply(t *testing.T) {
 
 	// What cannot be is refused, each with its place, and changes nothing.
 	for wrong, field := range map[string]string{
+		plan(strings.Replace(network, `"location":"NO"`, `"location":{"id":999999}`, 1)): "resources[0].location",
 		plan(`{"range":"10.0.0.0/8"}`):                                                            "resources[0].type",
 		plan(`{"type":"Nonsense"}`):                                                               "resources[0].type",
 		plan(block + `,{"type":"IPv4Network","range":"11.0.0.0/24"}`):                             "resources[1]",

@@ -212,6 +212,10 @@ func TestReshapingRefusals(t *testing.T) {
 		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
 	m.refused(400, "InvalidResourceFieldValue", "splitPointAddress", "POST", splits,
 		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.0"}`)
+	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
+		`{"type":"IPv4NetworkMerge","networks":[{"id":999999}],"destination":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "destination", "POST", merges,
+		`{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":999999}}`)
 	m.refused(409, "RangesNotAdjacent", "between", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+second+`}],"destination":{"id":`+network+`}}`)
 	m.refused(400, "InvalidResourceFieldValue", "nothing to merge", "POST", merges,
