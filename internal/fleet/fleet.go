@@ -82,7 +82,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
-	if a.now = f.now; !s.OneWriter() {
+	a.now = f.now
+	if !s.OneWriter() {
 		f.reporting = make(chan struct{}, mostReporting)
 	}
 	s.Watch(logTopic, f.logCame)

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -69,37 +71,47 @@ func (s *Service) wake(h *hold) {
 	s.lookFor(h.waiting...)
 	for _, one := range h.standing {
 		one.timer.Stop()
-		go one.again()
+		go one.again(false)
 	}
 	h.waiting, h.standing = nil, nil
 }
 
-// A Held is something that is held open for a service point, and that no goroutine waits for.
+// A Held is something that is held open for a node of a service point, and that no goroutine waits for.
 type Held struct {
 	service *Service
-	id      string
+	at      seat
 	hold    *hold
 	changed <-chan struct{}
 }
 
-// Hold holds something open for a service point, until Release.
-func (s *Service) Hold(servicePoint string) *Held {
-	return &Held{service: s, id: servicePoint, hold: s.hold(servicePoint)}
+// Hold holds something open for whose certificate is shown, until Release.
+func (s *Service) Hold(shown *x509.Certificate) *Held {
+	at := seatOf(shown)
+	return &Held{service: s, at: at, hold: s.hold(at.id)}
 }
 
 // Look is called before the database is asked whether there is something new.
 func (h *Held) Look() { h.changed = h.service.next(h.hold) }
 
-// Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment.
-func (h *Held) Wait(until time.Time, again func()) {
+// Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment. What waited for the same
+// node is called with last: who asks again has given up what it asked before.
+func (h *Held) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.hold.woken != h.changed {
-		go again()
+		go again(false)
 		return
 	}
-	one := &standing{again: again}
+	h.hold.standing = slices.DeleteFunc(h.hold.standing, func(one *standing) bool {
+		if one.at != h.at {
+			return false
+		}
+		one.timer.Stop()
+		go one.again(true)
+		return true
+	})
+	one := &standing{at: h.at, again: again}
 	h.hold.standing = append(h.hold.standing, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -109,20 +121,21 @@ func (h *Held) Wait(until time.Time, again func()) {
 		}
 		s.mu.Unlock()
 		if at >= 0 { // else it was woken
-			again()
+			again(true)
 		}
 	})
 }
 
 // Release lets go of it.
-func (h *Held) Release() { h.service.release(h.id, h.hold) }
+func (h *Held) Release() { h.service.release(h.at.id, h.hold) }
 
 // Ends reports whether nothing is held open any more: the manager is about to end.
 func (s *Service) Ends() bool { return s.closes() }
 
 // standing is a Held that waits.
 type standing struct {
-	again func()
+	at    seat
+	again func(last bool)
 	timer *time.Timer
 }
 
@@ -216,6 +229,15 @@ func (w *waiting) wait() {
 		s.lookFor(w)
 		return
 	}
+	// Who asks again has given up what it asked before, and its connection with it.
+	w.hold.waiting = slices.DeleteFunc(w.hold.waiting, func(one *waiting) bool {
+		if one.known.at != w.known.at {
+			return false
+		}
+		one.timer.Stop()
+		go one.finish()
+		return true
+	})
 	w.hold.desired = w.known.desired
 	w.hold.waiting = append(w.hold.waiting, w)
 	w.timer = time.AfterFunc(time.Until(w.until), w.over)
@@ -229,14 +251,27 @@ func (w *waiting) over() {
 		w.hold.waiting = slices.Delete(w.hold.waiting, at, at+1)
 	}
 	w.service.mu.Unlock()
-	if at < 0 {
-		return
+	if at >= 0 {
+		w.finish()
 	}
+}
+
+// finish answers with what is known.
+func (w *waiting) finish() {
 	ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
 	defer cancel()
 	a, _ := w.due()
-	err := w.fill(ctx, &a)
-	w.end(a, err)
+	w.end(a, guarded(func() error { return w.fill(ctx, &a) }))
+}
+
+// guarded makes an error of a panic: where no request is answered nobody else does, and the manager would end.
+func guarded(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
 }
 
 // end answers.
@@ -289,12 +324,19 @@ type found struct {
 	err    error
 }
 
-// lookTogether looks whether there is something new for some check-ins. They are answered, or wait on.
+// lookTogether looks whether there is something new for some check-ins. They are answered, or wait on. What is wrong with one of them is
+// not the others' fault: then each is looked for alone.
 func (s *Service) lookTogether(some []*waiting) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
 	all := make([]found, len(some))
-	err := s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) })
+	err := guarded(func() error { return s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) }) })
+	if _, away := problem.As(store.Unavailable(err)); err != nil && !away && ctx.Err() == nil && len(some) > 1 {
+		for _, w := range some {
+			s.lookTogether([]*waiting{w})
+		}
+		return
+	}
 	for i, w := range some {
 		f := &all[i]
 		switch {
@@ -306,7 +348,9 @@ func (s *Service) lookTogether(some []*waiting) {
 		}
 		go func() {
 			if f.err == nil {
-				f.err = w.ask(w.reply.Context, &f.answer)
+				ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
+				defer cancel()
+				f.err = guarded(func() error { return w.ask(ctx, &f.answer) })
 			}
 			w.end(f.answer, f.err)
 		}()

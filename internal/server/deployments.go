@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -66,9 +67,9 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err != nil {
 		return err
 	}
-	c := &wantedContent{m: m, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown.Subject.CommonName),
+	c := &wantedContent{m: m, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
-	other, over, err := c.look(r.Context())
+	other, over, err := c.look(r.Context(), false)
 	if err == nil && !over {
 		if c.parked, err = m.parking.park(w); err == nil {
 			c.held.Wait(c.until, c.again)
@@ -82,21 +83,26 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	return c.answer(w, r, other)
 }
 
-// look looks whether the service point is to serve something else; over says that it is answered now.
-func (c *wantedContent) look(ctx context.Context) (other, over bool, err error) {
+// look looks whether the service point is to serve something else; over says that it is answered now, which it is the last time.
+func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, err error) {
+	defer func() { // no request is answered here that it would be an answer to
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	c.held.Look()
 	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
 		other, err = deploy.IsBehind(tx, c.servicePoint, c.from)
 		return err
 	})
-	return other, other || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
+	return other, other || last || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
 }
 
 // again looks once more, and answers or waits on.
-func (c *wantedContent) again() {
+func (c *wantedContent) again(last bool) {
 	ctx, cancel := context.WithTimeout(c.parked.request.Context(), lookTime)
 	defer cancel()
-	other, over, err := c.look(ctx)
+	other, over, err := c.look(ctx, last)
 	if err == nil && !over {
 		c.held.Wait(c.until, c.again)
 		return

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +25,8 @@ type parking struct {
 	back   chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+	// ends is set when no connection is to go on behind its answer.
+	ends atomic.Bool
 	// mu guards parked, how many requests were parked and are not answered yet; none is closed when that is none.
 	mu     sync.Mutex
 	parked int
@@ -48,6 +54,9 @@ func (p *parking) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
+
+// End has connections end with their answers from now on: the manager is about to end.
+func (p *parking) End() { p.ends.Store(true) }
 
 // Addr is that of the door.
 func (p *parking) Addr() net.Addr { return p.at }
@@ -88,19 +97,20 @@ type parked struct {
 	last bool
 }
 
-// park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. What
-// the request was is kept but for its body, which was read.
+// park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
+// request are kept its method, where it went, its header, who sent it, and what its context says; not its body, which was read, nor TLS.
 func (p *parking) park(w http.ResponseWriter) (*parked, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {
 		return nil, errors.New("this answer has begun")
 	}
 	header := rec.Header()
+	p.count(1) // before its server forgets it: who ends the manager waits for the one or the other
 	conn, buffers, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err != nil {
+		p.count(-1)
 		return nil, err
 	}
-	p.count(1)
 	rec.ResponseWriter, rec.parked = nil, true
 	r := rec.of.request
 	slim := &http.Request{Method: r.Method, URL: r.URL, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Header: r.Header,
@@ -112,20 +122,15 @@ func (p *parking) park(w http.ResponseWriter) (*parked, error) {
 
 // reply answers, by what a handler writes, and gives the connection back.
 func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
+	defer p.lot.count(-1)
 	defer p.end()
-	select {
-	case <-p.lot.closed:
-		p.last = true
-	default:
-	}
-	sheet := &sheet{header: p.header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last}
+	sheet := &sheet{header: p.header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
 	whole := p.written(handle) && sheet.finish() == nil
 	if !whole {
 		p.answer.status = 499
 	}
-	p.lot.count(-1)
 	if whole && !sheet.last {
 		select {
 		case p.lot.back <- p.conn:
@@ -136,11 +141,11 @@ func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error
 	_ = p.conn.Close()
 }
 
-// written has an answer written. It reports whether there is one: not where a panic has cut it off.
+// written has an answer written. It reports whether there is one: not where a panic has cut it off, which ends this answer alone.
 func (p *parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
-			panic(err)
+			p.manager.log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
 		}
 	}()
 	p.manager.safely(p.answer, p.request, handle)
@@ -156,6 +161,8 @@ type sheet struct {
 	conn   net.Conn
 	out    *bufio.Writer
 	begun  bool
+	// left is how much of the body is to come; below 0 where nobody has said.
+	left int64
 	// last says that the connection ends behind it; failed is the first error.
 	last   bool
 	failed error
@@ -169,8 +176,14 @@ func (s *sheet) WriteHeader(status int) {
 	if s.begun {
 		return
 	}
-	s.begun = true
-	s.last = s.last || s.header.Get("Content-Length") == "" && status != http.StatusNoContent
+	s.begun, s.left = true, -1
+	if length, err := strconv.ParseInt(s.header.Get("Content-Length"), 10, 64); err == nil {
+		s.left = length
+	} else if status == http.StatusNoContent {
+		s.left = 0
+	} else {
+		s.last = true
+	}
 	s.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	if s.last {
 		s.header.Set("Connection", "close")
@@ -188,9 +201,15 @@ func (s *sheet) WriteHeader(status int) {
 // Write writes of the body.
 func (s *sheet) Write(b []byte) (n int, err error) {
 	s.WriteHeader(http.StatusOK)
+	if s.left >= 0 && int64(len(b)) > s.left {
+		s.fail(http.ErrContentLength)
+	}
 	if s.failed == nil {
 		n, err = s.out.Write(b)
 		s.fail(err)
+		if s.left >= 0 {
+			s.left -= int64(n)
+		}
 	}
 	return n, s.failed
 }
@@ -204,8 +223,15 @@ func (s *sheet) fail(err error) {
 	}
 }
 
-// finish sends what is left.
+// finish sends what is left. A body that is shorter than was said is an error: who reads would take the next answer for the rest of it.
 func (s *sheet) finish() error {
+	if !s.begun {
+		s.header.Set("Content-Length", "0")
+		s.WriteHeader(http.StatusOK)
+	}
+	if s.left > 0 {
+		s.fail(io.ErrUnexpectedEOF)
+	}
 	s.fail(s.out.Flush())
 	s.fail(s.conn.SetWriteDeadline(time.Time{}))
 	return s.failed

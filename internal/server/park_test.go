@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -189,6 +191,17 @@ func TestParkedConnections(t *testing.T) {
 		t.Errorf("the access log has %s, %v", text, err)
 	}
 
+	// Who asks again has given up what it asked before, which is answered and lets go of its connection.
+	given := waits("HTTP/1.1", "", "X: y")
+	again := m.waiter(certificate)
+	again.seen = first.seen
+	again.send("HTTP/1.1", "")
+	given.answer(200)
+	eventually(t, "the other one waits alone", func() bool { return m.waiting() == 1 })
+	m.order(id)
+	again.answer(200)
+	first.seen = again.seen
+
 	gone := waits("HTTP/1.1", "")
 	_ = gone.conn.Close()
 	m.order(id)
@@ -204,6 +217,65 @@ func TestParkedConnections(t *testing.T) {
 	// The connection is as good as any.
 	gone.send("HTTP/1.1", "")
 	gone.answer(410)
+}
+
+// TestSheet: what an answer is written on keeps to what was said of its length: else the connection does not go on.
+func TestSheet(t *testing.T) {
+	for name, c := range map[string]struct {
+		length string
+		write  []string
+		goes   bool
+		says   string
+	}{
+		"whole": {"5", []string{"he", "llo"}, true, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"},
+		"short": {"5", []string{"hell"}, false, ""}, "long": {"5", []string{"hello", "!"}, false, ""},
+		"nobody has said": {"", []string{"hello"}, true, "HTTP/1.1 200 OK\r\nConnection: close\r\n"},
+		"nothing":         {"", nil, true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			got := make(chan string, 1)
+			go func() { text, _ := io.ReadAll(theirs); got <- string(text) }()
+			s := &sheet{header: http.Header{}, conn: ours, out: bufio.NewWriter(ours)}
+			if c.length != "" {
+				s.header.Set("Content-Length", c.length)
+			}
+			for _, text := range c.write {
+				_, _ = s.Write([]byte(text))
+			}
+			if err := s.finish(); (err == nil) != c.goes {
+				t.Errorf("it ends with %v", err)
+			}
+			_ = ours.Close()
+			if text := <-got; !strings.HasPrefix(text, c.says[:min(len(c.says), 17)]) || c.says != "" && !strings.Contains(text, c.says[17:]) {
+				t.Errorf("it is %q", text)
+			}
+		})
+	}
+}
+
+// TestAnswersThatPanic: a panic behind a parked request ends its connection alone.
+func TestAnswersThatPanic(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	shown, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := m.waiter(certificate)
+	w.send("HTTP/1.1", "") // what it is to run
+	w.answer(200)
+	w.send("HTTP/1.1", "")
+	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+	broken := &wantedContent{m: m.Manager, held: m.Fleet.Hold(shown)} // it has no request: looking at it panics
+	broken.m = nil
+	if _, _, err := broken.look(t.Context(), false); err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("a look that panics gives %v", err)
+	}
+	broken.held.Release()
+	if m.waiting() != 1 {
+		t.Error("the other one waits no more")
+	}
 }
 
 // TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.

@@ -321,7 +321,8 @@ func (m *Manager) serve() error {
 	points := &connections{limit: m.options.MemoryLimit}
 	m.parking = newParking(m.checkins.Addr(), points.count)
 	// HTTP/1.1 alone: of its connections one that waits can be parked.
-	door := m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
+	checkins := m.checkinHandler()
+	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		// Verified below: an expired one may still be renewed, and whether it has expired the database's time says.
 		ClientAuth: tls.RequestClientCert,
@@ -332,8 +333,9 @@ func (m *Manager) serve() error {
 			return m.authority.Verify(c.PeerCertificates[0])
 		},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
-	}), m.checkinHandler(), points.stateChanged)
-	m.serveOn(door, m.parking)
+	}), checkins, points.stateChanged)
+	// Who comes back may take as long for the next request as on any connection that goes on.
+	m.startServer(ctx, m.parking, checkins, points.stateChanged, idleTime)
 	if m.figures != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
@@ -383,21 +385,23 @@ func (m *Manager) serve() error {
 // writeTime is how long an answer may take: a long list over a slow line.
 const writeTime = 15 * time.Minute
 
-func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) *http.Server {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
-		IdleTimeout:    2 * time.Minute,
+func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) {
+	m.startServer(ctx, l, h, state, 10*time.Second)
+}
+
+// idleTime is how long a connection may do nothing.
+const idleTime = 2 * time.Minute
+
+// startServer serves what a listener accepts. A first request may take as long as head.
+func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState), head time.Duration) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: head, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
+		IdleTimeout:    idleTime,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnState: state}
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetHTTP2(true)
 	m.servers = append(m.servers, s)
-	m.serveOn(s, l)
-	return s
-}
-
-// serveOn has a server serve what a listener accepts.
-func (m *Manager) serveOn(s *http.Server, l net.Listener) {
 	m.background.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			m.failed <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
@@ -449,6 +453,7 @@ const closeTime = 10 * time.Second
 func (m *Manager) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	m.parking.End()
 	m.Fleet.EndCheckins()
 	m.REST.EndFollowing()
 	var errs []error
