@@ -1,5 +1,5 @@
 // Who is signed in. The token is in a cookie that no script sees.
-import { effect, signal } from "@preact/signals"
+import { batch, effect, signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
 import { toast, toasts } from "./parts/basics"
@@ -30,7 +30,7 @@ function choose(id: number) {
 const ofOne = [undefined, "space", "find", "names", "servers", "dhcp", "bulk"]
 const isOfOne = () => place.value.path.length < 2 && ofOne.includes(place.value.path[0])
 
-/** Goes on with another configuration: on the page that is shown, or where its space is. */
+/** Goes on with another configuration: on the page that is shown, without what it was asked of the one before, or where its space is. */
 export function chooseConfiguration(id: number) {
   const u = new URL(isOfOne() ? location.pathname : "/ui/space", location.origin)
   u.searchParams.set("configuration", String(id))
@@ -47,9 +47,10 @@ effect(() => {
 
 export async function readConfigurations() {
   const all = (await get<Page>("configurations" + query({ limit: 1000, fields: "id,type,name,description" }), { quiet: true })).data
-  const known = all.map(c => c.id), before = Number(localStorage.getItem(remembered))
-  configuration.value = known.includes(before) ? before : known[0] ?? null
-  configurations.value = all
+  const there = (id: number | null) => all.some(c => c.id === id), said = isOfOne() ? Number(place.value.query.get("configuration")) : 0
+  if (said && !there(said)) toast(`There is no configuration ${said} that you see: another one is shown.`, { bad: true })
+  const before = [said, configuration.peek(), Number(localStorage.getItem(remembered))].find(there) ?? all[0]?.id ?? null
+  batch(() => { configuration.value = before; configurations.value = all })
 }
 
 /** Finds out who is signed in, by the cookie or by the code of a link. */

@@ -85,7 +85,7 @@ func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawM
 	return all, nil
 }
 
-// called gives a reference that is a number alone with what its target is called, too.
+// called gives a reference by a number with what its target is called, as the value before it is shown.
 func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 	var ref *struct {
 		ID int64 `json:"id"`

@@ -273,12 +273,14 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	return all
 }
 
-// together describes changes by the sentence of the first of them.
+// together describes so many changes by the sentence of the first of them.
 func together(first string, count int) string {
-	switch {
-	case first == "":
-		return fmt.Sprintf("Made %d changes at once", count)
-	case count == 2:
+	switch count {
+	case 0:
+		return "Changed nothing"
+	case 1:
+		return first
+	case 2:
 		return first + ", and another change"
 	}
 	return fmt.Sprintf("%s, and %d more changes", first, count-1)
@@ -290,7 +292,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	err error) {
 	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
 	var faults []*problem.Problem
-	sentence := "" // of the first change: it says most of what all are
+	sentence, said := "", 0 // of the first change that says something: it says most of what all are
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
@@ -303,8 +305,10 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			tx.Rename("", "")
 		}
 		one, err := a.performPart(tx, rq, p, made)
-		if sentence == "" {
-			sentence = tx.Summary()
+		if says := tx.Summary(); says != "" && len(parts) > 1 {
+			if said++; said == 1 {
+				sentence = says
+			}
 		}
 		if fault, ok := problem.As(placed(p.at, err)); ok {
 			// What it had written by then would be in the way of others that are not at fault.
@@ -335,7 +339,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		return ans, problem.Join(faults)
 	}
 	if len(parts) > 1 {
-		tx.Rename("BATCH", together(sentence, len(parts)))
+		tx.Rename("BATCH", together(sentence, said))
 	}
 	text, err := word(tx, answers)
 	if err != nil {

@@ -200,7 +200,7 @@ func TestFilters(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks",
-		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31"}}`)
+		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31","blank":" 12 "}}`)
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
@@ -257,6 +257,7 @@ func TestFilters(t *testing.T) {
 		{"networks", `userDefinedFields.vlan:ge(12) and userDefinedFields.vlan:le(12.5)`, 1},
 		{"networks", `userDefinedFields.vlan:lt(9)`, 0},
 		{"networks", `userDefinedFields.owner:gt(0)`, 0},
+		{"networks", `userDefinedFields.blank:gt(0)`, 0}, // no number
 		{"networks", `userDefinedFields.owner:lt(0)`, 0},
 		{"networks", `userDefinedFields.since:gt('2026-01-30')`, 1}, // as texts
 		{"networks", `userDefinedFields.since:lt('2026-01-30')`, 0},

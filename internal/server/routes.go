@@ -16,29 +16,25 @@ import (
 	"portolan/internal/release"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 )
 
 // routes is a multiplexer that tells what it has.
 type routes struct {
-	*http.ServeMux
+	mux      http.ServeMux
 	patterns []string
 }
 
 // Handle adds a route.
 func (r *routes) Handle(pattern string, h http.Handler) {
 	r.patterns = append(r.patterns, pattern)
-	r.ServeMux.Handle(pattern, h)
+	r.mux.Handle(pattern, h)
 }
 
 // apiHandler is everything on the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
 	api, tokens := m.handle("address", m.serveAddressAPI), m.handle("address", m.tokens)
 	status := m.plain("address", m.showStatus)
-	mux := &routes{ServeMux: http.NewServeMux()}
+	mux := &routes{}
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
 	mux.Handle("/readyz", m.plain("health", m.readyz))
@@ -85,43 +81,9 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		mux.mux.ServeHTTP(w, r)
 	}))
 }
-
-// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; what a listener of their
-// own shows is for who reaches it.
-func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
-	shown := prometheus.Gatherer(m.registry)
-	if m.figures == nil {
-		whole := false
-		if r.Header.Get("Authorization") != "" {
-			caller, err := m.caller(r)
-			if err != nil {
-				return err
-			}
-			whole = !caller.MustReset && !caller.Limited()
-		}
-		if !whole {
-			shown = prometheus.GathererFunc(m.nameless)
-		}
-	}
-	promhttp.HandlerFor(shown, promhttp.HandlerOpts{}).ServeHTTP(w, r)
-	return nil
-}
-
-// nameless gathers the metrics that no resource of a user is named in.
-func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
-	families, err := m.registry.Gather()
-	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-		return slices.ContainsFunc(f.GetMetric(), func(one *dto.Metric) bool {
-			return slices.ContainsFunc(one.GetLabel(), func(l *dto.LabelPair) bool { return slices.Contains(namesOthers, l.GetName()) })
-		})
-	}), err
-}
-
-// namesOthers are the labels of metrics that say how something of a user's is called.
-var namesOthers = []string{"configuration", "network"}
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 	return problem.NotFound("there is nothing at %s: the console is at /, the address manager at /api/v2, the fleet manager at /user/api/v1;"+

@@ -133,7 +133,7 @@ type Manager struct {
 	openapi func() ([]byte, error)
 	// published are the releases that it has for service points.
 	published publishedReleases
-	// routes are the paths that the listener of the APIs has beside those below Base.
+	// routes are the paths that the listener of the APIs has beside those below Base, for the test that goes through all of them.
 	routes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener

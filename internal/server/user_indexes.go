@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"time"
 
 	"portolan/internal/store"
@@ -12,8 +12,8 @@ import (
 type userIndexes struct {
 	m     *Manager
 	lease *store.Lease
-	// known has what was found, until definitions change.
-	known *store.Cache[struct{}, map[store.Index]bool]
+	// known has an entry as long as no definition has changed since all was as it is to be.
+	known *store.Cache[struct{}, struct{}]
 }
 
 // How often it is looked whether definitions have changed, and how long what one manager found is good for another.
@@ -24,7 +24,7 @@ const (
 
 func (m *Manager) keepUserIndexes(ctx context.Context) {
 	u := &userIndexes{m, m.Store.NewLease("indexes", indexesFor), store.NewCache[struct{}](m.Store,
-		store.CacheOptions[map[store.Index]bool]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
+		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
 	store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
 }
 
@@ -66,14 +66,14 @@ func (u *userIndexes) look(ctx context.Context) error {
 		return err
 	}
 	u.m.Address.UserFields.Found(made)
-	if !maps.Equal(made, there) {
-		u.m.log.Info("indexes of user-defined fields are made", "indexes", len(made), "took", time.Since(began).Round(time.Millisecond))
-	}
+	u.m.log.Info("indexes of user-defined fields are as they are to be", "indexes", len(made), "before", len(there),
+		"took", time.Since(began).Round(time.Millisecond))
 	return u.m.Store.View(ctx, func(tx *store.Tx) error {
 		again, err := u.m.Address.UserFields.Indexes(tx, u.m.Address)
-		if err == nil && len(again) == len(made) { // else they have changed meanwhile
-			u.known.Put(tx, struct{}{}, made)
+		if err != nil || len(again) != len(made) || slices.ContainsFunc(again, func(i store.Index) bool { return !made[i] }) {
+			return err // they have changed meanwhile: it is looked again
 		}
-		return err
+		u.known.Put(tx, struct{}{}, struct{}{})
+		return nil
 	})
 }

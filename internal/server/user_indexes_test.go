@@ -53,6 +53,16 @@ func TestIndexesOfUserFields(t *testing.T) {
 		return err == nil && len(there) == 0 && !indexed()
 	})
 
+	// One comes as another one goes.
+	x, y := m.id(definitions, field("x", `,"indexed":true`)), m.id(definitions, field("y", ""))
+	eventually(t, "x has an index", func() bool { return m.Address.UserFields.Indexed("addresses", "x") })
+	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"userDefinedFieldDefinitions/`+x+`","body":{"indexed":false}},`+
+		`{"method":"PATCH","path":"userDefinedFieldDefinitions/`+y+`","body":{"indexed":true}}]}`)
+	eventually(t, "y has one, and x has none", func() bool {
+		return m.Address.UserFields.Indexed("addresses", "y") && !m.Address.UserFields.Indexed("addresses", "x")
+	})
+	m.want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, mergePatch)
+
 	m.refused(400, "InvalidResourceFieldValue", "indexed", "POST", definitions, field("two-words", `,"indexed":true`))
 	for i := range 16 {
 		m.id(definitions, field(fmt.Sprint("f", i), `,"indexed":true`))

@@ -31,7 +31,9 @@ var sqliteDialect = dialect{
 			text := Field{Kind: Text, Path: f.Path}
 			b.WriteString("CASE WHEN json_valid(")
 			text.json(b, row)
-			b.WriteString(") THEN CASE WHEN json_type(")
+			b.WriteString(") AND (") // white space around it, which is JSON, too, makes it a text on PostgreSQL
+			text.json(b, row)
+			b.WriteString(" || '') NOT GLOB '*[^-+.0-9eE]*' THEN CASE WHEN json_type(")
 			text.json(b, row)
 			b.WriteString(") IN ('integer', 'real') THEN CAST(")
 			text.json(b, row)

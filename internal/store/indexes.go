@@ -71,7 +71,9 @@ func makeIndexes(d *dialect, prefix string, all []Index, names []string, how str
 
 // KeepIndexes has the database have these indexes, beside those of the layout, and no others of their kind. On SQLite changes wait while
 // one is made, some 1.4 microseconds for each resource that there is; on PostgreSQL they go on. One manager does it at a time.
-func (s *Store) KeepIndexes(ctx context.Context, all []Index) error { return s.engine.keepIndexes(ctx, all) }
+func (s *Store) KeepIndexes(ctx context.Context, all []Index) error {
+	return s.engine.keepIndexes(ctx, all)
+}
 
 // HasIndexes gives those of the indexes that the database has, for KeepIndexes or by it, whole.
 func (s *Store) HasIndexes(ctx context.Context, all []Index) (there map[Index]bool, err error) {

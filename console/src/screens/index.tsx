@@ -5,14 +5,15 @@ import { Overview } from "./overview"
 
 const more = signal<typeof import("./more") | undefined>(undefined)
 
-/** Reads the other screens. Where a manager of another version has taken the place of the one that this page is of, the page is read anew. */
+/** Reads the other screens. Where a manager answers, and has no such file, it is of another version than this page, which is read anew, once. */
 export async function readScreens() {
   if (more.value) return
   try {
     more.value = await import("./more")
     sessionStorage.removeItem("portolan-anew")
   } catch (e) {
-    if (sessionStorage.getItem("portolan-anew")) throw e
+    const there = await fetch("/healthz").then(r => r.ok, () => false)
+    if (!there || sessionStorage.getItem("portolan-anew")) throw e
     sessionStorage.setItem("portolan-anew", "1")
     location.reload()
   }
