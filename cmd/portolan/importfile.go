@@ -46,7 +46,7 @@ func (c *importFile) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if o.Into != "" {
+	if o.Into = into(cl, c.Into); o.Into != "" {
 		at, err := cl.Find(s.ctx, o.Into)
 		if err != nil {
 			return err

@@ -2,6 +2,11 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { get, query, Refusal, unattended, type Page, type Problem, type Resource } from "./api"
 import { onChanges } from "./live"
+import { place } from "./router"
+
+/** Called with the configuration that the resource of a page lies in. */
+let follow = (_configuration: number) => {}
+export function onPage(fn: (configuration: number) => void) { follow = fn }
 
 export interface Loaded<T> { data?: T; problem?: Problem; loading: boolean; reload: () => void }
 
@@ -36,7 +41,10 @@ export function useData<T>(key: string | null, read: (signal: AbortSignal) => Pr
 
 /** One resource, by its path below the API. */
 export function useResource<T = Resource>(path: string | null, collections?: string[]): Loaded<T> {
-  return useData<T>(path, s => get<T>(path!, { signal: s }), collections ?? (path ? [path.split("/")[0]] : []))
+  const loaded = useData<T>(path, s => get<T>(path!, { signal: s }), collections ?? (path ? [path.split("/")[0]] : []))
+  const of = (loaded.data as any)?.configuration?.id, page = path === place.value.path.slice(0, 2).join("/")
+  useEffect(() => { if (of && page) follow(of) }, [of, page])
+  return loaded
 }
 
 /** A list of which a part is in sight: rows are read by pages when they are looked at. */

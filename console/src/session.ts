@@ -3,7 +3,7 @@ import { batch, effect, signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
 import { toast, toasts } from "./parts/basics"
-import { problemOf } from "./data"
+import { onPage, problemOf } from "./data"
 import { go, guardLeaving, place, setQuery } from "./router"
 import { ownedBy } from "./staged"
 
@@ -37,6 +37,8 @@ export function chooseConfiguration(id: number) {
   go(u.pathname + u.search)
   choose(id)
 }
+
+onPage(id => { if (configurations.peek().some(c => c.id === id)) choose(id) })
 
 effect(() => {
   const all = configurations.value, said = Number(place.value.query.get("configuration"))

@@ -25,7 +25,7 @@ type Location struct {
 	// code is three letters or digits 2 to 9, with or without the country in front.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.
-	Code string `api:"code,post,nonblank,index"`
+	Code string `api:"code,post,nonblank,index,inline"`
 	// Country is the country the place lies in.
 	Country string `api:"country,readOnly"`
 	// Description says what the place is.

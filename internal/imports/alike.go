@@ -105,7 +105,7 @@ func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	names := map[string]json.RawMessage{}
-	for _, name := range []string{"id", "type", "name", "range", "address", "absoluteName"} {
+	for _, name := range []string{"id", "type", "name", "code", "range", "address", "absoluteName"} {
 		if value, ok := members[name]; ok && string(value) != "null" {
 			names[name] = value
 		}

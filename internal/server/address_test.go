@@ -310,6 +310,12 @@ func TestOrder(t *testing.T) {
 func TestFields(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.basics()
+	norway := m.want(200, "GET", "/api/v2/locations?filter=code:'NO'", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=location.code", ""); r.text("location.code") != "NO" {
+		t.Errorf("the code of the location is %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, mergePatch)
 	for fields, want := range map[string]string{
 		"id,name":                         `{"id":` + network + `,"name":"office"}`,
 		"name,configuration.name":         `{"name":"office","configuration":{"name":"main"}}`,

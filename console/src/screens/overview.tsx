@@ -28,7 +28,19 @@ function Fullest({ c }: { c: number }) {
   </section>
 }
 
+interface Alarm { severity: string; what: string; do: string }
+
+/** What the manager says is wrong, with what to do; to who may not see that, the events that say so. */
 function Alarms() {
+  const { data, problem, reload } = useData<{ alarms: Alarm[] | null }>("status", s => get("status", { signal: s, quiet: true }), ["events"])
+  if (problem?.status === 403) return <Warnings />
+  return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !data.alarms?.length ? <p class="muted">Nothing is wrong that the manager knows of.</p> :
+      <ul class="plain-list">{data.alarms.slice(0, 8).map(a => <li key={a.what}><State of={a.severity} /> {a.what} <span class="muted">{a.do}</span></li>)}</ul>}
+  </section>
+}
+
+function Warnings() {
   const { data, problem, reload } = useLast("events", { filter: "eventType:in('WARNING','ERROR','FAILED')", orderBy: "desc(id)", limit: 8 }, ["events"])
   return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
     {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">Nothing is wrong that the manager knows of.</p> :
