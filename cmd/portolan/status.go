@@ -194,6 +194,9 @@ func (c *doctorCommand) Run(s *session) error {
 			Fault: true})
 	} else {
 		all = append(all, server.Finding{What: "manager", Is: now.Version + " answers at " + one.URL})
+		// It knows its master key; the settings at hand may not say it.
+		all = append(slices.DeleteFunc(all, func(f server.Finding) bool { return f.What == server.Sealing(false).What }),
+			server.Sealing(now.MasterKey))
 		for _, a := range now.Alarms {
 			all = append(all, server.Finding{What: "alarm", Is: a.What, Do: a.Do, Fault: a.Severity == "CRITICAL"})
 		}

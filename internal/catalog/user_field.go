@@ -121,6 +121,9 @@ const mostIndexed = 16
 // indexable are the names of fields that may have an index: they stand in its text.
 var indexable = regexp.MustCompile(`^\w{1,64}$`)
 
+// longestIndexed is how long a value of a field that has an index may be, in bytes: PostgreSQL takes some 2,700 in an index of any kind.
+const longestIndexed = 500
+
 // checkIndex refuses an index of a field whose name does not fit into one, and one too many.
 func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 	if x.Indexed == nil || !*x.Indexed {
@@ -336,10 +339,42 @@ func concreteTypes(a *resource.API, name string) (names []string) {
 // AfterWrite asks whether the values that resources have are within what was changed.
 func (x *UserDefinedFieldDefinition) AfterWrite(c *resource.Change) error {
 	old, ok := c.Old.(*UserDefinedFieldDefinition)
+	if x.Indexed != nil && *x.Indexed && (!ok || old.Indexed == nil || !*old.Indexed) {
+		if err := x.fitsIndex(c); err != nil {
+			return err
+		}
+	}
 	if ok && reflect.DeepEqual(old.ValidationProperties, x.ValidationProperties) && slices.Equal(old.PredefinedValues, x.PredefinedValues) {
 		return nil
 	}
 	return x.stillFits(c)
+}
+
+// fitsIndex refuses an index where a resource of the collections has a value that does not fit into it, of whatever type it is.
+func (x *UserDefinedFieldDefinition) fitsIndex(c *resource.Change) error {
+	at := store.Field{Kind: store.Text, Path: []string{"userDefinedFields", x.Name}}
+	seen := map[string]bool{}
+	for _, name := range concreteTypes(c.API, x.ResourceType) {
+		collection := c.API.TypeNamed(name).Collection
+		if seen[collection] {
+			continue
+		}
+		seen[collection] = true
+		if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
+			store.Compare{Field: at, Op: "ne", Value: ""}}}, func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if err != nil {
+				return err
+			}
+			if n := len(schema.HeadOf(o).UserDefinedFields[x.Name]); n > longestIndexed {
+				return problem.Invalid("indexed", "%s %d has a value of %d bytes, more than an index takes: %d", r.Type, r.ID, n, longestIndexed)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stillFits refuses to take away a value, or to narrow the bounds, where a resource has a value that would be outside.
@@ -469,12 +504,34 @@ func (u *userFields) all(tx *store.Tx, a *resource.API) (map[string][]*UserDefin
 	return all, nil
 }
 
+// fit refuses a value that is too long for an index of its collection, also where the field is defined for other types there.
+func (u *userFields) fit(all map[string][]*UserDefinedFieldDefinition, c *resource.Change) error {
+	for name, value := range schema.HeadOf(c.New).UserDefinedFields {
+		if len(value) <= longestIndexed {
+			continue
+		}
+		for other, defined := range all {
+			if c.API.TypeNamed(other).Collection == c.Type.Collection && slices.ContainsFunc(defined, func(x *UserDefinedFieldDefinition) bool {
+				return x.Name == name && x.Indexed != nil && *x.Indexed
+			}) {
+				return problem.Field("UdfValueExceedsMaximumLength", "userDefinedFields."+name, "has %d bytes, more than %d, and the field has an index",
+					len(value), longestIndexed)
+			}
+		}
+	}
+	return nil
+}
+
 // Check reads the values that a request gives, sets defaults in a new resource, and asks for what is required.
 func (u *userFields) Check(c *resource.Change) error {
 	if !c.Creates() && !c.Given["userDefinedFields"] {
 		return nil
 	}
-	defined, err := u.of(c.Tx, c.API, c.Type.Name)
+	all, err := u.all(c.Tx, c.API)
+	if err == nil {
+		err = u.fit(all, c)
+	}
+	defined := all[c.Type.Name]
 	if err != nil || defined == nil {
 		return err
 	}

@@ -75,18 +75,22 @@ func Examine(ctx context.Context, o Options) (all []Finding) {
 	if o.TLSCert != "" {
 		all = append(all, examineCertificate(o.TLSCert, o.TLSKey))
 	}
-	secrets := Finding{What: "secrets", Is: "are sealed by a master key"}
-	if len(o.MasterKeys) == 0 {
-		secrets.Is = "the keys that they are sealed by lie beside them: who has the database, or a backup, has all of them"
-		secrets.Do = "portolan secrets new-key > FILE, and --master-key FILE"
-	}
-	all = append(all, secrets)
+	all = append(all, Sealing(len(o.MasterKeys) > 0))
 	for _, path := range []string{o.AccessLog, o.AuditLog, o.HistoryHeads} {
 		if path != "" && path != "-" {
 			all = append(all, examineFile(path))
 		}
 	}
 	return all
+}
+
+// Sealing is what there is to say of the secrets of a manager that has a master key, or has none.
+func Sealing(masterKey bool) Finding {
+	if masterKey {
+		return Finding{What: "secrets", Is: "are sealed by a master key"}
+	}
+	return Finding{What: "secrets", Is: "the keys that they are sealed by lie beside them: who has the database, or a backup, has all of them",
+		Do: "portolan secrets new-key > FILE, and --master-key FILE"}
 }
 
 // examineDirectory looks at the data directory; serving says that a manager has it.

@@ -215,6 +215,7 @@ var figureHelp = []struct {
 	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
 	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
 	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},
+	{"portolan_networks_nearly_full_all", "The same in all configurations, without their names.", nil},
 	{"portolan_networks_nearly_full", "IPv4 networks of which as much is in use as --nearly-full says, or more, by configuration.",
 		[]string{"configuration"}},
 	{"portolan_network_used_ratio", "How much of the fullest of those networks is in use, 0 to 1; at most twenty.",
@@ -306,9 +307,12 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 		give("portolan_certificate_days_left", c.NotAfter.Sub(f.now()).Hours()/24, c.Name)
 	}
 	f.fleet(s.Fleet, give)
+	sum := int64(0)
 	for configuration, n := range s.Space.NearlyFull {
+		sum += n
 		give("portolan_networks_nearly_full", float64(n), configuration)
 	}
+	give("portolan_networks_nearly_full_all", float64(sum))
 	for _, one := range s.Space.Fullest {
 		give("portolan_network_used_ratio", one.Share(), one.Configuration, one.Range)
 	}

@@ -14,6 +14,8 @@ type userIndexes struct {
 	lease *store.Lease
 	// known has an entry as long as no definition has changed since all was as it is to be.
 	known *store.Cache[struct{}, struct{}]
+	// patience is until when it is not tried again, where one could not be made.
+	patience time.Time
 }
 
 // How often it is looked whether definitions have changed, and how long what one manager found is good for another.
@@ -23,7 +25,7 @@ const (
 )
 
 func (m *Manager) keepUserIndexes(ctx context.Context) {
-	u := &userIndexes{m, m.Store.NewLease("indexes", indexesFor), store.NewCache[struct{}](m.Store,
+	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesFor), known: store.NewCache[struct{}](m.Store,
 		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
 	store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
 }
@@ -31,7 +33,7 @@ func (m *Manager) keepUserIndexes(ctx context.Context) {
 // look makes what is asked for and is not there, and takes away what is not asked for any more. Where another manager does that it only
 // finds out how far that is.
 func (u *userIndexes) look(ctx context.Context) error {
-	if _, ok := u.known.Now(struct{}{}); ok {
+	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.patience) {
 		return nil
 	}
 	var wanted []store.Index
@@ -59,6 +61,7 @@ func (u *userIndexes) look(ctx context.Context) error {
 	}()
 	began := time.Now()
 	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
+		u.patience = time.Now().Add(indexesFor)
 		return err
 	}
 	made, err := u.m.Store.HasIndexes(ctx, wanted)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"portolan/internal/store"
@@ -62,6 +63,15 @@ func TestIndexesOfUserFields(t *testing.T) {
 		return m.Address.UserFields.Indexed("addresses", "y") && !m.Address.UserFields.Indexed("addresses", "x")
 	})
 	m.want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, mergePatch)
+
+	// A value that does not fit into an index is refused, of whatever type; so is an index where there is one.
+	long := strings.Repeat("x", 501)
+	wide := m.id(definitions, field("wide", `,"indexed":true`))
+	m.refused(400, "UdfValueExceedsMaximumLength", "userDefinedFields.wide", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
+	m.want(200, "PATCH", definitions+"/"+wide, `{"indexed":false}`, mergePatch)
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
+	m.refused(400, "InvalidResourceFieldValue", "501 bytes", "PATCH", definitions+"/"+wide, `{"indexed":true}`, mergePatch)
 
 	m.refused(400, "InvalidResourceFieldValue", "indexed", "POST", definitions, field("two-words", `,"indexed":true`))
 	for i := range 16 {

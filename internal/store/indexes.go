@@ -49,13 +49,14 @@ func (i Index) name(d *dialect, prefix string) string {
 // them. names are those that the database has; how is nothing, or CONCURRENTLY.
 func makeIndexes(d *dialect, prefix string, all []Index, names []string, how string, run func(statement string) error) error {
 	wanted := map[string]bool{}
+	var failed error // one that cannot be made does not keep the others
 	for _, i := range all {
 		name := i.name(d, prefix)
 		if wanted[name] = true; slices.Contains(names, name) {
 			continue
 		}
 		if err := run("CREATE INDEX " + how + ` "` + name + `"` + i.definition(d, prefix)); err != nil {
-			return fmt.Errorf("making the index %s: %w", name, err)
+			failed = errors.Join(failed, fmt.Errorf("making the index %s: %w", name, err))
 		}
 	}
 	for _, name := range names {
@@ -63,10 +64,10 @@ func makeIndexes(d *dialect, prefix string, all []Index, names []string, how str
 			continue
 		}
 		if err := run("DROP INDEX " + how + ` "` + name + `"`); err != nil {
-			return fmt.Errorf("dropping the index %s: %w", name, err)
+			failed = errors.Join(failed, fmt.Errorf("dropping the index %s: %w", name, err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // KeepIndexes has the database have these indexes, beside those of the layout, and no others of their kind. On SQLite changes wait while
