@@ -307,15 +307,40 @@ func (s *Service) pace(ctx context.Context, at seat) error {
 // mostReporting is how many reports a manager writes side by side: when a whole fleet reports at the same time, orders to it go first.
 const mostReporting = 4
 
-// report waits until a report may be written. done is called behind that.
-func (s *Service) report(ctx context.Context) (done func(), err error) {
+// report waits until a report of a service point may be written: each has one written at a time, so that one whose row is locked holds up
+// itself. done is called behind that.
+func (s *Service) report(ctx context.Context, id string) (done func(), err error) {
 	if s.reporting == nil {
 		return func() {}, nil
 	}
+	mine := make(chan struct{})
+	for {
+		s.mu.Lock()
+		before, busy := s.reporters[id]
+		if !busy {
+			s.reporters[id] = mine
+		}
+		s.mu.Unlock()
+		if !busy {
+			break
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	leave := func() {
+		s.mu.Lock()
+		delete(s.reporters, id)
+		s.mu.Unlock()
+		close(mine)
+	}
 	select {
 	case s.reporting <- struct{}{}:
-		return func() { <-s.reporting }, nil
+		return func() { <-s.reporting; leave() }, nil
 	case <-ctx.Done():
+		leave()
 		return nil, ctx.Err()
 	}
 }
@@ -338,7 +363,7 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 			return err
 		}
 	}
-	done, err := s.report(ctx)
+	done, err := s.report(ctx, id)
 	if err != nil {
 		return err
 	}

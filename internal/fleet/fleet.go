@@ -40,6 +40,8 @@ type Service struct {
 
 	// reporting has a token for each report that is being written, where changes are made side by side; nil where they are not.
 	reporting chan struct{}
+	// reporters are the service points of which one is written, or waits for a token, with what is closed behind it. Guarded by mu.
+	reporters map[string]chan struct{}
 
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
@@ -84,7 +86,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
 	a.now = f.now
 	if !s.OneWriter() {
-		f.reporting = make(chan struct{}, mostReporting)
+		f.reporting, f.reporters = make(chan struct{}, mostReporting), map[string]chan struct{}{}
 	}
 	s.Watch(logTopic, f.logCame)
 	s.Watch(topic, func(ids []string) {

@@ -175,10 +175,12 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 // CompareText compares a member inside a field, which may be of any kind. What is greater or less than a number is compared as numbers, and
 // what is no number is not found by that.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {
-	f := &Field{Kind: Text}
-	_, err := strconv.ParseFloat(n.Values[0].Text, 64)
-	if err == nil && numeral(n.Values[0].Text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
+	f, text := &Field{Kind: Text}, n.Values[0].Text
+	if _, err := strconv.ParseFloat(text, 64); err == nil && numeral(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
 		f.Kind, at.Kind, at.Indexed = Float, store.Numeral, false
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil { // to the last digit
+			f.Kind = Integer
+		}
 	}
 	return f.CompareWith(n, at)
 }

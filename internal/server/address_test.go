@@ -200,7 +200,8 @@ func TestFilters(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks",
-		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31","blank":" 12 "}}`)
+		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31","blank":" 12 ",
+			"long":"9223372036854775807","less":"9223372036854775806","endless":"`+strings.Repeat("1", 140_000)+`","power":"1e9","part":"0.5"}}`)
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
@@ -258,6 +259,12 @@ func TestFilters(t *testing.T) {
 		{"networks", `userDefinedFields.vlan:lt(9)`, 0},
 		{"networks", `userDefinedFields.owner:gt(0)`, 0},
 		{"networks", `userDefinedFields.blank:gt(0)`, 0}, // no number
+		{"networks", `userDefinedFields.endless:gt(0)`, 0},
+		{"networks", `userDefinedFields.power:gt(0)`, 0},
+		{"networks", `userDefinedFields.part:gt(0.4) and userDefinedFields.part:lt(0.6)`, 1},
+		{"networks", `userDefinedFields.long:ge(9223372036854775807)`, 1}, // to the last digit
+		{"networks", `userDefinedFields.less:ge(9223372036854775807)`, 0},
+		{"networks", `userDefinedFields.less:le(9223372036854775806) and userDefinedFields.less:lt(9223372036854775807)`, 1},
 		{"networks", `userDefinedFields.owner:lt(0)`, 0},
 		{"networks", `userDefinedFields.since:gt('2026-01-30')`, 1}, // as texts
 		{"networks", `userDefinedFields.since:lt('2026-01-30')`, 0},

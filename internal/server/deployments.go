@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ const contentTime = time.Hour
 // wantedContent is a request for what a service point is to serve. It is held open until that is something else than it serves.
 type wantedContent struct {
 	m            *Manager
+	shown        *x509.Certificate
 	servicePoint string
 	from         string
 	until        time.Time
@@ -67,7 +69,7 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err != nil {
 		return err
 	}
-	c := &wantedContent{m: m, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown),
+	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.look(r.Context(), false)
 	if err == nil && !over {
@@ -102,7 +104,11 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 func (c *wantedContent) again(last bool) {
 	ctx, cancel := context.WithTimeout(c.parked.request.Context(), lookTime)
 	defer cancel()
-	other, over, err := c.look(ctx, last)
+	err := c.m.Fleet.Know(ctx, c.shown) // it may be gone
+	other, over := false, false
+	if err == nil {
+		other, over, err = c.look(ctx, last)
+	}
 	if err == nil && !over {
 		c.held.Wait(c.until, c.again)
 		return

@@ -27,16 +27,20 @@ type parking struct {
 	once   sync.Once
 	// ends is set when no connection is to go on behind its answer.
 	ends atomic.Bool
-	// mu guards parked, how many requests were parked and are not answered yet; none is closed when that is none.
-	mu     sync.Mutex
-	parked int
-	none   chan struct{}
+	// mu guards parked, how many requests were parked and are not answered yet; none, which is closed when that is none; and the
+	// connections that are being answered, and those that came back and have asked for nothing since.
+	mu        sync.Mutex
+	parked    int
+	none      chan struct{}
+	answering map[net.Conn]bool
+	fresh     map[net.Conn]bool
 }
 
 func newParking(at net.Addr, counts func(more int)) *parking {
 	none := make(chan struct{})
 	close(none)
-	return &parking{at: at, counts: counts, back: make(chan net.Conn), closed: make(chan struct{}), none: none}
+	return &parking{at: at, counts: counts, back: make(chan net.Conn), closed: make(chan struct{}), none: none,
+		answering: map[net.Conn]bool{}, fresh: map[net.Conn]bool{}}
 }
 
 // Accept gives a connection that comes back.
@@ -55,8 +59,27 @@ func (p *parking) Close() error {
 	return nil
 }
 
-// End has connections end with their answers from now on: the manager is about to end.
-func (p *parking) End() { p.ends.Store(true) }
+// End has connections end with their answers from now on, and those that ask for nothing at once: the manager is about to end. Their server
+// would wait for these, which are as new to it.
+func (p *parking) End() {
+	p.ends.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.fresh {
+		_ = c.Close()
+	}
+}
+
+// stateChanged is a connection's that came back.
+func (p *parking) stateChanged(c net.Conn, state http.ConnState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if state == http.StateNew {
+		p.fresh[c] = true
+	} else {
+		delete(p.fresh, c)
+	}
+}
 
 // Addr is that of the door.
 func (p *parking) Addr() net.Addr { return p.at }
@@ -81,9 +104,29 @@ func (p *parking) wait(ctx context.Context) error {
 	p.mu.Unlock()
 	select {
 	case <-none:
+	case <-ctx.Done(): // somebody does not read its answer
+		p.mu.Lock()
+		for c := range p.answering {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
+	}
+	select {
+	case <-none:
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for check-ins: %w", ctx.Err())
+	case <-time.After(closeTime): // it cannot be: what is closed ends
+		return errors.New("requests that were parked do not end")
+	}
+}
+
+// answer notes that a connection is being answered, or is not any more.
+func (p *parking) answer(c net.Conn, is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if is {
+		p.answering[c] = true
+	} else {
+		delete(p.answering, c)
 	}
 }
 
@@ -124,6 +167,8 @@ func (p *parking) park(w http.ResponseWriter) (*parked, error) {
 func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
 	defer p.lot.count(-1)
 	defer p.end()
+	p.lot.answer(p.conn, true)
+	defer p.lot.answer(p.conn, false)
 	sheet := &sheet{header: p.header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))

@@ -335,7 +335,10 @@ func (m *Manager) serve() error {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), checkins, points.stateChanged)
 	// Who comes back may take as long for the next request as on any connection that goes on.
-	m.startServer(ctx, m.parking, checkins, points.stateChanged, idleTime)
+	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
+		points.stateChanged(c, state)
+		m.parking.stateChanged(c, state)
+	}, idleTime)
 	if m.figures != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))

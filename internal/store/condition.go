@@ -14,7 +14,7 @@ type FieldKind int
 const (
 	Text       FieldKind = iota // in the body, as text
 	Number                      // in the body, as a number
-	Numeral                     // in the body, a number, or a text that is one in JSON; what is neither is null
+	Numeral                     // in the body, a number or a text that is one, in decimals, of up to 20 characters; what is neither is null
 	Bool                        // in the body, true or false
 	AddrText                    // in the body, an address as text; compares as an address
 	ColumnID                    // the column id

@@ -31,9 +31,11 @@ var sqliteDialect = dialect{
 			text := Field{Kind: Text, Path: f.Path}
 			b.WriteString("CASE WHEN json_valid(")
 			text.json(b, row)
-			b.WriteString(") AND (") // white space around it, which is JSON, too, makes it a text on PostgreSQL
+			b.WriteString(") AND length(")
 			text.json(b, row)
-			b.WriteString(" || '') NOT GLOB '*[^-+.0-9eE]*' THEN CASE WHEN json_type(")
+			b.WriteString(") <= 20 AND (") // as PostgreSQL's expression has it: no white space, no exponent
+			text.json(b, row)
+			b.WriteString(" || '') NOT GLOB '*[^-.0-9]*' THEN CASE WHEN json_type(")
 			text.json(b, row)
 			b.WriteString(") IN ('integer', 'real') THEN CAST(")
 			text.json(b, row)
