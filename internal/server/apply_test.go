@@ -67,7 +67,8 @@ func TestApply(t *testing.T) {
 	moved := strings.Replace(network, `"location":"NO"`, `"location":"SE"`, 1)
 	r = m.want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{block, moved, address, zone, host, alias}, ",")),
 		"x-portolan-dry-run: true")
-	if at := "resource.resources.1.changes.0."; r.text(at+"before.name") != "Norway" || r.text(at+"before.code") != "NO" || r.text(at+"after.code") != "SE" || r.text(at+"after.name") != "Sweden" {
+	if at := "resource.resources.1.changes.0."; r.text(at+"before.name") != "Norway" || r.text(at+"before.code") != "NO" ||
+		r.text(at+"after.code") != "SE" || r.text(at+"after.name") != "Sweden" {
 		t.Errorf("another location is %s", r.body)
 	}
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/checkin"
+	"portolan/internal/release"
 )
 
 // operation is one that the API describes: a new one is in every test of this file by itself.
@@ -268,6 +270,31 @@ func TestPublicRoutes(t *testing.T) {
 	}
 	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
 		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+}
+
+// openDoor are the routes of the check-in door that take no certificate, each with why.
+var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
+	"/": "that there is nothing"}
+
+// Each route of the check-in door takes a service point's certificate, but for those that are known.
+func TestDoorRoutes(t *testing.T) {
+	m := startAlone(t)
+	met := 0
+	for _, route := range m.doorRoutes {
+		if _, ok := openDoor[route]; ok {
+			met++
+			continue
+		}
+		if status, a := m.doorPost(route, map[string]any{}, nil); status != 401 && (route != release.Path || status != 405) {
+			t.Errorf("POST %s without a certificate answers %d %v", route, status, a)
+		}
+		if status, text := m.doorGet(route, nil); status != 405 && status != 401 {
+			t.Errorf("GET %s without a certificate answers %d %s", route, status, text)
+		}
+	}
+	if met != len(openDoor) || met == len(m.doorRoutes) {
+		t.Errorf("%d of %d open routes are there: %v", met, len(openDoor), m.doorRoutes)
 	}
 }
 

@@ -388,7 +388,8 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 
 // checkinHandler is everything on the check-in listener.
 func (m *Manager) checkinHandler() http.Handler {
-	mux := http.NewServeMux()
+	mux := &routes{}
+	defer func() { m.doorRoutes = mux.patterns }()
 	post := func(path string, within rest.Bounds, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
 		mux.Handle(path, m.handle("check-in", func(w http.ResponseWriter, r *http.Request) error {
 			if r.Method != http.MethodPost {
@@ -436,7 +437,7 @@ func (m *Manager) checkinHandler() http.Handler {
 	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))
-	return mux
+	return &mux.mux
 }
 
 // checkedIn answers a check-in.

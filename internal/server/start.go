@@ -133,8 +133,9 @@ type Manager struct {
 	openapi func() ([]byte, error)
 	// published are the releases that it has for service points.
 	published publishedReleases
-	// routes are the paths that the listener of the APIs has beside those below Base, for the test that goes through all of them.
-	routes []string
+	// routes are the paths that the listener of the APIs has beside those below Base, doorRoutes those of the check-in door: for the test
+	// that goes through all of them.
+	routes, doorRoutes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
@@ -396,7 +397,8 @@ func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, sta
 const idleTime = 2 * time.Minute
 
 // startServer serves what a listener accepts. A first request may take as long as head.
-func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState), head time.Duration) {
+func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState),
+	head time.Duration) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: head, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
 		IdleTimeout:    idleTime,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
