@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/store"
 )
 
 // waiter is a service point's connection that is written and read by hand.
@@ -147,6 +148,30 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 			}
 		}
 		eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
+	}
+	// All are told at once, and looked for together: each gets its own.
+	for _, w := range all {
+		w.send("HTTP/1.1", "")
+	}
+	eventually(t, "all wait", func() bool { return m.waiting() == many })
+	if err := m.Store.UpdateIn(t.Context(), store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		for i, id := range ids {
+			if err := tx.Write("UPDATE service_point SET desired = desired + ? WHERE id = ?", 1000+i, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		m.Fleet.Wake(id)
+	}
+	for i, w := range all {
+		before := w.seen.Desired
+		if w.answer(200); w.seen.Desired != before+int64(1000+i) || w.seen.State.Generation != w.seen.Desired {
+			t.Errorf("service point %d is told of %d, and had %d", i, w.seen.Desired, before)
+		}
 	}
 }
 
