@@ -29,7 +29,7 @@ type fleetCommand struct {
 	Update   fleetUpdate   `cmd:"" example:"portolan fleet update quay 1.2.0" help:"Let a service point run a release."`
 
 	Applications  fleetApplications  `cmd:"" example:"portolan fleet applications quay" help:"List the applications of a service point."`
-	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Let a service point run an application, or give one that it runs another configuration."`
+	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Let a service point run an application of a kind, or give one that it runs, by its id, another configuration."`
 	Configuration fleetConfiguration `cmd:"" example:"portolan fleet configuration quay http-probe-service" help:"Print the configuration of an application, to be edited and given to fleet deploy."`
 	Anycast       fleetAnycast       `cmd:"" example:"portolan fleet anycast quay" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
 	Undeploy      fleetUndeploy      `cmd:"" example:"portolan fleet undeploy quay http-probe-service" help:"Let a service point end and forget an application."`
