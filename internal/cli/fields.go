@@ -215,7 +215,7 @@ func valueText(value any) string {
 		}
 		return strings.Join(parts, ",")
 	case map[string]any:
-		for _, name := range []string{"absoluteName", "address", "range", "code", "name", "id"} {
+		for _, name := range []string{"absoluteName", "address", "range", "name", "code", "id"} {
 			if text := valueText(x[name]); text != "" {
 				return text
 			}
