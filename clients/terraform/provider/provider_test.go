@@ -126,7 +126,7 @@ data "portolan_configuration" "main" {
 `), Check: resource.ComposeAggregateTestCheckFunc(
 			resource.TestCheckResourceAttrPair("data.portolan_ipv4_network.office", "id", "portolan_ipv4_network.office", "id"),
 			check("data.portolan_ipv4_network.office", "name", "lab"), check("data.portolan_ipv4_network.office", "gateway", "10.1.0.1"),
-			check("data.portolan_ipv4_network.office", "location", "Norway"), check("data.portolan_ipv4_address.printer", "address", "10.1.0.2"),
+			check("data.portolan_ipv4_network.office", "location", "NO"), check("data.portolan_ipv4_address.printer", "address", "10.1.0.2"),
 			check("data.portolan_ipv4_address.printer", "mac_address", "00-00-5E-00-53-01"), check("data.portolan_host_record.www", "ttl", "60"),
 			check("data.portolan_host_record.www", "addresses.0", "10.1.0.2"),
 			resource.TestCheckResourceAttrPair("data.portolan_configuration.main", "id", "portolan_configuration.main", "id"))},
