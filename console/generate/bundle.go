@@ -64,7 +64,8 @@ func bundle(root string) (map[string][]byte, error) {
 	ahead := "" // what the first file needs is asked for beside it
 	for _, f := range r.OutputFiles {
 		name := filepath.Base(f.Path)
-		if files["bundle/"+name] = f.Contents; strings.HasPrefix(name, "chunk-") {
+		files["bundle/"+name] = f.Contents
+		if strings.HasPrefix(name, "chunk-") { // as esbuild names what the first file shares with others
 			ahead += `<link rel="modulepreload" href="/ui/assets/` + name + "\">\n"
 		}
 	}
@@ -72,7 +73,11 @@ func bundle(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files["bundle/index.html"] = []byte(strings.Replace(string(page), "</head>", ahead+"</head>", 1))
+	head, body, whole := strings.Cut(string(page), "</head>")
+	if !whole {
+		return nil, errors.New("src/index.html has no end of its head")
+	}
+	files["bundle/index.html"] = []byte(head + ahead + "</head>" + body)
 	if files["bundle/icon.svg"], err = os.ReadFile(filepath.Join(root, "src", "icon.svg")); err != nil {
 		return nil, err
 	}

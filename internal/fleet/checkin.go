@@ -121,7 +121,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 		return s.answer(shown, known, rq), false, s.left(ctx, known)
 	}
 	s.hear(known)
-	w := &waiting{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
+	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
 	if rq.WaitSeconds > 0 {
 		w.until = time.Now().Add(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	}

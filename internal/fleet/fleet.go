@@ -61,7 +61,7 @@ type Service struct {
 	// holds are the service points with something held open. Guarded by mu.
 	holds map[string]*hold
 	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
-	woken   []*waiting
+	woken   []*waitingCheckIn
 	lookers int
 	// paces is when the next report of a node may be written. Guarded by mu.
 	paces map[seat]time.Time

@@ -16,12 +16,12 @@ import (
 // hold is what is held open for one service point.
 type hold struct {
 	// open is how much there is, desired the generation that its check-ins have seen; woken is closed, and made anew, when there may be
-	// something new. waiting are the check-ins, standing what else waits. All are guarded by Service.mu.
-	open     int
-	desired  int64
-	woken    chan struct{}
-	waiting  []*waiting
-	standing []*standing
+	// something new. waiting are the check-ins, others what else waits. All are guarded by Service.mu.
+	open    int
+	desired int64
+	woken   chan struct{}
+	waiting []*waitingCheckIn
+	others  []*waitingHeld
 }
 
 // hold counts something that may be held open. It is let go of by release.
@@ -69,11 +69,11 @@ func (s *Service) wake(h *hold) {
 		w.timer.Stop()
 	}
 	s.lookFor(h.waiting...)
-	for _, one := range h.standing {
+	for _, one := range h.others {
 		one.timer.Stop()
 		go one.again(false)
 	}
-	h.waiting, h.standing = nil, nil
+	h.waiting, h.others = nil, nil
 }
 
 // A Held is something that is held open for a node of a service point, and that no goroutine waits for.
@@ -103,7 +103,7 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 		go again(false)
 		return
 	}
-	h.hold.standing = slices.DeleteFunc(h.hold.standing, func(one *standing) bool {
+	h.hold.others = slices.DeleteFunc(h.hold.others, func(one *waitingHeld) bool {
 		if one.at != h.at {
 			return false
 		}
@@ -111,13 +111,13 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 		go one.again(true)
 		return true
 	})
-	one := &standing{at: h.at, again: again}
-	h.hold.standing = append(h.hold.standing, one)
+	one := &waitingHeld{at: h.at, again: again}
+	h.hold.others = append(h.hold.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
-		at := slices.Index(h.hold.standing, one)
+		at := slices.Index(h.hold.others, one)
 		if at >= 0 {
-			h.hold.standing = slices.Delete(h.hold.standing, at, at+1)
+			h.hold.others = slices.Delete(h.hold.others, at, at+1)
 		}
 		s.mu.Unlock()
 		if at >= 0 { // else it was woken
@@ -132,8 +132,8 @@ func (h *Held) Release() { h.service.release(h.at.id, h.hold) }
 // Ends reports whether nothing is held open any more: the manager is about to end.
 func (s *Service) Ends() bool { return s.closes() }
 
-// standing is a Held that waits.
-type standing struct {
+// waitingHeld is a Held that waits.
+type waitingHeld struct {
 	at    seat
 	again func(last bool)
 	timer *time.Timer
@@ -167,8 +167,8 @@ type Reply struct {
 	Send    func(checkin.Answer, error)
 }
 
-// waiting is a check-in that is held open. One goroutine has it at a time: one that looks for news, or that of its timer.
-type waiting struct {
+// waitingCheckIn is a check-in that is held open. One goroutine has it at a time: one that looks for news, or that of its timer.
+type waitingCheckIn struct {
 	service *Service
 	shown   *x509.Certificate
 	rq      checkin.Request
@@ -183,13 +183,13 @@ type waiting struct {
 }
 
 // due reports whether there is something new for the service point, or the wait is over. The answer lacks what fill puts in.
-func (w *waiting) due() (a checkin.Answer, due bool) {
+func (w *waitingCheckIn) due() (a checkin.Answer, due bool) {
 	a = w.service.answer(w.shown, w.known, w.rq)
 	return a, !time.Now().Before(w.until) || a.SendReport || w.rq.Desired != w.known.desired || w.known.logs || w.service.closes()
 }
 
 // fill puts into an answer which logs are asked for, and the desired state where the service point has another one.
-func (w *waiting) fill(ctx context.Context, a *checkin.Answer) error {
+func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 	s := w.service
 	if err := w.ask(ctx, a); err != nil || w.rq.Desired == a.Desired {
 		return err
@@ -204,7 +204,7 @@ func (w *waiting) fill(ctx context.Context, a *checkin.Answer) error {
 }
 
 // ask puts into an answer which logs are asked for.
-func (w *waiting) ask(ctx context.Context, a *checkin.Answer) (err error) {
+func (w *waitingCheckIn) ask(ctx context.Context, a *checkin.Answer) (err error) {
 	if w.known.logs {
 		a.Logs, err = w.service.logsFor(ctx, w.known.at.id)
 	}
@@ -212,7 +212,7 @@ func (w *waiting) ask(ctx context.Context, a *checkin.Answer) (err error) {
 }
 
 // state puts the desired state into an answer, from those that were read.
-func (w *waiting) state(states map[seat]*checkin.Desired, a *checkin.Answer) error {
+func (w *waitingCheckIn) state(states map[seat]*checkin.Desired, a *checkin.Answer) error {
 	if a.State = states[w.known.at]; a.State == nil {
 		return errUnknown
 	}
@@ -221,7 +221,7 @@ func (w *waiting) state(states map[seat]*checkin.Desired, a *checkin.Answer) err
 }
 
 // wait lets a check-in stand until it is woken, or its wait is over. Where that has come since it was looked, it is looked again.
-func (w *waiting) wait() {
+func (w *waitingCheckIn) wait() {
 	s := w.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (w *waiting) wait() {
 		return
 	}
 	// Who asks again has given up what it asked before, and its connection with it.
-	w.hold.waiting = slices.DeleteFunc(w.hold.waiting, func(one *waiting) bool {
+	w.hold.waiting = slices.DeleteFunc(w.hold.waiting, func(one *waitingCheckIn) bool {
 		if one.known.at != w.known.at {
 			return false
 		}
@@ -244,7 +244,7 @@ func (w *waiting) wait() {
 }
 
 // over answers a check-in whose wait is over, where nobody has woken it meanwhile.
-func (w *waiting) over() {
+func (w *waitingCheckIn) over() {
 	w.service.mu.Lock()
 	at := slices.Index(w.hold.waiting, w)
 	if at >= 0 {
@@ -257,7 +257,7 @@ func (w *waiting) over() {
 }
 
 // finish answers with what is known.
-func (w *waiting) finish() {
+func (w *waitingCheckIn) finish() {
 	ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
 	defer cancel()
 	a, _ := w.due()
@@ -275,7 +275,7 @@ func guarded(fn func() error) (err error) {
 }
 
 // end answers.
-func (w *waiting) end(a checkin.Answer, err error) {
+func (w *waitingCheckIn) end(a checkin.Answer, err error) {
 	w.service.release(w.shown.Subject.CommonName, w.hold)
 	w.reply.Send(a, err)
 }
@@ -288,7 +288,7 @@ const (
 )
 
 // lookFor has it looked whether there is something new for check-ins. mu is held.
-func (s *Service) lookFor(all ...*waiting) {
+func (s *Service) lookFor(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.lookers < mostLookers && s.lookers*mostTogether < len(s.woken); s.lookers++ {
 		go s.lookForWoken()
@@ -326,14 +326,14 @@ type found struct {
 
 // lookTogether looks whether there is something new for some check-ins. They are answered, or wait on. What is wrong with one of them is
 // not the others' fault: then each is looked for alone.
-func (s *Service) lookTogether(some []*waiting) {
+func (s *Service) lookTogether(some []*waitingCheckIn) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
 	all := make([]found, len(some))
 	err := guarded(func() error { return s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) }) })
 	if _, away := problem.As(store.Unavailable(err)); err != nil && !away && ctx.Err() == nil && len(some) > 1 {
 		for _, w := range some {
-			s.lookTogether([]*waiting{w})
+			s.lookTogether([]*waitingCheckIn{w})
 		}
 		return
 	}
@@ -358,7 +358,7 @@ func (s *Service) lookTogether(some []*waiting) {
 }
 
 // find finds out what there is for some check-ins.
-func (s *Service) find(tx *store.Tx, some []*waiting, all []found) error {
+func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error {
 	ids := make([]string, len(some))
 	for i, w := range some {
 		ids[i] = w.shown.Subject.CommonName

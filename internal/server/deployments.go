@@ -56,15 +56,12 @@ type wantedContent struct {
 	from         string
 	until        time.Time
 	held         *fleet.Held
-	parked       *parked
+	parked       *parkedRequest
 }
 
 // giveContent gives a service point what it is to serve, at once or when it changes.
 func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byte) error {
 	shown := r.TLS.PeerCertificates[0]
-	if err := m.Fleet.Know(r.Context(), shown); err != nil {
-		return err
-	}
 	rq, err := decode[checkin.ContentRequest](body)
 	if err != nil {
 		return err
@@ -85,7 +82,8 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	return c.answer(w, r, other)
 }
 
-// look looks whether the service point is to serve something else; over says that it is answered now, which it is the last time.
+// look refuses who is not known, or not any more, and looks whether the service point is to serve something else; over says that it is
+// answered now, which it is the last time.
 func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, err error) {
 	defer func() { // no request is answered here that it would be an answer to
 		if p := recover(); p != nil {
@@ -93,6 +91,9 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 		}
 	}()
 	c.held.Look()
+	if err := c.m.Fleet.Know(ctx, c.shown); err != nil {
+		return false, false, err
+	}
 	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
 		other, err = deploy.IsBehind(tx, c.servicePoint, c.from)
 		return err
@@ -104,11 +105,7 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 func (c *wantedContent) again(last bool) {
 	ctx, cancel := context.WithTimeout(c.parked.request.Context(), lookTime)
 	defer cancel()
-	err := c.m.Fleet.Know(ctx, c.shown) // it may be gone
-	other, over := false, false
-	if err == nil {
-		other, over, err = c.look(ctx, last)
-	}
+	other, over, err := c.look(ctx, last)
 	if err == nil && !over {
 		c.held.Wait(c.until, c.again)
 		return

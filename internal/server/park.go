@@ -74,10 +74,12 @@ func (p *parking) End() {
 func (p *parking) stateChanged(c net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if state == http.StateNew {
-		p.fresh[c] = true
-	} else {
+	if state != http.StateNew {
 		delete(p.fresh, c)
+		return
+	}
+	if p.fresh[c] = true; p.ends.Load() { // it was on its way back
+		_ = c.Close()
 	}
 }
 
@@ -130,8 +132,8 @@ func (p *parking) answer(c net.Conn, is bool) {
 	}
 }
 
-// parked is a request that is answered later.
-type parked struct {
+// parkedRequest is a request that is answered later.
+type parkedRequest struct {
 	*passing
 	lot    *parking
 	conn   net.Conn
@@ -142,7 +144,7 @@ type parked struct {
 
 // park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
 // request are kept its method, where it went, its header, who sent it, and what its context says; not its body, which was read, nor TLS.
-func (p *parking) park(w http.ResponseWriter) (*parked, error) {
+func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {
 		return nil, errors.New("this answer has begun")
@@ -160,11 +162,11 @@ func (p *parking) park(w http.ResponseWriter) (*parked, error) {
 		Host: r.Host, RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI}
 	rec.of.request = slim.WithContext(context.WithoutCancel(r.Context()))
 	// Who has sent more already has not waited for the answer.
-	return &parked{rec.of, p, conn, header, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
+	return &parkedRequest{rec.of, p, conn, header, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
 }
 
 // reply answers, by what a handler writes, and gives the connection back.
-func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
+func (p *parkedRequest) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
 	defer p.lot.count(-1)
 	defer p.end()
 	p.lot.answer(p.conn, true)
@@ -187,7 +189,7 @@ func (p *parked) reply(handle func(w http.ResponseWriter, r *http.Request) error
 }
 
 // written has an answer written. It reports whether there is one: not where a panic has cut it off, which ends this answer alone.
-func (p *parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
+func (p *parkedRequest) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
 			p.manager.log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
