@@ -28,11 +28,8 @@ type IPv4BlockMerge struct {
 	// Destination is the block that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Block"`
 
-	about string
+	told
 }
-
-// About says what is merged.
-func (x *IPv4BlockMerge) About() string { return x.about }
 
 // BeforeWrite finds out what is merged.
 func (x *IPv4BlockMerge) BeforeWrite(c *resource.Change) (err error) {
@@ -58,11 +55,8 @@ type IPv4NetworkMerge struct {
 	// addresses in the state STATIC.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Network"`
 
-	about string
+	told
 }
-
-// About says what is merged.
-func (x *IPv4NetworkMerge) About() string { return x.about }
 
 // BeforeWrite finds out what is merged.
 func (x *IPv4NetworkMerge) BeforeWrite(c *resource.Change) (err error) {
@@ -77,6 +71,12 @@ func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 	}
 	return mergeInto(c, x.Destination, x.Networks, "networks", x.Parent, x.ID)
 }
+
+// told is the part of an act that says of what it is, once that is known.
+type told struct{ about string }
+
+// About says of what it is.
+func (t told) About() string { return t.about }
 
 // aboutMerge says what goes up in what, by the ranges; of many by the first three.
 func aboutMerge(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error) {
@@ -232,11 +232,8 @@ type IPv4DHCPRangeMerge struct {
 	// Destination is the range that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
 
-	about string
+	told
 }
-
-// About says what is merged.
-func (x *IPv4DHCPRangeMerge) About() string { return x.about }
 
 // BeforeWrite finds out what is merged.
 func (x *IPv4DHCPRangeMerge) BeforeWrite(c *resource.Change) (err error) {

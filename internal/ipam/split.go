@@ -31,11 +31,8 @@ type IPv4BlockSplit struct {
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
 
-	about string
+	told
 }
-
-// About says what is split.
-func (x *IPv4BlockSplit) About() string { return x.about }
 
 // BeforeWrite says what is wrong with the split point.
 func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
@@ -203,11 +200,8 @@ type IPv4NetworkSplit struct {
 	// Template is the template that the parts get.
 	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
 
-	about string
+	told
 }
-
-// About says what is split.
-func (x *IPv4NetworkSplit) About() string { return x.about }
 
 // BeforeWrite says what is wrong with the count.
 func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
