@@ -1128,6 +1128,8 @@ export type HAServer = {
   selfIpAddress: string | null
   serverGroup: Ref | null
   servicePoint: string | null
+  serviceProviderAccount: string | null
+  serviceProviderApiKey?: string | null
   snmp: any
   state: "ENABLED" | "DISABLED" | "FAILOVER" | "RESET_CONTROL" | "REPAIR" | "DISABLE" | null
   statistics: any
@@ -1180,6 +1182,7 @@ export type HostRecord = {
   addresses?: any[]
   comment: string | null
   configuration: Ref | null
+  dependentRecords?: any[] | null
   dynamic: boolean
   reverseRecord: boolean
   ttl: number | null
@@ -1241,6 +1244,7 @@ export type IPv4AddressImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -1303,6 +1307,7 @@ export type IPv4BlockImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -1437,6 +1442,7 @@ export type IPv4Network = {
   defaultZones?: any[] | null
   defaultZonesInherited: boolean
   duplicateHostnamesAllowed: boolean | null
+  dynamicUpdateEnabled: boolean
   gateway: string | null
   highWaterMark: number | null
   location: Ref | null
@@ -1469,6 +1475,7 @@ export type IPv4NetworkImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -1567,6 +1574,7 @@ export type IPv4Template = {
   name: string | null
   _links?: Links
   configuration: Ref | null
+  templateItems?: any[] | null
   userDefinedFields: any
 }
 
@@ -1626,6 +1634,7 @@ export type IPv6AddressImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -1676,6 +1685,7 @@ export type IPv6BlockImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -1738,6 +1748,7 @@ export type IPv6NetworkImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -2324,6 +2335,7 @@ export type ResourceRecordImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null
@@ -2602,6 +2614,8 @@ export type Server = {
   selfIpAddress: string | null
   serverGroup: Ref | null
   servicePoint: string | null
+  serviceProviderAccount: string | null
+  serviceProviderApiKey?: string | null
   snmp: any
   state: "ENABLED" | "DISABLED" | "FAILOVER" | "RESET_CONTROL" | "REPAIR" | "DISABLE" | null
   statistics: any
@@ -3122,6 +3136,7 @@ export type View = {
   deviceRegistrationPortalAddress: string | null
   followedServer: Ref | null
   liveDeployment: boolean
+  restrictedRanges?: any[] | null
   userDefinedFields: any
 }
 
@@ -3212,6 +3227,7 @@ export type Zone = {
   configuration: Ref | null
   deploymentEnabled: boolean
   dynamicUpdateEnabled: boolean
+  restrictedRanges?: any[] | null
   signed: boolean
   signingPolicy: Ref | null
   template: Ref | null
@@ -3233,6 +3249,7 @@ export type ZoneImport = {
   headers: any
   message: string | null
   refused: number
+  resources?: any[] | null
   rows: number
   size: number
   startDateTime: string | null

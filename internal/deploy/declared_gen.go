@@ -319,6 +319,8 @@ var descriptions = map[string]string{
 	"ServerFields.selfIpAddress":                            "selfIpAddress is the address of a GTM in its own network.",
 	"ServerFields.serverGroup":                              "serverGroup is the group whose options the server has.",
 	"ServerFields.servicePoint":                             "servicePoint is the id of the service point of the fleet that the server is; null where it is none.",
+	"ServerFields.serviceProviderAccount":                   "serviceProviderAccount is the account at a provider of DNS in a cloud, which is refused: those are not driven.",
+	"ServerFields.serviceProviderApiKey":                    "serviceProviderApiKey is the key of that account, which is refused for the same reason.",
 	"ServerFields.snmp":                                     "snmp is how it is asked by SNMP; null where its configuration says so.",
 	"ServerFields.state":                                    "state says whether the server is used; a PATCH of it alone changes it, and asks for more: FAILOVER, REPAIR, RESET_CONTROL.",
 	"ServerFields.statistics":                               "statistics is what was measured of it; empty where it is not watched.",

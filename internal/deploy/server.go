@@ -81,6 +81,10 @@ type ServerFields struct {
 	ManagementURL string `api:"managementUrl,nonblank"`
 	// SelfIPAddress is the address of a GTM in its own network.
 	SelfIPAddress netip.Addr `api:"selfIpAddress"`
+	// ServiceProviderAccount is the account at a provider of DNS in a cloud, which is refused: those are not driven.
+	ServiceProviderAccount string `api:"serviceProviderAccount,nonblank"`
+	// ServiceProviderAPIKey is the key of that account, which is refused for the same reason.
+	ServiceProviderAPIKey string `api:"serviceProviderApiKey,writeOnly,nonblank"`
 	// HABackboneEnabled says whether the nodes of a pair have a network of their own.
 	HABackboneEnabled bool `api:"haBackboneEnabled,put"`
 	// HAPingAddress is what a node of a pair pings to know whether it is cut off.
@@ -307,6 +311,12 @@ const otherServer = dns.OtherServer
 func (x *ServerFields) before(c *resource.Change) error {
 	x.wanted, x.Interfaces = x.Interfaces, schema.RefList{}
 	x.EncryptedNotificationsEnabled = nil
+	switch {
+	case x.ServiceProviderAccount != "":
+		return problem.NotYet("serviceProviderAccount: DNS of providers is not driven: name their servers by the profile %s", otherServer)
+	case x.ServiceProviderAPIKey != "":
+		return problem.NotYet("serviceProviderApiKey: DNS of providers is not driven: name their servers by the profile %s", otherServer)
+	}
 	if c.Creates() {
 		x.State = enabled
 		return nil

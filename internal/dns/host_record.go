@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"encoding/json"
 	"slices"
 
 	"portolan/internal/ipam"
@@ -26,10 +27,15 @@ type HostRecord struct {
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
 	// Views are further views the record shows in.
 	Views schema.RefList `api:"views" ref:"View"`
+	// DependentRecords are records that would be made along with the host, which is refused: aliases, MX and SRV records name it (linkedRecord).
+	DependentRecords json.RawMessage `api:"dependentRecords,writeOnly,list"`
 }
 
 // BeforeWrite derives the name and finds or assigns the addresses.
 func (x *HostRecord) BeforeWrite(c *resource.Change) error {
+	if x.DependentRecords != nil && string(x.DependentRecords) != "[]" {
+		return problem.NotYet("dependentRecords: records that depend on a host are made by themselves, with linkedRecord, or in one batch")
+	}
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
 	}

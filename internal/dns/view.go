@@ -28,7 +28,17 @@ type View struct {
 	// FollowedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their
 	// records.
 	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
+	RestrictedRanges
 }
+
+// BeforeWrite keeps the ranges of the request for after.
+func (x *View) BeforeWrite(*resource.Change) error {
+	x.holdRanges()
+	return nil
+}
+
+// AfterWrite links them.
+func (x *View) AfterWrite(c *resource.Change) error { return x.keepRanges(c, x.ID) }
 
 // Validate checks what a view follows.
 func (x *View) Validate(c *resource.Change) error {

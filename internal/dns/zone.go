@@ -43,10 +43,12 @@ type Zone struct {
 	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
 	// in between that are missing are made.
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
+	RestrictedRanges
 }
 
 // BeforeWrite places the zone and derives its absolute name.
 func (x *Zone) BeforeWrite(c *resource.Change) error {
+	x.holdRanges()
 	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
@@ -198,8 +200,11 @@ func sameName(tx *store.Tx, configuration, view int64, collection, absolute stri
 	return same, nil
 }
 
-// AfterWrite renames what lies below a zone that was renamed.
+// AfterWrite links the zone's restricted ranges, and renames what lies below a zone that was renamed.
 func (x *Zone) AfterWrite(c *resource.Change) error {
+	if err := x.keepRanges(c, x.ID); err != nil {
+		return err
+	}
 	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
 	}

@@ -1,16 +1,18 @@
 package imports
 
 import (
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 )
 
 // Imports of release 9.6 begin below the resource that their rows belong to: a table is sent as it is, and what it is an import of
-// follows from its first row. Each row is what a request that makes it would be, with the headers of the one that sent the table.
+// follows from its first row, or the rows stand in the body of a request that says of what the import is. Each row is what a request that makes it would be, with the headers of the one that sent the table.
 
 // registerImportsBelow declares them.
 func registerImportsBelow(r *resource.Registry) {
@@ -35,6 +37,9 @@ type ImportBelow struct {
 	State string `api:"state,index" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_ERRORS|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
 	// Headers are those that hold for every row.
 	Headers map[string]string `api:"headers,createOnly"`
+	// Resources are the rows, where the body has them and no table is sent: each as the body of a request that makes it would be. One without
+	// a type is of the type that the import is of.
+	Resources json.RawMessage `api:"resources,writeOnly,createOnly,list"`
 }
 
 // below gives it, whichever type it is.
@@ -92,10 +97,37 @@ func (x *ImportBelow) BeforeWrite(c *resource.Change) error {
 		return x.move(c, &x.State, old.below().State)
 	}
 	x.State = queued
-	if err := x.take(c, csvType); err != nil {
+	kind := csvType
+	if c.Content == nil && x.Resources != nil {
+		kind = jsonType
+		if err := x.takeResources(); err != nil {
+			return err
+		}
+	}
+	if err := x.take(c, kind); err != nil {
 		return err
 	}
 	_, err := readHeaders(c.API, x.Headers)
+	return err
+}
+
+// takeResources makes the rows of the body the file of the import.
+func (x *ImportBelow) takeResources() error {
+	var rows []map[string]json.RawMessage
+	if json.Unmarshal(x.Resources, &rows) != nil || slices.ContainsFunc(rows, func(r map[string]json.RawMessage) bool { return r == nil }) {
+		return problem.Field("JsonDeserializationError", "resources", "must be a list of objects")
+	}
+	if len(rows) == 0 {
+		return problem.Field("EmptyFieldValue", "resources", "must have at least one entry")
+	}
+	of := strings.TrimSuffix(x.Type, "Import")
+	for _, r := range rows {
+		if _, said := r[typeColumn]; !said && x.Type != recordImport {
+			r[typeColumn] = schema.AppendString(nil, of)
+		}
+	}
+	var err error
+	x.rows, err = json.Marshal(rows)
 	return err
 }
 

@@ -21,6 +21,7 @@ var descriptions = map[string]string{
 	"IPv6NetworkImport":              "IPv6NetworkImport makes networks in a block.",
 	"ImportBelow":                    "ImportBelow is what imports have that begin below the resource that their rows belong to.",
 	"ImportBelow.headers":            "headers are those that hold for every row.",
+	"ImportBelow.resources":          "resources are the rows, where the body has them and no table is sent: each as the body of a request that makes it would be. One without a type is of the type that the import is of.",
 	"ImportBelow.state":              "state is how far it is. CANCELLED ends it; with rows that were refused it is COMPLETED_WITH_ERRORS at its end.",
 	"ImportHead":                     "ImportHead is what every import has.",
 	"ImportHead.comment":             "comment is what the history says of what the rows do.",

@@ -100,6 +100,9 @@ type ImportHead struct {
 	Comment string `api:"comment,createOnly" length:"2000"`
 	// User is who started it: what the rows say is done within that user's rights.
 	User schema.Ref `api:"user,readOnly" ref:"User"`
+
+	// rows are the file, as JSON, where the body of the request has it; nil elsewhere.
+	rows []byte
 }
 
 // ResourceImport is a file of resources, which are made and changed as its rows say.
@@ -205,17 +208,21 @@ func (x *ResponsePolicyItemImport) BeforeWrite(c *resource.Change) error {
 
 // take notes what the file is.
 func (x *ImportHead) take(c *resource.Change, kinds ...string) error {
-	if c.Content == nil {
+	name, sentAs, size := "", jsonType, int64(len(x.rows))
+	switch {
+	case c.Content != nil:
+		name, sentAs, size = c.Content.Name, c.Content.Type, c.Content.Size
+	case x.rows == nil:
 		return problem.Missing("fileData")
 	}
 	if x.Name == "" {
-		x.Name = c.Content.Name
+		x.Name = name
 	}
 	if strings.TrimSpace(x.Name) == "" {
 		x.Name = "import"
 	}
 	if x.ContentType == "" {
-		x.ContentType = c.Content.Type
+		x.ContentType = sentAs
 	}
 	kind, params, err := mime.ParseMediaType(x.ContentType)
 	if err != nil || !slices.Contains(kinds, kind) {
@@ -229,7 +236,7 @@ func (x *ImportHead) take(c *resource.Change, kinds ...string) error {
 	if x.Comment == "" {
 		x.Comment = c.Tx.Author().Comment
 	}
-	x.Size, x.CreationDateTime, x.User = c.Content.Size, c.Tx.Now(), schema.Ref{ID: c.Caller.User}
+	x.Size, x.CreationDateTime, x.User = size, c.Tx.Now(), schema.Ref{ID: c.Caller.User}
 	return nil
 }
 
@@ -251,14 +258,20 @@ func (x *ImportHead) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.Content == nil {
-		return nil
-	}
 	number := 0
-	return c.Content.Parts(filePart, func(part []byte) error {
+	keep := func(part []byte) error {
 		number++
 		return c.Tx.Write("INSERT INTO import_part (import, number, data) VALUES (?, ?, ?)", x.ID, number, part)
-	})
+	}
+	if c.Content != nil {
+		return c.Content.Parts(filePart, keep)
+	}
+	for part := range slices.Chunk(x.rows, filePart) {
+		if err := keep(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // BeforeDelete takes the file and the log away, unless they are being used.

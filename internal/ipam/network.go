@@ -36,6 +36,8 @@ type IPv4Network struct {
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network this is part of.
 	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
+	// DynamicUpdateEnabled says whether reserved addresses are sent to DHCP servers at once; true is refused: DHCP is not served yet.
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,computed" always:"false"`
 	// Usage counts the network's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
 }
@@ -45,6 +47,9 @@ type IPv6Network struct{ SpaceHead }
 
 // BeforeWrite places the network and finds what its gateway will be.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
+	if string(c.Sent["dynamicUpdateEnabled"]) == "true" {
+		return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
+	}
 	stayInherited(c)
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
@@ -31,20 +32,27 @@ type TemplateHead struct {
 // their places in a network.
 type IPv4Template struct {
 	TemplateHead `parents:"configurations"`
+	// TemplateItems are its items: with their ids those that are there and stay, without one new ones. A body that gives them makes them all
+	// that it has.
+	TemplateItems json.RawMessage `api:"templateItems,writeOnly,list"`
 }
 
-// AfterWrite gives a new template its gateway: the first host.
+// AfterWrite gives a new template its gateway, the first host, and the items that a request has in it.
 func (x *IPv4Template) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
-		return nil
+	if c.Creates() {
+		t, _ := c.API.Type(gatewayItem)
+		i := &IPv4GatewayTemplateItem{}
+		i.StartOffset, i.RangeDefinitionFormat = 1, fromStart
+		i.Type, i.Parent, i.Config = t.Name, x.ID, x.Config
+		if _, err := c.Following().Create(t, i); err != nil {
+			return err
+		}
 	}
-	t, _ := c.API.Type("IPv4GatewayTemplateItem")
-	i := &IPv4GatewayTemplateItem{}
-	i.StartOffset, i.RangeDefinitionFormat = 1, fromStart
-	i.Type, i.Parent, i.Config = t.Name, x.ID, x.Config
-	_, err := c.Following().Create(t, i)
-	return err
+	return x.keepItems(c)
 }
+
+// gatewayItem is the type of the item that says where the gateway is.
+const gatewayItem = "IPv4GatewayTemplateItem"
 
 // The ways in which an item of a template says where it lies.
 const (

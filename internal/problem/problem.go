@@ -169,6 +169,24 @@ func Join(all []*Problem) error {
 	return &joined
 }
 
+// At says where in a request a problem is, such as changes[3] or templateItems[0]: in its message, and before its fields. What is no problem
+// stays as it is.
+func At(place string, err error) error {
+	p, ok := As(err)
+	if !ok {
+		return err
+	}
+	one := *p
+	one.Message, one.Fields = place+": "+p.Message, []string{place}
+	if len(p.Fields) > 0 {
+		one.Fields = make([]string, len(p.Fields))
+		for i, field := range p.Fields {
+			one.Fields[i] = place + "." + field
+		}
+	}
+	return &one
+}
+
 // As gives the problem in err's chain, if there is one.
 func As(err error) (*Problem, bool) {
 	var p *Problem

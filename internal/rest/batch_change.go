@@ -90,16 +90,12 @@ func placed(at string, err error) error {
 	if !ok {
 		return err
 	}
-	one := *p
-	one.Message = at + ": " + schema.Cut(p.Message, maxFault) // it may quote what was sent
-	one.Fields = []string{at}
-	if len(p.Fields) > 0 {
-		one.Fields = make([]string, len(p.Fields))
-		for i, field := range p.Fields {
-			one.Fields[i] = at + "." + schema.Cut(field, maxIgnoredName)
-		}
+	short := *p // it may quote what was sent
+	short.Message, short.Fields = schema.Cut(p.Message, maxFault), make([]string, len(p.Fields))
+	for i, field := range p.Fields {
+		short.Fields[i] = schema.Cut(field, maxIgnoredName)
 	}
-	return &one
+	return problem.At(at, &short)
 }
 
 // partOf reads a change of a batch. earlier tells whether a change is before it, and makes something.

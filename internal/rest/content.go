@@ -88,21 +88,28 @@ func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) e
 	if err != nil {
 		return err
 	}
+	rq.members = map[string]json.RawMessage{"type": schema.AppendString(nil, name)}
+	if err := rq.keepHeaders(a); err != nil {
+		return err
+	}
+	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
+	return nil
+}
+
+// keepHeaders makes the headers that rows may have a member of the body, for they hold for rows that are worked off later.
+func (rq *request) keepHeaders(a *Server) (err error) {
 	headers := map[string]string{}
 	for _, h := range a.Headers {
 		if text := rq.Header.Get(h.Name); text != "" {
 			headers[h.Name] = text
 		}
 	}
-	rq.members = map[string]json.RawMessage{"type": schema.AppendString(nil, name)}
-	if len(headers) > 0 {
-		if rq.members["headers"], err = json.Marshal(headers); err != nil {
-			return err
-		}
+	if len(headers) == 0 {
+		return nil
 	}
+	rq.members["headers"], err = json.Marshal(headers)
 	rq.raw = append(rq.raw, rq.members["headers"]...)
-	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
-	return nil
+	return err
 }
 
 // takesContent reports whether resources that a target makes or changes may have content.

@@ -269,6 +269,9 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 	if rq.members, err = schema.ParseObject(rq.raw, AnyBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
 		rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
 	}
+	if _, given := rq.members["headers"]; err == nil && !given && rq.Method == http.MethodPost && len(a.tablesOf(rq.Target)) > 0 {
+		err = rq.keepHeaders(a)
+	}
 	return err
 }
 

@@ -161,7 +161,7 @@ type Field struct {
 	// Also, where it is not empty, is the name of the field that this is another name of, as a later release has it: both are shown, and
 	// either is taken.
 	Also string
-	// Always is what a computed text is in every resource of the type; empty where it is found each time.
+	// Always is what a computed text, true or false is in every resource of the type; empty where it is found each time.
 	Always    string
 	Default   string
 	Example   string // a value for the documentation
@@ -293,9 +293,12 @@ func Declare(sample Object) *Type {
 		if f.Stored() {
 			t.stored, t.nullAt = append(t.stored, f.Name), append(t.nullAt, len(t.nulls))
 			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ':')
-			if f.Always != "" {
+			switch {
+			case f.Always != "" && f.Kind == Bool:
+				t.nulls = append(t.nulls, f.Always...)
+			case f.Always != "":
 				t.nulls = AppendString(t.nulls, f.Always)
-			} else {
+			default:
 				t.nulls = append(t.nulls, "null"...)
 			}
 		}

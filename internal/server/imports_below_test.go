@@ -77,6 +77,24 @@ func TestImportsBelow(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/imports", ""); r.text("count") != "4" {
 		t.Errorf("below the block are %s", r.body)
 	}
+	made, log := m.ended(m.want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
+		{"range":"10.9.0.0/24","name":"x","userDefinedFields":{"owner":"lab"}},{"type":"IPv4Network","range":"10.9.1.0/24"},{"range":"10.9.0.0/24"},
+		{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").text("id"))
+	if counts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" || !strings.Contains(log, "required and missing: range") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.text("data.0.gateway") != "" ||
+		r.text("data.0.range") != "10.9.0.0/24" {
+		t.Errorf("made was %s", r.body)
+	}
+	for code, body := range map[string]string{
+		"MissingRequiredField":     `{"type":"IPv4NetworkImport"}`,
+		"EmptyFieldValue":          `{"type":"IPv4NetworkImport","resources":[]}`,
+		"JsonDeserializationError": `{"type":"IPv4NetworkImport","resources":[null]}`,
+		"InvalidResourceType":      `{"type":"ZoneImport","resources":[{"absoluteName":"x.test"}]}`,
+	} {
+		m.refused(400, code, "", "POST", "/api/v2/blocks/"+block+"/imports", body)
+	}
 	m.refused(400, "InvalidCsv", "type", "POST", "/api/v2/blocks/"+block+"/imports", "range\n10.7.9.0/24\n", asTable)
 	m.refused(400, "InvalidCsv", "rows", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\n", asTable)
 	m.refused(400, "InvalidResourceType", "IPv4Address", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\nIPv4Address,10.7.9.0\n",

@@ -1107,6 +1107,8 @@ HAServer = TypedDict("HAServer", {
     "encryptedNotificationsEnabled": Optional[bool],
     "managementUrl": Optional[str],
     "selfIpAddress": Optional[str],
+    "serviceProviderAccount": Optional[str],
+    "serviceProviderApiKey": Optional[str],
     "haBackboneEnabled": bool,
     "haPingAddress": Optional[str],
     "dhcpServicePrincipal": Optional[Dict[str, Any]],
@@ -1168,6 +1170,7 @@ HostRecord = TypedDict("HostRecord", {
     "addresses": List[Dict[str, Any]],
     "reverseRecord": bool,
     "views": Optional[List[Dict[str, Any]]],
+    "dependentRecords": Any,
 }, total=False)
 HostRecord.__doc__ = "HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord."
 
@@ -1232,6 +1235,7 @@ IPv4AddressImport = TypedDict("IPv4AddressImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv4AddressImport.__doc__ = "IPv4AddressImport makes addresses in a network."
 
@@ -1295,6 +1299,7 @@ IPv4BlockImport = TypedDict("IPv4BlockImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv4BlockImport.__doc__ = "IPv4BlockImport makes blocks in a block."
 
@@ -1438,6 +1443,7 @@ IPv4Network = TypedDict("IPv4Network", {
     "gateway": Optional[str],
     "routerPortInfo": Optional[str],
     "sharedNetworkTag": Optional[Dict[str, Any]],
+    "dynamicUpdateEnabled": bool,
     "usage": Any,
 }, total=False)
 IPv4Network.__doc__ = "IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges."
@@ -1463,6 +1469,7 @@ IPv4NetworkImport = TypedDict("IPv4NetworkImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv4NetworkImport.__doc__ = "IPv4NetworkImport makes networks in a block."
 
@@ -1554,6 +1561,7 @@ IPv4Template = TypedDict("IPv4Template", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
+    "templateItems": Any,
 }, total=False)
 IPv4Template.__doc__ = "IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by their places in a network."
 
@@ -1620,6 +1628,7 @@ IPv6AddressImport = TypedDict("IPv6AddressImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv6AddressImport.__doc__ = "IPv6AddressImport makes addresses in a network."
 
@@ -1671,6 +1680,7 @@ IPv6BlockImport = TypedDict("IPv6BlockImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv6BlockImport.__doc__ = "IPv6BlockImport makes blocks in a block."
 
@@ -1735,6 +1745,7 @@ IPv6NetworkImport = TypedDict("IPv6NetworkImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 IPv6NetworkImport.__doc__ = "IPv6NetworkImport makes networks in a block."
 
@@ -2308,6 +2319,7 @@ ResourceRecordImport = TypedDict("ResourceRecordImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 ResourceRecordImport.__doc__ = "ResourceRecordImport makes records in a zone."
 
@@ -2571,6 +2583,8 @@ Server = TypedDict("Server", {
     "encryptedNotificationsEnabled": Optional[bool],
     "managementUrl": Optional[str],
     "selfIpAddress": Optional[str],
+    "serviceProviderAccount": Optional[str],
+    "serviceProviderApiKey": Optional[str],
     "haBackboneEnabled": bool,
     "haPingAddress": Optional[str],
     "dhcpServicePrincipal": Optional[Dict[str, Any]],
@@ -3029,6 +3043,7 @@ View = TypedDict("View", {
     "deviceRegistrationPortalAddress": Optional[str],
     "liveDeployment": bool,
     "followedServer": Optional[Dict[str, Any]],
+    "restrictedRanges": Optional[List[Dict[str, Any]]],
 }, total=False)
 View.__doc__ = "View is a namespace of DNS within a configuration: the same name may mean another thing in another view."
 
@@ -3123,6 +3138,7 @@ Zone = TypedDict("Zone", {
     "signed": bool,
     "signingPolicy": Optional[Dict[str, Any]],
     "absoluteName": Optional[str],
+    "restrictedRanges": Optional[List[Dict[str, Any]]],
 }, total=False)
 Zone.__doc__ = "Zone is a DNS zone within a view, below the view or below another zone."
 
@@ -3147,6 +3163,7 @@ ZoneImport = TypedDict("ZoneImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_ERRORS", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
     "headers": Optional[Dict[str, Optional[str]]],
+    "resources": Any,
 }, total=False)
 ZoneImport.__doc__ = "ZoneImport makes zones in a view."
 
