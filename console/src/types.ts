@@ -2739,6 +2739,7 @@ export type Status = {
   go: string
   history: any
   host: string
+  indexes: any
   masterKey: boolean
   since: string
   space: any

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"net/mail"
 	"net/url"
@@ -371,13 +372,16 @@ func (x *UserDefinedFieldDefinition) BeforeDelete(c *resource.Change) error {
 
 // userFields knows the definitions, by the types that have the fields.
 type userFields struct {
+	store *store.Store
+	api   *resource.API
 	known *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
 	// indexes are those that the database has, as far as this manager has heard.
 	indexes atomic.Pointer[map[store.Index]bool]
 }
 
 // Open lets definitions be remembered.
-func (u *userFields) Open(s *store.Store) {
+func (u *userFields) Open(s *store.Store, a *resource.API) {
+	u.store, u.api = s, a
 	u.known = store.NewCache[struct{}](s, store.CacheOptions[map[string][]*UserDefinedFieldDefinition]{
 		Topics: []string{"userDefinedFieldDefinitions"}, Late: true, Max: 1})
 }
@@ -463,4 +467,31 @@ func (u *userFields) Missing(tx *store.Tx, a *resource.API, typeName string) (ma
 		}
 	}
 	return fields, nil
+}
+
+// defaultsTime is how long it may take to read the definitions for a filter.
+const defaultsTime = 5 * time.Second
+
+// Defaults gives the defaults of a field by the types that have one, as of now.
+func (u *userFields) Defaults(name string) (map[string]string, error) {
+	all, ok := u.known.Now(struct{}{})
+	if !ok {
+		ctx, end := context.WithTimeout(context.Background(), defaultsTime)
+		defer end()
+		if err := u.store.View(ctx, func(tx *store.Tx) (err error) {
+			all, err = u.all(tx, u.api)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	defaults := map[string]string{}
+	for typeName, fields := range all {
+		for _, x := range fields {
+			if x.Name == name && x.DefaultValue != "" {
+				defaults[typeName] = x.DefaultValue
+			}
+		}
+	}
+	return defaults, nil
 }

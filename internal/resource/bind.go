@@ -139,7 +139,11 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && !n.Values[0].Null() {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path, Indexed: f.Kind == schema.Map && s.userIndexed(path)})
+		e, err := schema.CompareText(n, store.Field{Kind: store.Text, Path: path, Indexed: f.Kind == schema.Map && s.userIndexed(path)})
+		if err != nil || f.Kind != schema.Map || len(path) != 2 {
+			return e, err
+		}
+		return s.withDefault(e, n, path)
 	}
 	if f.Members != nil {
 		return s.compareNested(f, n, path)
@@ -154,10 +158,47 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 	var named store.Any // others have a key, too, which is no name that they show
 	for _, t := range s.Types {
 		if t.ByName[path[0]] != nil {
-			named = append(named, store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name})
+			named = append(named, typeIs(t.Name))
 		}
 	}
 	return store.All{e, named}, nil
+}
+
+// typeIs asks for a type.
+func typeIs(name string) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name}
+}
+
+// withDefault compares a user-defined field, of which e is the condition on what resources set, with what they show: those that do not set
+// it show the default of their type.
+func (s Scope) withDefault(e store.Expr, n *schema.Node, path []string) (store.Expr, error) {
+	if s.api.UserFields == nil {
+		return e, nil
+	}
+	defaults, err := s.api.UserFields.Defaults(path[1])
+	if err != nil || len(defaults) == 0 {
+		return e, err
+	}
+	unset := store.Compare{Field: store.Field{Kind: store.Text, Path: path}, Op: "eq"}
+	without := n.Holds(nil)
+	var found, hidden store.Any
+	for _, t := range s.Types {
+		value, ok := defaults[t.Name]
+		switch holds := ok && n.Holds(&value); {
+		case !ok || holds == without:
+		case holds:
+			found = append(found, store.All{typeIs(t.Name), unset})
+		default:
+			hidden = append(hidden, store.All{typeIs(t.Name), unset})
+		}
+	}
+	if len(hidden) > 0 {
+		e = store.All{e, store.Not{Expr: hidden}}
+	}
+	if len(found) > 0 {
+		e = append(store.Any{e}, found...)
+	}
+	return e, nil
 }
 
 // constant gives the types in which a text is the same in every resource, by what it is; nil where it is in none.
@@ -176,28 +217,14 @@ func (s Scope) constant(path []string) map[string]string {
 
 // compareConstant compares a text that is the same in every resource of some types, by type, and kept in those of others, in f.
 func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.Node) (store.Expr, error) {
-	typeIs := func(name string) store.Expr {
-		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name}
+	if !slices.Contains([]string{"eq", "in", "ne", "contains", "startsWith", "endsWith"}, n.Op) {
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	either := store.Any{}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		fits := slices.ContainsFunc(n.Values, func(v schema.Literal) bool {
-			switch n.Op {
-			case "contains":
-				return strings.Contains(of[name], v.Text)
-			case "startsWith":
-				return strings.HasPrefix(of[name], v.Text)
-			case "endsWith":
-				return strings.HasSuffix(of[name], v.Text)
-			}
-			return of[name] == v.Text && !v.Null()
-		})
-		if fits != (n.Op == "ne") {
+		if always := of[name]; n.Holds(&always) {
 			either = append(either, typeIs(name))
 		}
-	}
-	if !slices.Contains([]string{"eq", "in", "ne", "contains", "startsWith", "endsWith"}, n.Op) {
-		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	kept := store.Any{}
 	for _, t := range s.Types {

@@ -320,7 +320,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		a.Demand.Open(s)
 	}
 	if a.UserFields = r.userFields; a.UserFields != nil {
-		a.UserFields.Open(s)
+		a.UserFields.Open(s, a)
 	}
 	a.Descriptions = maps.Clone(schema.Descriptions)
 	maps.Copy(a.Descriptions, r.descriptions)

@@ -157,12 +157,14 @@ func (r *Registry) Rule(rule Rule) { r.rules = append(r.rules, rule) }
 
 // UserFields says what is asked of the user-defined fields of resources, whatever their type.
 type UserFields interface {
-	// Open is called with the store, before anything else.
-	Open(s *store.Store)
+	// Open is called with the store and what it has, before anything else.
+	Open(s *store.Store, a *API)
 	// Check reads those of a resource that is about to be written.
 	Check(c *Change) error
 	// Missing gives the fields that resources of a type show though they do not set them; nil where there are none.
 	Missing(tx *store.Tx, a *API, typeName string) (map[string]*string, error)
+	// Defaults gives what resources show in a field that they do not set, by their types; those types are left out that show nothing.
+	Defaults(name string) (map[string]string, error)
 	// Indexes gives the indexes of fields that there shall be; Found notes which there are, and Indexed reports whether one of a field of
 	// resources in a collection is among these.
 	Indexes(tx *store.Tx, a *API) ([]store.Index, error)

@@ -176,7 +176,7 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 // what is no number is not found by that.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	f, text := &Field{Kind: Text}, n.Values[0].Text
-	if _, err := strconv.ParseFloat(text, 64); err == nil && numeral(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
+	if asNumber(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
 		f.Kind, at.Kind, at.Indexed = Float, store.Numeral, false
 		if _, err := strconv.ParseInt(text, 10, 64); err == nil { // to the last digit
 			f.Kind = Integer

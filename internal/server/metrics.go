@@ -199,6 +199,7 @@ var figureHelp = []struct {
 	{"portolan_changes_waiting", "Changes that are under way at this manager, or wait for their turn.", nil},
 	{"portolan_transactions", "The number of the latest transaction of the history.", nil},
 	{"portolan_texts_due", "Resources whose texts the index of trigrams does not have as they are.", nil},
+	{"portolan_user_indexes_missing", "Indexes that definitions of user-defined fields ask for and that are not there yet.", nil},
 	{"portolan_history_due", "Transactions that are not chained yet.", nil},
 	{"portolan_history_unsigned", "Links of the history's chain behind the last signed head.", nil},
 	{"portolan_history_unsent", "Links of the history's chain behind what was sent to the syslog.", nil},
@@ -282,6 +283,7 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	give("portolan_changes_waiting", float64(s.Database.Waiting))
 	give("portolan_transactions", float64(s.Database.Transactions))
 	give("portolan_texts_due", float64(s.History.TextsDue))
+	give("portolan_user_indexes_missing", float64(s.Indexes.Missing))
 	give("portolan_history_due", float64(s.History.Due))
 	give("portolan_history_unsigned", float64(s.History.Unsigned))
 	if f.collector {

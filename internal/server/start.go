@@ -149,6 +149,8 @@ type Manager struct {
 	since      time.Time
 	statusKept remembered[Status]
 	spaceKept  remembered[SpaceStatus]
+	// indexFault is why an index of a user-defined field could not be made; nil where none is in the way.
+	indexFault atomic.Pointer[string]
 	servers    []*http.Server
 	// manager is the check-in door's certificate, made anew when a third of its life is left.
 	certificate atomic.Pointer[tls.Certificate]

@@ -33,6 +33,8 @@ type Status struct {
 	// FreeBytes is how much room the disk of the data directory has; nil where there is no such directory, or nobody says.
 	FreeBytes *int64         `json:"freeBytes"`
 	Database  store.Figures  `json:"database"`
+	// Indexes are those that definitions of user-defined fields ask for.
+	Indexes IndexStatus `json:"indexes"`
 	History   HistoryStatus  `json:"history"`
 	Backups   backup.Figures `json:"backups"`
 	Fleet     fleet.Figures  `json:"fleet"`
@@ -52,6 +54,14 @@ type HistoryStatus struct {
 	Unsigned int64 `json:"unsigned"`
 	// TextsDue are resources whose texts the index of trigrams does not have as they are.
 	TextsDue int64 `json:"textsDue"`
+}
+
+// IndexStatus is how far the indexes of user-defined fields are.
+type IndexStatus struct {
+	// Missing is how many are asked for and not there yet: questions that would go by them look through all resources.
+	Missing int `json:"missing"`
+	// Fault is why this manager could not make one when it last tried; empty where it could, or did not try.
+	Fault string `json:"fault,omitempty"`
 }
 
 // SpaceStatus is where addresses run out.
@@ -157,6 +167,9 @@ func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
 		return s, err
 	}
+	if s.Indexes, err = m.indexStatus(ctx); err != nil {
+		return s, err
+	}
 	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
 		if s.History.Due, err = tx.ChainDue(); err == nil {
 			s.History.Unsigned, err = history.Unsigned(tx)
@@ -243,6 +256,10 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
 		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
 			"look after its replication: lists are read from the database meanwhile")
+	}
+	if s.Indexes.Missing > 0 && s.Indexes.Fault != "" {
+		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be made: %s", s.Indexes.Missing, s.Indexes.Fault),
+			"filters by those fields look through all resources meanwhile: mend what is said, or set indexed to false; it is tried again by itself")
 	}
 	switch b := s.Backups; {
 	case b.Schedules == 0:

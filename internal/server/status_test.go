@@ -87,6 +87,9 @@ func TestAlarms(t *testing.T) {
 		"WARNING 1 service points are UNHEALTHY": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 		},
+		"WARNING 1 indexes of user-defined fields could not be made: no room": func(s *Status) {
+			s.Indexes = IndexStatus{Missing: 1, Fault: "no room"}
+		},
 		"WARNING 1 of the applications dns are UNHEALTHY": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 1}}
 		},

@@ -62,8 +62,13 @@ func (u *userIndexes) look(ctx context.Context) error {
 	began := time.Now()
 	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
 		u.patience = time.Now().Add(indexesFor)
+		if ctx.Err() == nil {
+			fault := err.Error()
+			u.m.indexFault.Store(&fault)
+		}
 		return err
 	}
+	u.m.indexFault.Store(nil)
 	made, err := u.m.Store.HasIndexes(ctx, wanted)
 	if err != nil {
 		return err
@@ -79,4 +84,24 @@ func (u *userIndexes) look(ctx context.Context) error {
 		u.known.Put(tx, struct{}{}, struct{}{})
 		return nil
 	})
+}
+
+// indexStatus finds out which indexes are missing.
+func (m *Manager) indexStatus(ctx context.Context) (s IndexStatus, err error) {
+	var wanted []store.Index
+	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		wanted, err = m.Address.UserFields.Indexes(tx, m.Address)
+		return err
+	}); err != nil {
+		return s, err
+	}
+	there, err := m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return s, err
+	}
+	s.Missing = len(wanted) - len(there)
+	if fault := m.indexFault.Load(); fault != nil && s.Missing > 0 {
+		s.Fault = *fault
+	}
+	return s, nil
 }
