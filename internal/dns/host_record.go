@@ -27,7 +27,8 @@ type HostRecord struct {
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
 	// Views are further views the record shows in.
 	Views schema.RefList `api:"views" ref:"View"`
-	// DependentRecords are records that would be made along with the host, which is refused: aliases, MX and SRV records name it (linkedRecord).
+	// DependentRecords are records that would be made along with the host, which is refused: aliases, MX and SRV records name it
+	// (linkedRecord).
 	DependentRecords json.RawMessage `api:"dependentRecords,writeOnly,list"`
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // Imports of release 9.6 begin below the resource that their rows belong to: a table is sent as it is, and what it is an import of
-// follows from its first row, or the rows stand in the body of a request that says of what the import is. Each row is what a request that makes it would be, with the headers of the one that sent the table.
+// follows from its first row, or the rows stand in the body of a request that says of what the import is. Each row is what a request that
+// makes it would be, with the headers of the one that sent them.
 
 // registerImportsBelow declares them.
 func registerImportsBelow(r *resource.Registry) {

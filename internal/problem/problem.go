@@ -169,8 +169,8 @@ func Join(all []*Problem) error {
 	return &joined
 }
 
-// At says where in a request a problem is, such as changes[3] or templateItems[0]: in its message, and before its fields. What is no problem
-// stays as it is.
+// At says where in a request a problem is, such as changes[3] or templateItems[0]: in its message, and before its fields. What is no
+// problem stays as it is.
 func At(place string, err error) error {
 	p, ok := As(err)
 	if !ok {

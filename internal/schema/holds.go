@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Holds reports whether a comparison holds of a text that stands in no row, as the store would compare one that does (CompareText); nil is no
-// value at all.
+// Holds reports whether a comparison holds of a text that stands in no row, as the store would compare one that does (CompareText); nil
+// is no value at all.
 func (n *Node) Holds(text *string) bool {
 	return slices.ContainsFunc(n.Values, func(v Literal) bool { return n.holdsOne(text, v) })
 }

@@ -78,9 +78,10 @@ func TestImportsBelow(t *testing.T) {
 		t.Errorf("below the block are %s", r.body)
 	}
 	made, log := m.ended(m.want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
-		{"range":"10.9.0.0/24","name":"x","userDefinedFields":{"owner":"lab"}},{"type":"IPv4Network","range":"10.9.1.0/24"},{"range":"10.9.0.0/24"},
-		{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").text("id"))
-	if counts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" || !strings.Contains(log, "required and missing: range") {
+		{"range":"10.9.0.0/24","name":"x","userDefinedFields":{"owner":"lab"}},{"type":"IPv4Network","range":"10.9.1.0/24"},
+		{"range":"10.9.0.0/24"},{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").text("id"))
+	if counts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" ||
+		!strings.Contains(log, "required and missing: range") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.text("data.0.gateway") != "" ||

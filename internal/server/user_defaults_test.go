@@ -42,7 +42,8 @@ func TestDefaultsAreFound(t *testing.T) {
 		both("null", "")
 		both("ne(null)", set+" "+unset+" "+other+" ")
 		for _, op := range []string{"eq", "ne", "gt", "ge", "lt", "le", "contains", "startsWith", "endsWith"} {
-			for _, v := range []string{"7", "'7'", "12.5", "12", "-1", "1e1", "'north 7'", "'north'", "'NORTH'", "''", "'o'", "'other'", "' 7'", "'7x'"} {
+			for _, v := range []string{"7", "'7'", "12.5", "12", "-1", "1e1", "'north 7'", "'north'", "'NORTH'", "''", "'o'", "'other'",
+				"' 7'", "'7x'"} {
 				both(op + "(" + v + ")")
 			}
 		}
