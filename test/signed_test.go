@@ -102,6 +102,27 @@ func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
 	return ids, all
 }
 
+// signs is what is told of how a zone is signed.
+type signs struct {
+	ParentHere bool
+	Keys       []struct {
+		State, Next            string
+		Signs                  bool
+		DSRecord, NextDateTime *string
+		WaitsFor               *string
+	}
+}
+
+// signing asks how a zone is signed.
+func (m *manager) signing(zone string) (r signs) {
+	m.t.Helper()
+	status, text, err := m.call("GET", "/zones/"+zone+"/signing", "")
+	if err != nil || status != 200 || json.Unmarshal([]byte(text), &r) != nil {
+		m.t.Fatal(status, text, err)
+	}
+	return r
+}
+
 // A zone that is signed is answered signed; one below it is trusted through it, by itself; a key that is made anew does not break that; and
 // a zone that is signed no more is not.
 func TestSignedZones(t *testing.T) {
@@ -146,6 +167,14 @@ func signedZones(t *testing.T, database string) {
 	holds("the zone below names its key for the one above", func() error {
 		return a.good("quay.harbour.example.", dns.TypeCDS, "quay.harbour.example.", ds())
 	})
+	holds("its keys are active, and the zone above is here", func() error {
+		r := m.signing(below)
+		if !r.ParentHere || len(r.Keys) != 2 || r.Keys[0].State != "ACTIVE" || r.Keys[1].State != "ACTIVE" || !r.Keys[0].Signs ||
+			r.Keys[0].Next != "FOLLOWED" || r.Keys[0].NextDateTime == nil || r.Keys[1].DSRecord == nil || m.signing(zone).ParentHere {
+			return fmt.Errorf("told is %+v", r)
+		}
+		return nil
+	})
 	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
 	a.delv(t, anchors, "nobody.quay.harbour.example.", "A")
 	a.nothingElse()
@@ -171,6 +200,14 @@ func signedZones(t *testing.T, database string) {
 		return a.good("berth.quay.harbour.example.", dns.TypeTXT, "quay.harbour.example.", ds())
 	})
 	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
+	holds("the second key is published, and everything of it is told", func() error {
+		r := m.signing(below)
+		if len(r.Keys) != 3 || r.Keys[1].State != "ACTIVE" || r.Keys[1].Next != "REPLACED" || r.Keys[2].State != "PUBLISHED" ||
+			r.Keys[2].Next != "TAKES_OVER" || r.Keys[2].WaitsFor == nil || r.Keys[2].DSRecord != nil || !r.Keys[2].Signs {
+			return fmt.Errorf("told is %+v", r)
+		}
+		return nil
+	})
 
 	// No longer signed: not before nobody says in the zone above that it is.
 	if status, text, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+below, ""); status != 409 || err != nil ||

@@ -57,12 +57,15 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 }
 
 // stageAt finds what is to be done with the keys at a time.
-func (s *zoneSigning) stageAt(now time.Time) {
+func (s *zoneSigning) stageAt(now time.Time) { s.stage = s.Stage(s.seenKeys(), now, s.above != nil) }
+
+// seenKeys gives since when the records of its keys are deployed, by tag.
+func (s *zoneSigning) seenKeys() map[uint16]dns.Seen {
 	seen := map[uint16]dns.Seen{}
 	for tag, one := range s.seen {
 		seen[tag] = one.Seen
 	}
-	s.stage = s.Stage(seen, now, s.above != nil)
+	return seen
 }
 
 // readSeen gives since when the keys of a zone are deployed, by tag.

@@ -72,8 +72,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 		return nil, nil
 	}
 	if holder.Collection != "zones" {
-		first := reverseZoneName(schema.Range{Range: rangeOf(holder)})
-		if dns.CanonicalName(first) != dns.CanonicalName(name) {
+		if dns.CanonicalName(NameHeld(holder)) != dns.CanonicalName(name) {
 			return nil, nil
 		}
 	}
@@ -195,14 +194,10 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 		case !s.Auto && !now.Before(end):
 			out.Expired = append(out.Expired, newest)
 		}
-		signing := 0
+		signing := s.signing(kind, keys, seen, now, parent)
 		for i, k := range keys {
-			from, known := s.takesOver(kind, keys, i, seen, parent)
 			if k.SignsKeys && i > 0 && !parent && k.Confirmed.IsZero() && ripe(k, seen, now) {
 				out.Waiting = append(out.Waiting, k)
-			}
-			if known && !now.Before(from) {
-				signing = i
 			}
 			first := i == 0 && !seen[k.Tag()].Key.IsZero()
 			if k.SignsKeys && !k.Withdrawn && (first || ripe(k, seen, now)) {
@@ -220,6 +215,16 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 		}
 	}
 	return out
+}
+
+// signing gives the place of the key of a kind that the zone is signed by at a time: the newest that has taken over.
+func (s *Signed) signing(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
+	for i := range keys {
+		if from, known := s.takesOver(kind, keys, i, seen, parent); known && !now.Before(from) {
+			signing = i
+		}
+	}
+	return signing
 }
 
 // ripe reports whether everybody knows the DNSKEY record of a key.
@@ -278,7 +283,12 @@ func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint
 // that the other one has signed.
 func (k *SignedKey) leaves(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[next.Tag()].Signing
-	return !since.IsZero() && !now.Before(later(since.Add(longestTTL+settling), k.KeyExpirationDateTime))
+	return !since.IsZero() && !now.Before(k.leavesAt(since))
+}
+
+// leavesAt gives from when on nobody needs the key any more, if all servers sign by the next one since a time.
+func (k *SignedKey) leavesAt(since time.Time) time.Time {
+	return later(since.Add(longestTTL+settling), k.KeyExpirationDateTime)
 }
 
 func later(a, b time.Time) time.Time {

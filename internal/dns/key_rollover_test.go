@@ -132,6 +132,29 @@ func (s *simulated) check(t *testing.T) {
 	s.states = within(max(s.dataTTL, dsTTL, s.keyTTL))
 }
 
+// checkOutlook fails where what is told of keys is not what is done with them.
+func (s *simulated) checkOutlook(t *testing.T) {
+	t.Helper()
+	stage := s.Stage(s.seen, s.now, s.parent)
+	active := map[bool]int{}
+	for _, k := range s.Outlook(s.seen, s.now, s.parent) {
+		signs := slices.Contains(stage.Signing, k.SignedKey)
+		if k.State == KeyActive || k.State == KeyGenerated && signs {
+			active[k.SignsKeys]++
+		}
+		due := !k.At.IsZero() && !s.now.Before(k.At)
+		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && due || k.At.IsZero() != (k.WaitsFor != "") ||
+			(k.Next == KeyRemoved && due) != slices.Contains(stage.Gone, k.SignedKey) ||
+			(k.Next == KeyFollowed && due) != slices.Contains(stage.Ending, k.SignedKey) {
+			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At, k.WaitsFor,
+				signs, stage)
+		}
+	}
+	if stage := s.kind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(stage) {
+		t.Fatalf("%s: active are %v", s.now, active)
+	}
+}
+
 // regenerate makes another key in the place of one, now, where there is one of its kind.
 func (s *simulated) regenerate(kind keyKind) {
 	keys := s.kind(kind.flags&dns.SEP != 0)
@@ -168,6 +191,7 @@ func TestRollovers(t *testing.T) {
 		for end := s.now.AddDate(2, 0, 0); s.now.Before(end); {
 			s.look(random.IntN(5) != 0)
 			s.check(t)
+			s.checkOutlook(t)
 			if !s.parent {
 				for _, k := range s.Stage(s.seen, s.now, false).Waiting {
 					if random.IntN(50) == 0 { // somebody does as the event says

@@ -221,10 +221,7 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		name := above.Key
-		if above.Collection != "zones" {
-			name = reverseZoneName(schema.Range{Range: rangeOf(above)})
-		}
+		name := NameHeld(above)
 		ttl := uint32(DefaultTTL)
 		if k.TTL != "" {
 			ttl = uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
@@ -349,6 +346,15 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 		return reverseZoneName(x.Range), nil
 	}
 	return "", fmt.Errorf("a %s is not signed", row.Type)
+}
+
+// NameHeld gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its first
+// reverse zone.
+func NameHeld(r *store.Resource) string {
+	if r.Collection == "zones" {
+		return r.Key
+	}
+	return reverseZoneName(schema.Range{Range: rangeOf(r)})
 }
 
 // mostReverse is how many reverse zones a range may have that is signed.

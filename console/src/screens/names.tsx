@@ -16,6 +16,7 @@ import { configuration, configurations } from "../session"
 import { change } from "../work"
 import type { Zone } from "../types"
 import { CollectionPage, Crumbs, Fields } from "./generic"
+import { Signing } from "./signing"
 
 export function Names() {
   const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, type] = useState(name), [making, make] = useState<string | null>(null)
@@ -66,8 +67,8 @@ export function ZonePage({ id }: { id: string }) {
       {may.change && <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>}{may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
       {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
     </Head>
-    <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
-    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
+    <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ...(z.signed ? [["signing", "Keys"] as [string, string]] : []), ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
+    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "signing" ? <Signing id={id} may={may} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
     {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
     {act === "record" && <NewRecord z={z} close={() => set(null)} />}

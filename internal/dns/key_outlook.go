@@ -1,0 +1,109 @@
+package dns
+
+import (
+	"time"
+
+	"portolan/internal/schema"
+)
+
+// The states of a key (RFC 7583 section 3.1).
+const (
+	// KeyGenerated is a key that is made, and not deployed yet.
+	KeyGenerated = "GENERATED"
+	// KeyPublished is a key whose DNSKEY record is deployed, and that not everybody may know yet.
+	KeyPublished = "PUBLISHED"
+	// KeyReady is a key that everybody knows, and that waits for its turn.
+	KeyReady = "READY"
+	// KeyActive is the key that the zone is signed by.
+	KeyActive = "ACTIVE"
+	// KeyRetired is a key that another one has taken over from, and that somebody may still need.
+	KeyRetired = "RETIRED"
+)
+
+// What comes next for a key.
+const (
+	// KeyFollowed: another key is made, to follow it.
+	KeyFollowed = "FOLLOWED"
+	// KeyEnds: its time ends, and none follows by itself: it goes on.
+	KeyEnds = "ENDS"
+	// KeyTakesOver: it becomes the active one.
+	KeyTakesOver = "TAKES_OVER"
+	// KeyReplaced: the one that follows becomes the active one.
+	KeyReplaced = "REPLACED"
+	// KeyRemoved: it is deleted.
+	KeyRemoved = "REMOVED"
+)
+
+// KeyOutlook is how a key is at a time, and what comes next for it.
+type KeyOutlook struct {
+	*SignedKey
+	// State is one of the states above; Next one of what comes next.
+	State, Next string
+	// At is when that will be; the zero time where it cannot be said yet: WaitsFor is a sentence that says why then.
+	At       time.Time
+	WaitsFor string
+}
+
+// Outlook tells how the keys are at a time, by when what was seen of them, and what comes next. parent says that the zone above is ours.
+func (s *Signed) Outlook(seen map[uint16]Seen, now time.Time, parent bool) (all []KeyOutlook) {
+	for _, kind := range s.Policy.kinds() {
+		keys := s.kind(kind.prefix == "keySigningKey")
+		signing := s.signing(kind, keys, seen, now, parent)
+		for i, k := range keys {
+			one := KeyOutlook{SignedKey: k, State: k.state(i, signing, seen, now)}
+			switch last := i == len(keys)-1; {
+			case i < signing:
+				one.Next = KeyRemoved
+				if since := seen[keys[i+1].Tag()].Signing; since.IsZero() {
+					one.WaitsFor = "all servers of the zone have to sign by the key that took over"
+				} else {
+					one.At = k.leavesAt(since)
+				}
+			case i > signing:
+				one.Next = KeyTakesOver
+				one.At, one.WaitsFor = s.turn(kind, keys, i, seen, parent)
+			case !last:
+				one.Next = KeyReplaced
+				one.At, one.WaitsFor = s.turn(kind, keys, i+1, seen, parent)
+			case s.Auto:
+				one.Next, one.At = KeyFollowed, k.KeyExpirationDateTime.Add(-schema.LengthOf(kind.overlap))
+				if len(keys) > 1 && !now.Before(one.At) {
+					one.At, one.WaitsFor = time.Time{}, "the key before it has to go first"
+				}
+			default:
+				one.Next, one.At = KeyEnds, k.KeyExpirationDateTime
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// state gives the state of a key that has a place among those of its kind, of which the one at signing is active.
+func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) string {
+	switch {
+	case i < signing:
+		return KeyRetired
+	case seen[k.Tag()].Key.IsZero():
+		return KeyGenerated
+	case i == signing:
+		return KeyActive
+	case ripe(k, seen, now):
+		return KeyReady
+	}
+	return KeyPublished
+}
+
+// turn gives when a key takes over; else what it waits for.
+func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, waitsFor string) {
+	at, known := s.takesOver(kind, keys, i, seen, parent)
+	switch {
+	case known:
+		return at, ""
+	case seen[keys[i].Tag()].Key.IsZero():
+		return time.Time{}, "its DNSKEY record has to be deployed"
+	case parent:
+		return time.Time{}, "its DS record has to be deployed in the zone above"
+	}
+	return time.Time{}, "its DS record has to be put into the zone above, and dsConfirmed set to true"
+}
