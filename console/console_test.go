@@ -394,6 +394,75 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// User-defined fields are facts of a page and columns of a table, which are chosen; the choice stands in the URL, and is remembered.
+func TestColumns(t *testing.T) {
+	s := start(t)
+	network, address := s.id("networks", "range:'10.0.0.0/24'"), s.id("addresses", "address:'10.0.0.2'")
+	for _, d := range []string{`"name":"owner","displayName":"Belongs to","dataType":"TEXT"`, `"name":"ticket","displayName":"Ticket","dataType":"URL"`} {
+		s.api("POST", "/api/v2/userDefinedFieldDefinitions", `{`+d+`,"resourceType":"IPv4Address"}`)
+	}
+	s.api("PATCH", "/api/v2/addresses/"+address, `{"userDefinedFields":{"owner":"pilots","ticket":"https://tickets.example.net/7","free":"as ever"}}`)
+	p := s.open()
+	s.ok(p.Go("/ui/addresses/" + address))
+	for _, text := range []string{"Belongs to", "pilots", "as ever"} {
+		s.ok(p.Text(text))
+	}
+	s.ok(p.Wait(`document.querySelector("#main a[href='https://tickets.example.net/7']")?.rel.includes("noopener")`))
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Text("crane-1-1-1"))
+	toggle := func(label string) {
+		t.Helper()
+		box := `[...document.querySelectorAll("details.columns label")].find(l => l.textContent.trim() === "` + label + `")`
+		s.ok(p.Wait("!!" + box))
+		_, err := browser.Eval[any](p, box+`.querySelector("input").click()`)
+		s.ok(err)
+	}
+	heads := `[...document.querySelectorAll("#main [role=columnheader]")].map(h => h.innerText.trim()).filter(x => x && x !== "Actions").join()`
+	toggle("Belongs to")
+	s.ok(p.Wait(heads + `.includes("Belongs to") && new URLSearchParams(location.search).get("columns").endsWith("userDefinedFields.owner")`))
+	s.ok(p.Text("pilots"))
+	toggle("Location")
+	s.ok(p.Wait(`!` + heads + `.includes("Location")`))
+	s.ok(p.Go("/ui/networks/" + network)) // another day
+	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Then free,Belongs to"`))
+	s.ok(p.Go("/ui/networks/" + network + "?columns=address,userDefinedFields.ticket,nonsense")) // somebody's link
+	s.ok(p.Wait(heads + ` === "Address,Ticket"`))
+	_, err := browser.Eval[any](p, `document.querySelector("details.columns summary").click()`)
+	s.ok(err)
+	s.click(p, "As it was")
+	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Location,Then free" && !location.search`))
+	s.ok(p.Go("/ui/addresses?columns=address,userDefinedFields.owner&filter=userDefinedFields.owner:'pilots'"))
+	s.ok(p.Text("pilots"))
+	s.ok(p.Wait(heads + ` === "Address,Belongs to"`))
+}
+
+// Who sees one network finds it in the space, whether its configuration is seen or not.
+func TestOneNetwork(t *testing.T) {
+	s := start(t)
+	network, configuration := s.id("networks", "range:'10.0.0.0/24'"), s.id("configurations", "id:gt(0)")
+	s.api("POST", "/api/v2/users", `{"name":"carol","email":"c@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	right := func(at, level string) {
+		s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'carol'")+`},"resource":{"id":`+at+
+			`},"defaultAccessLevel":"`+level+`"}`)
+	}
+	right(network, "FULL")
+	p := s.tab()
+	s.ok(p.Go("/ui/space"))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
+	s.press(p, "carol", kb.Tab, "a long password", kb.Enter)
+	s.ok(p.Text("10.0.0.0/24"))
+	s.ok(p.Text("You see no configuration as a whole"))
+	for _, block := range []string{"range:'10.0.0.0/8'", "range:'2001:db8::/32'"} {
+		if data, _ := s.api("GET", "/api/v2/blocks?fields=id&filter="+strings.ReplaceAll(block, "'", "%27"), "")["data"].([]any); len(data) > 0 {
+			right(s.id("blocks", block), "HIDE")
+		}
+	}
+	right(configuration, "VIEW")
+	s.ok(p.Go("/ui/space"))
+	s.ok(p.Wait(`document.querySelector("#main h1 + .kind, #main .kind")`))
+	s.ok(p.Text("10.0.0.0/24"))
+}
+
 // The change list outlives its page, is the same in all tabs, is made as one, and goes with its user; secrets are kept by nobody.
 func TestChangeList(t *testing.T) {
 	s := start(t)

@@ -149,6 +149,7 @@ var descriptions = map[string]string{
 	"UserDefinedFieldDefinition.predefinedValues":            "predefinedValues are its values, where there are no others.",
 	"UserDefinedFieldDefinition.required":                    "required says whether new resources must set it.",
 	"UserDefinedFieldDefinition.resourceType":                "resourceType is the type, or a kind of types, that has it.",
+	"UserDefinedFieldDefinition.resourceTypes":               "resourceTypes are the types that have it: the resourceType, or those that this is a kind of. (Ours.)",
 	"UserDefinedFieldDefinition.validationProperties":        "validationProperties bound its values.",
 	"UserDefinedLink":                                        "UserDefinedLink is a link between two resources. It is shown as the resource at its other end.",
 	"UserDefinedLink.destination":                            "destination is what it leads to.",

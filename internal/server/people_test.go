@@ -149,6 +149,10 @@ func TestUserDefinedFields(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
 	m.refused(400, "InvalidResourceFieldValue", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
 	m.refused(400, "UnsupportedResourceFieldValue", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
+	if r := m.want(200, "GET", definitions+"/"+owner, ""); r.text("resourceTypes.0")+r.text("resourceTypes.1")+r.text("resourceTypes.2") !=
+		"IPv4BlockIPv4Network" {
+		t.Errorf("the definition of a kind of types is %s", r.body)
+	}
 	at := "/api/v2/networks/" + network
 	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
 		t.Errorf("a network that sets none shows %s", r.body)

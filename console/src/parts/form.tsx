@@ -1,11 +1,12 @@
 // Fields of any type, made from the schema.
+import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
-import { useData } from "../data"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
 import { Field } from "./basics"
 import { InterfacesInput, PointInput } from "./interfaces"
+import { AnotherField, formField, useDefinitions } from "./userfields"
 
 export type Values = Record<string, any>
 
@@ -34,7 +35,7 @@ function hintOf(field: FieldSchema): string | undefined {
 }
 
 export function FieldInput({ field, value, set, required, problem, of }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem; of?: string }) {
-  const label = fieldName(field.n) + (required ? " *" : "")
+  const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
   return <Field label={label} hint={hintOf(field)} wrong={faultOf(problem, field.n)}>
     {(id, described) => {
       const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
@@ -88,23 +89,22 @@ function LinesInput({ attributes, item, list, set }: { attributes: any; item: Fi
 }
 
 /** The members of an object. */
-function Members({ attributes, field, value, set, problem }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem }) {
+function Members({ attributes, field, value, set, problem, children }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem; children?: ComponentChildren }) {
   const members = field.m!.filter(m => !m.r)
   return <div id={attributes.id} role="group" aria-label={fieldName(field.n)} aria-describedby={attributes["aria-describedby"]} class="members">
     {members.map(m => <FieldInput key={m.n} field={m} value={value?.[m.n]} problem={problem} set={v => {
       const next = Object.fromEntries(Object.entries({ ...value, [m.n]: v }).filter(([n, x]) => x !== null || value?.[n] !== undefined))
       set(Object.values(next).every(x => x === null || x === undefined) && !value ? null : next)
     }} />)}
+    {children}
   </div>
 }
 
-/** The values of user-defined fields of a type: those that are defined for it, and those that the resource has. */
+/** The values of user-defined fields of a type: those that are defined for it, those that the resource has, and further ones. */
 function UserDefined({ attributes, field, of, value, set, problem }: { attributes: any; field: FieldSchema; of: string; value: any; set: (v: any) => void; problem?: Problem }) {
-  const { data } = useData<Page>("userDefinedFieldDefinitions?limit=1000", signal => get("userDefinedFieldDefinitions?limit=1000", { signal, quiet: true }), ["userDefinedFieldDefinitions"])
-  const defined: FieldSchema[] = (data?.data ?? []).filter(d => d.resourceType === of).map(d => ({ n: d.name!, k: d.dataType === "BOOLEAN" ? "yes" : d.dataType === "INTEGER" || d.dataType === "LONG" ? "number" : "text", d: d.displayName ?? "", e: d.predefinedValues?.length ? d.predefinedValues : undefined }))
+  const defined = useDefinitions([of]).map(formField)
   const others = Object.keys(value ?? {}).filter(n => !defined.some(d => d.n === n)).map((n): FieldSchema => ({ n, k: typeof value[n] === "number" ? "number" : typeof value[n] === "boolean" ? "yes" : "text" }))
-  const all = [...defined, ...others]
-  return all.length ? <Members attributes={attributes} field={{ ...field, m: all }} value={value} set={set} problem={problem} /> : <JSONInput attributes={attributes} value={value} set={set} />
+  return <Members attributes={attributes} field={{ ...field, m: [...defined, ...others] }} value={value} set={set} problem={problem}><AnotherField add={n => set({ ...value, [n]: value?.[n] ?? "" })} /></Members>
 }
 
 /** Anything, as JSON: what the schema says nothing more of. */

@@ -9,6 +9,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
 import { Preview, shown } from "../parts/preview"
+import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
@@ -86,10 +87,11 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
   const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
   const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const rows = useRows(path, { filter: [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ") || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
-  if (!schema) return <Loading what="the schema" />
+  const { columns, chooser } = useColumns(collection, schema, c.t ?? [], schema ? columnsOf(schema, c.t ?? []) : [], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   // What is there already is joined to the resource above, and taken off it: tags, members of groups, zones.
   const joins = path.includes("/") && c.m?.includes("P") && !can, may = useMay(joins ? path.split("/").slice(0, 2).join("/") : null)
+  if (!schema) return <Loading what="the schema" />
   return <>
     <div class="tools">
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed) ? "address" : "name") }) }}>
@@ -97,12 +99,13 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
+      {chooser}
       <a class="button" download href={"/api/v2/" + path + query({ filter, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter, orderBy: order }) }}><Icon name="download" />CSV</a>
       {can && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
       {joins && may.change && <Button icon="plus" primary onClick={() => create(true)}>Add</Button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columnsOf(schema, c.t ?? []), { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); edit(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); del(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
+      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columns, { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columns} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); edit(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); del(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
         empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
     {editing && <Edit r={editing} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
@@ -146,11 +149,11 @@ export function Nowhere() { return <><Head title="Nothing is here" /><Empty titl
 export function Fields({ r, without = [] }: { r: Resource; without?: string[] }) {
   const schema = useSchema()
   if (!schema) return <Loading what="the schema" />
-  const fields = (schema.types[r.type]?.f ?? []).filter(f => !f.w && !["id", "type", "name", ...without].includes(f.n))
+  const fields = (schema.types[r.type]?.f ?? []).filter(f => !f.w && !["id", "type", "name", "userDefinedFields", ...without].includes(f.n))
   const set = fields.filter(f => r[f.n] !== null && r[f.n] !== undefined && !(Array.isArray(r[f.n]) && !r[f.n].length)), unset = fields.filter(f => !set.includes(f))
   const inherited: string[] = r._inheritedFields ?? []
   return <>
-    <dl class="facts">{set.map(f => <div key={f.n}><dt title={f.d}>{fieldName(f.n)}</dt><dd><Value field={f} value={r[f.n]} r={r} />{inherited.includes(f.n) && <span class="muted small"> · from above</span>}</dd></div>)}</dl>
+    <dl class="facts">{set.map(f => <div key={f.n}><dt title={f.d}>{fieldName(f.n)}</dt><dd><Value field={f} value={r[f.n]} r={r} />{inherited.includes(f.n) && <span class="muted small"> · from above</span>}</dd></div>)}{!without.includes("userDefinedFields") && <UserFacts r={r} />}</dl>
     {unset.length > 0 && <details><summary>{unset.length} fields without a value</summary><p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p></details>}
   </>
 }

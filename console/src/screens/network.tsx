@@ -9,13 +9,16 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { cellsOf } from "../parts/mapcells"
+import { fieldName } from "../parts/form"
 import { Preview, type Wanted } from "../parts/preview"
+import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
+import { useSchema } from "../schema"
 import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
 import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
-import { Crumbs, Fields, filterOf } from "./generic"
+import { Crumbs, Fields, filterOf, Value } from "./generic"
 import { Doing, Menu } from "./space"
 
 /** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
@@ -100,7 +103,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
 function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assign: (s: Span) => void }) {
   const filter = place.value.query.get("filter") ?? "", [typed, type] = useState(filter), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, ["addresses", "macAddresses"])
-  const edge = s.v6 || size(s) <= 2n ? 0n : 1n
+  const schema = useSchema(), edge = s.v6 || size(s) <= 2n ? 0n : 1n
   const free = (a: bigint, b: bigint): Span | null => a <= b ? { v6: s.v6, low: a, high: b } : null
   const behind = (row: Resource, i: number): Span | null => {
     if (filter) return null
@@ -109,6 +112,15 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
     return free(here.n + 1n, next ? parseAddress(next.address!)!.n - 1n : s.high - edge)
   }
   const first = rows.at(0), before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
+  const { columns, chooser } = useColumns("addresses of a network", schema, [s.v6 ? "IPv6Address" : "IPv4Address"], [
+    { key: "address", title: "Address", width: "minmax(8rem,14rem)", narrow: "7rem", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
+    { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
+    { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
+    { key: "macAddress", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
+    { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
+    { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? !may.add ? <span title={span(f)}>{amount(size(f))} free</span> : <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
+    { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
+  ], (f, x) => <Value field={f} value={x[f.n]} r={x} />, fieldName)
   return <>
     <div class="tools">
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") }) }}>
@@ -117,21 +129,14 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
       </form>
       <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
       {before && <button class="small" onClick={() => assign(before)}>{amount(size(before))} free before {first!.address}</button>}
+      <span class="grow" />{chooser}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
       <Grid label={"Addresses of " + r.range} count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/addresses/" + x.id)}
         onKey={(e, x) => { if (!x || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
         empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
-        columns={[
-          { key: "address", title: "Address", width: "minmax(8rem,14rem)", narrow: "7rem", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
-          { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
-          { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
-          { key: "mac", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
-          { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
-          { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? !may.add ? <span title={span(f)}>{amount(size(f))} free</span> : <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
-          { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
-        ]} />}
-    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => edit(null)} done={rows.reload} />}
+        columns={columns} />}
+    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location", "userDefinedFields"]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
   </>
 }
@@ -174,14 +179,15 @@ export function AddressPage({ id }: { id: string }) {
         <div><dt>State</dt><dd><State of={r.state} /></dd></div><div><dt>Name</dt><dd>{r.name ?? <span class="muted">none</span>}</dd></div>
         <div><dt>Hardware</dt><dd>{r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>}</dd></div><div><dt>Device</dt><dd>{r.device ? <To r={r.device} /> : <span class="muted">none</span>}</dd></div>
         <div><dt>Location</dt><dd>{r.location ? <To r={r.location} /> : <span class="muted">none</span>}</dd></div><div><dt>Network</dt><dd>{network.data ? <><To r={network.data} mono /> {network.data.name}</> : <span class="muted">—</span>}</dd></div>
+        <UserFacts r={r} />
         {(network.data as any)?.gateway && <div><dt>Gateway</dt><dd class="mono">{(network.data as any).gateway}</dd></div>}
       </dl></section>
       <section class="card"><h2>Names</h2>{names.problem ? <Trouble problem={names.problem} /> : !names.data ? <Loading /> : names.data.data.length === 0 ? <p class="muted">No name leads here.</p>
         : <ul class="plain-list">{names.data.data.map(x => <li key={x.id}><To r={x} mono /> <span class="kind">{kind(x.type)}</span>{x.reverseRecord && <span class="muted small"> and back</span>}</li>)}</ul>}</section>
       <section class="card"><h2><a href={`/ui/addresses/${id}/transactions`}>History</a></h2><LastChanges path={`addresses/${id}/transactions`} /></section>
-      <section class="card"><h2><a href={`/ui/addresses/${id}/fields`}>All fields</a></h2><Fields r={r} without={["state", "macAddress", "device", "location", "address", "configuration"]} /></section>
+      <section class="card"><h2><a href={`/ui/addresses/${id}/fields`}>All fields</a></h2><Fields r={r} without={["state", "macAddress", "device", "location", "address", "configuration", "userDefinedFields"]} /></section>
     </div>
-    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device"]} close={() => set(null)} done={reload} />}
+    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device", "userDefinedFields"]} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={r} close={() => set(null)} done={() => up ? go("/ui/" + up.replace(/^\/api\/v2\//, "")) : history.back()} />}
   </>
 }

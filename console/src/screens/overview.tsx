@@ -12,7 +12,7 @@ export function Overview() {
   const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
   return <>
     <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
-    {c === null ? <Empty title="You see no configuration as a whole.">{session.value?.administrator ? <>A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></> : <>What you see are these <a href="/ui/blocks">blocks</a>, <a href="/ui/networks">networks</a> and <a href="/ui/zones">zones</a>.</>}</Empty> :
+    {c === null ? <Empty title="You see no configuration as a whole.">{session.value?.administrator ? <>A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></> : <>This is what you see of its <a href="/ui/space">address space</a> and its <a href="/ui/names">names</a>.</>}</Empty> :
       <div class="cards wide-cards"><Fullest c={c} /><Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
   </>
 }

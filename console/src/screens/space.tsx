@@ -1,7 +1,7 @@
 // Address space as a tree: blocks, networks, and what is free between them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useData, useResource } from "../data"
+import { problemOf, useResource } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
 import { onChanges } from "../live"
@@ -12,9 +12,9 @@ import { SpaceMap } from "../parts/map"
 import { Preview, type Wanted } from "../parts/preview"
 import { anything, useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
-import { configuration, configurations } from "../session"
+import { configuration, configurations, session } from "../session"
 import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
-import { CollectionPage, Crumbs } from "./generic"
+import { Crumbs } from "./generic"
 import { usedOf } from "./network"
 
 /** What a block, or a configuration, has right below it. */
@@ -26,13 +26,23 @@ export interface Children {
 }
 const atOnce = 1000
 
-/** Reads what lies right below, in the order of the addresses. */
+/** The root of a tree for who sees no configuration as a whole: what of all address space is seen. */
+const seen = "seen"
+
+/**
+ * Reads what lies right below, in the order of the addresses. In a configuration, and where none is seen, that is what lies in nothing that is seen, too: who
+ * sees a network alone is told of nothing above it.
+ */
 export async function childrenOf(parent: string, limit: number, signal?: AbortSignal): Promise<Children> {
-  const read = (what: string) => get<Page>(`${parent}/${what}` + query({ limit, orderBy: "range" }), { signal, quiet: limit > atOnce })
-  const [blocks, networks] = await Promise.all([read("blocks"), parent.startsWith("blocks/") ? read("networks") : Promise.resolve({ data: [], count: 0 } as Page)])
-  const list = [...blocks.data, ...networks.data].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
+  const none = Promise.resolve({ data: [], count: 0 } as Page), whole = session.peek()?.administrator, inBlock = parent.startsWith("blocks/")
+  const read = (path: string, filter?: string) => get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > atOnce })
+  const everywhere = parent === seen ? undefined : "configuration.id:" + parent.split("/")[1]
+  const pages = await Promise.all([parent === seen ? none : read(parent + "/blocks"), inBlock ? read(parent + "/networks") : none,
+    inBlock || whole ? none : read("blocks", everywhere), inBlock || whole ? none : read("networks", everywhere)])
+  const found = [...pages[0].data, ...pages[1].data, ...[...pages[2].data, ...pages[3].data].filter(r => !r._links?.up)]
+  const list = [...new Map(found.map(r => [r.id, r])).values()].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
   list.sort((a, b) => compare(a.s!, b.s!))
-  const cut = [blocks, networks].filter(p => p.count >= limit).map(p => parseSpan(p.data[p.data.length - 1]?.range)?.high ?? 0n)
+  const cut = (parent === seen ? pages : pages.slice(0, 2)).filter(p => p.count >= limit).map(p => parseSpan(p.data[p.data.length - 1]?.range)?.high ?? 0n)
   return { list: list.map(x => x.r), more: cut.length > 0, until: cut.length ? cut.reduce((a, b) => a < b ? a : b) : undefined }
 }
 
@@ -100,7 +110,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
 export function Space() {
   const c = configuration.value
   const [making, make] = useState(false), may = useMay(c === null ? null : "configurations/" + c)
-  if (c === null) return <><p class="muted">You see no configuration as a whole: these are the blocks that you see.</p><CollectionPage name="blocks" /></>
+  if (c === null) return <><Head title="Space" /><p class="muted">You see no configuration as a whole: this is what you see of its address space.</p><Tree root={seen} whole={null} /></>
   return <>
     <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => make(true)}>New block</Button>}</Head>
     <Tree key={c} root={"configurations/" + c} whole={null} may={may.change || may.add ? anything : may} />
@@ -129,7 +139,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     <Grid<Row> tree label="Address space" count={tree.rows.length} at={i => tree.rows[i]} id={row => row.is === "resource" ? row.r.id : row.is + row.depth + ("s" in row ? span(row.s) : "parent" in row ? row.parent : "")}
       open={row => { if (row.is === "resource") go(hrefOf(row.r)); else if (row.is === "more") tree.more(row.parent) }} onKey={keys}
       attributes={row => ({ "aria-level": row.depth + 1, ...(row.is === "resource" && row.opens ? { "aria-expanded": row.open } : {}) })}
-      empty={<Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty>}
+      empty={may.add ? <Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty> : <Empty title="There is no address space that you see." />}
       columns={[
         { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: row => <span class="tree-cell" style={indent(row.depth)}>
           {row.is === "resource" ? <>
