@@ -43,6 +43,7 @@ type commands struct {
 	Assign      assignCommand      `cmd:"" group:"Resources" help:"Assign what is free next: addresses of a network, networks of a block."`
 	Next        nextCommand        `cmd:"" group:"Resources" help:"Show what is free next, and change nothing."`
 	Split       splitCommand       `cmd:"" group:"Resources" help:"Split a block or a network."`
+	Merge       mergeCommand       `cmd:"" group:"Resources" help:"Merge blocks, networks or ranges into one."`
 	Move        moveCommand        `cmd:"" group:"Resources" help:"Move a resource with all in it."`
 	Search      searchCommand      `cmd:"" example:"portolan search 10.3.4.20" group:"Resources" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
 	History     historyCommand     `cmd:"" group:"Resources" help:"Show what was changed, by whom, and value by value."`

@@ -19,7 +19,7 @@ const cookieScheme = "cookie"
 
 // Unattended is the header by which a page says that it asks by itself, and not because somebody is there: it does not make the session
 // last.
-const Unattended = "x-portolan-unattended"
+const Unattended = "X-Portolan-Unattended"
 
 // quietly is a request whose credentials are not noted as used.
 type quietly struct{}

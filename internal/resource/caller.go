@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
@@ -77,19 +76,6 @@ func (c Caller) Owner() int64 {
 	}
 	sum := sha256.Sum256([]byte(c.Token))
 	return -1 - int64(binary.BigEndian.Uint64(sum[:8])>>1) //nolint:gosec // shifted, so that it fits
-}
-
-type callerKey struct{}
-
-// WithCaller puts the caller into a request's context.
-func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
-
-// CallerOf gives the caller of a request.
-func CallerOf(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(Caller)
-	return c, ok
 }
 
 // Limited reports whether there are resources that a caller may not see because of where they lie.

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,7 +48,7 @@ func (e *engine) do(method, path, body string) (status int, answer map[string]an
 	rq.Header.Set("Accept", "application/hal+json")
 	w := httptest.NewRecorder()
 	caller := resource.Caller{User: 1, Name: "tester", Administrator: true, History: "ADMINISTRATOR", Security: "ADMINISTRATOR"}
-	err := e.api.Serve(w, rq.WithContext(resource.WithCaller(context.Background(), caller)))
+	err := e.api.Serve(w, rq, caller)
 	if err != nil {
 		p, ok := problem.As(err)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -19,13 +20,8 @@ import (
 // MaxURL is the longest path and query that is read, in bytes.
 const MaxURL = 16 << 10
 
-// Serve answers a request below Base, or gives the problem that the door words. The caller is in
-// the request's context.
-func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
-	caller, ok := resource.CallerOf(r.Context())
-	if !ok {
-		return problem.New(http.StatusUnauthorized, "InvalidAuthorizationToken", "credentials are needed")
-	}
+// Serve answers a caller's request below Base, or gives the problem that the door words.
+func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	if len(r.URL.RequestURI()) > MaxURL {
 		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", MaxURL)
 	}
@@ -125,10 +121,11 @@ func (a *Server) noMethod(t resource.Target, method string, methods []string) er
 func (a *Server) oursBelow(path string) (
 	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
 ) {
-	parts := strings.Split(strings.TrimPrefix(path, a.Base+"/"), "/")
-	if len(parts) != 3 {
+	path = strings.TrimPrefix(path, a.Base+"/")
+	if strings.Count(path, "/") != 2 {
 		return t, nil
 	}
+	parts := strings.Split(path, "/")
 	c := a.Collection(parts[0])
 	id, ok := number(parts[1])
 	t = resource.Target{Collection: c, ID: id}
@@ -206,7 +203,9 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		return resource.Target{Root: true, List: true}, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
+	none := func() error {
+		return problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
+	}
 	unknown := func() error {
 		// HEAD, OPTIONS and PATCH are ours, at every published path.
 		methods := a.Facts.Methods(parts)
@@ -214,14 +213,14 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
 			return notBuilt(r.URL.Path)
 		}
-		return none
+		return none()
 	}
 	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // which no resource has, whatever the path
-		return t, none
+		return t, none()
 	}
 	if id, ok := number(parts[0]); ok {
 		if len(parts) != 1 {
-			return t, none
+			return t, none()
 		}
 		return resource.Target{Any: true, ID: id}, nil
 	}
@@ -237,7 +236,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	if t.ID, ok = number(parts[1]); !ok {
 		alias := t.Collection.Aliases[parts[1]]
 		if alias == nil {
-			return t, none
+			return t, none()
 		}
 		if t.ID, err = alias(caller); err != nil {
 			return t, err
@@ -262,11 +261,13 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 
 // beyondIDs reports whether a part of a path is a number that no id can be.
 func beyondIDs(text string) bool {
-	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return false
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
 	}
 	_, ok := number(text)
-	return !ok
+	return !ok && text != ""
 }
 
 // number reads an id.
@@ -304,15 +305,9 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	}
 	note(w, o.ignored)
 	if o.media == asBytes {
-		var row *store.Resource
-		if err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
-			row, err = a.Locate(tx, t, caller)
-			return err
-		}); err != nil {
-			return err
-		}
-		return a.sendContent(w, r, row)
+		return a.getContent(w, r, t, caller)
 	}
+	buffer, _ := bodies.Get().(*[]byte)
 	var body []byte
 	// One row and what is remembered make most answers; more asks for one moment for all of it.
 	read := a.Store.View
@@ -338,7 +333,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		}
 		w.Header().Set("ETag", etag(row))
 		rd := a.renderer(tx, o.media, caller)
-		body, err = rd.one(make([]byte, 0, 4096), row, o.fields, caller, nil)
+		body, err = rd.one((*buffer)[:0], row, o.fields, caller, nil) // from the start, where it is read again
 		return err
 	})
 	if err != nil {
@@ -349,18 +344,53 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 			return err
 		}
 	}
-	send(w, r, http.StatusOK, o.media, body)
+	if sent(w, r, http.StatusOK, o.media, body) == nil && cap(body) <= mostKept {
+		*buffer = body
+		bodies.Put(buffer)
+	}
 	return nil
 }
 
+// getContent answers GET of the content of a resource.
+func (a *Server) getContent(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	var row *store.Resource
+	if err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+		row, err = a.Locate(tx, t, caller)
+		return err
+	}); err != nil {
+		return err
+	}
+	return a.sendContent(w, r, row)
+}
+
+// bodies are buffers for the bodies of single resources, *[]byte. One goes back when its body was sent without an error: HTTP/2 may go on
+// sending what it failed to.
+var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// mostKept is how large a buffer is kept at most, in bytes.
+const mostKept = 64 << 10
+
+// shortBody is the longest body, in bytes, that net/http says the length of by itself: it holds back as much until the handler has
+// returned. A header more than eight makes it allocate twice.
+const shortBody = 2048
+
+// send answers with a body of a form; a client's going is its own affair.
 func send(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) {
-	w.Header().Set("Content-Type", m.String()+contentSuffix(m))
+	_ = sent(w, r, status, m, body)
+}
+
+// sent is send that gives the error of sending the body.
+func sent(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
 	w.Header().Add("Vary", "Accept")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Header().Set("Content-Type", m.contentType())
+	if r.Method == http.MethodHead || len(body) > shortBody {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) //nolint:gosec // pages are escaped where they are made; the client's going is its own affair
+		_, err = w.Write(body) //nolint:gosec // pages are escaped where they are made
 	}
+	return err
 }
 
 // rootDocument is the resource that a configuration's up link names.

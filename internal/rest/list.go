@@ -64,7 +64,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 	}
 	defer done()
 	l := &lister{w: w, buf: piece(), spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
-		w.Header().Set("Content-Type", p.media.String()+contentSuffix(p.media))
+		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)
 	}}
@@ -148,13 +148,6 @@ func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, f
 
 // errCut is a list whose database went away after the first bytes were sent.
 var errCut = errors.New("the database was lost in the middle of a list")
-
-func contentSuffix(m media) string {
-	if m == asHTML || m == asCSV {
-		return "; charset=utf-8"
-	}
-	return ""
-}
 
 // formatter writes the rows of a list in one media type.
 type formatter interface {

@@ -11,35 +11,35 @@ import (
 
 // methodsOf gives the methods the target takes, sorted, without HEAD and OPTIONS.
 func methodsOf(t resource.Target) []string {
-	var m []string
+	m := make([]string, 0, 4)
 	add := func(yes bool, name string) {
 		if yes {
 			m = append(m, name)
 		}
 	}
-	m = append(m, http.MethodGet)
 	c := t.Collection
 	switch {
 	case t.Root, t.Any:
+		add(true, http.MethodGet)
 	case t.Sub != nil && t.List:
-		add(t.Sub.Post, http.MethodPost)
 		add(t.Sub.Clear, http.MethodDelete)
+		add(true, http.MethodGet)
+		add(t.Sub.Post, http.MethodPost)
 	case t.Sub != nil:
-		if !t.Sub.Item {
-			m = nil
-		}
-		add(t.Sub.Change && !t.Sub.NoPut, http.MethodPut)
-		add(t.Sub.Change, http.MethodPatch)
 		add(t.Sub.Drop, http.MethodDelete)
+		add(t.Sub.Item, http.MethodGet)
+		add(t.Sub.Change, http.MethodPatch)
+		add(t.Sub.Change && !t.Sub.NoPut, http.MethodPut)
 	case t.List:
-		add(c.Post, http.MethodPost)
 		add(c.Clearable(), http.MethodDelete)
+		add(true, http.MethodGet)
+		add(c.Post, http.MethodPost)
 	default:
-		add(!c.ReadOnly && !c.NoPut, http.MethodPut)
-		add(!c.ReadOnly, http.MethodPatch)
 		add(!c.ReadOnly && !c.NoDelete, http.MethodDelete)
+		add(true, http.MethodGet)
+		add(!c.ReadOnly, http.MethodPatch)
+		add(!c.ReadOnly && !c.NoPut, http.MethodPut)
 	}
-	sort.Strings(m)
 	return m
 }
 

@@ -37,6 +37,17 @@ var mediaTypes = []string{"application/hal+json", "application/json", "text/html
 
 func (m media) String() string { return mediaTypes[m] }
 
+// contentType is the form as the header Content-Type names it.
+func (m media) contentType() string {
+	switch m {
+	case asHTML:
+		return "text/html; charset=utf-8"
+	case asCSV:
+		return "text/csv; charset=utf-8"
+	}
+	return mediaTypes[m]
+}
+
 // negotiate picks the form of answer by the Accept header (RFC 9110 section 12.5.1): the best
 // quality, ours first where they are equal. None means hal+json.
 func negotiate(accept []string, offered []media) (media, error) {
@@ -210,6 +221,9 @@ func knownAlone(query url.Values, known ...string) error {
 
 // parseQuery reads the query string strictly: what Go's own reader would drop is refused.
 func parseQuery(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil // what reads it takes nil for empty
+	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, problem.BadRequest("InvalidQueryParameterValue", "the query string is not well formed")

@@ -45,7 +45,7 @@ type renderer struct {
 	api *Server
 	tx  *store.Tx
 	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met, and partly those of which
-	// it does not see all that lies below.
+	// it does not see all that lies below. The maps are nil where nothing is limited.
 	caller         resource.Caller
 	limited        bool
 	hidden, partly map[int64]bool
@@ -56,16 +56,20 @@ type renderer struct {
 	inlined map[int64][]byte
 	wanted  []int64
 	last    *schema.Type
-	// defined are the user-defined fields that are shown though they are not set, by the type.
-	defined map[string]map[string]*string
+	// defined are the user-defined fields of the type definedFor that are shown though they are not set; nil: of none yet.
+	defined    map[string]*string
+	definedFor *schema.Type
 	// embedded counts what was embedded so far.
 	embedded int
 }
 
 func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *renderer {
-	return &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), hidden: map[int64]bool{}, partly: map[int64]bool{},
-		seen: map[int64]bool{}, links: m == asHAL || m == asHTML,
+	rd := &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), links: m == asHAL || m == asHTML,
 		heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
+	if rd.limited {
+		rd.hidden, rd.partly, rd.seen = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+	}
+	return rd
 }
 
 // typeOf gives a row's type; the next row most often has the same.
@@ -280,6 +284,9 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	return append(b, '}'), nil
 }
 
+// null is JSON's. Nobody writes to it.
+var null = []byte("null")
+
 // inline gives the inlined form of a single reference, or null.
 func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	var id int64
@@ -296,7 +303,7 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 		}
 	}
 	if id == 0 {
-		return []byte("null")
+		return null
 	}
 	if b, ok := rd.inlined[id]; ok {
 		return b
@@ -311,15 +318,18 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 		return append(strconv.AppendInt([]byte(`{"id":`), id, 10), '}')
 	}
 	if !ok {
-		return []byte("null")
+		return null
 	}
 	if f.Column == "parent" && len(f.Refs) == 1 && head.Type != f.Refs[0] {
-		return []byte("null") // the parent is of another type, such as a zone above a zone
+		return null // the parent is of another type, such as a zone above a zone
 	}
-	b := rd.appendHead(nil, head)
+	b := rd.appendHead(make([]byte, 0, headRoom), head)
 	rd.inlined[id] = b
 	return b
 }
+
+// headRoom is as long as most heads are, in bytes.
+const headRoom = 160
 
 // appendHead writes what is shown of a resource where another one names it.
 func (rd *renderer) appendHead(b []byte, head store.Head) []byte {

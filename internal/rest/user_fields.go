@@ -15,17 +15,14 @@ func (rd *renderer) withUserFields(t *schema.Type, body []byte) ([]byte, error) 
 	if rd.api.UserFields == nil {
 		return body, nil
 	}
-	fields, known := rd.defined[t.Name]
-	if !known {
-		var err error
-		if fields, err = rd.api.UserFields.Missing(rd.tx, rd.api.API, t.Name); err != nil {
+	if rd.definedFor != t { // the next row most often has the same
+		fields, err := rd.api.UserFields.Missing(rd.tx, rd.api.API, t.Name)
+		if err != nil {
 			return nil, err
 		}
-		if rd.defined == nil {
-			rd.defined = map[string]map[string]*string{}
-		}
-		rd.defined[t.Name] = fields
+		rd.defined, rd.definedFor = fields, t
 	}
+	fields := rd.defined
 	if len(fields) == 0 {
 		return body, nil
 	}

@@ -47,15 +47,16 @@ const requestHeader = "X-Request-Id"
 
 var requestName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// begin names a request: as whoever sends it does, where that is a plain word, or anew.
-func begin(r *http.Request) (*http.Request, *asked) {
-	a := &asked{id: r.Header.Get(requestHeader)}
-	if !requestName.MatchString(a.id) {
+// begin notes in a what a request is named, as whoever sends it does where that is a plain word, or anew; it gives the request with a in
+// its context.
+func begin(r *http.Request, a *asked) *http.Request {
+	a.id = r.Header.Get(requestHeader)
+	if a.id == "" || !requestName.MatchString(a.id) {
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // which never fails
 		a.id = hex.EncodeToString(random[:])
 	}
-	return r.WithContext(context.WithValue(r.Context(), askedKey{}, a)), a
+	return r.WithContext(context.WithValue(r.Context(), askedKey{}, a))
 }
 
 // requests is a log that says of each line which request it is of.

@@ -59,12 +59,12 @@ func method(r *http.Request) string {
 
 // passing is a request on its way through a door.
 type passing struct {
-	*asked
+	asked
 	manager *Manager
 	door    string
 	log     *slog.Logger
 	request *http.Request
-	answer  *recorder
+	answer  recorder
 	began   time.Time
 	// taken takes the seconds that it took, endSpan the status that was sent.
 	taken   prometheus.Observer
@@ -76,8 +76,8 @@ func (p *passing) end() {
 	m, r, status, took := p.manager, p.request, p.answer.status, time.Since(p.began)
 	p.taken.Observe(took.Seconds())
 	p.endSpan(status)
-	m.accessed(r, p.asked, p.answer, took)
-	m.audited(p.door, r, p.asked, p.answer)
+	m.accessed(r, &p.asked, &p.answer, took)
+	m.audited(p.door, r, &p.asked, &p.answer)
 	m.metrics.requests.WithLabelValues(p.door, method(r), strconv.Itoa(status)).Inc()
 	if p.log.Enabled(r.Context(), slog.LevelDebug) {
 		p.log.DebugContext(r.Context(), "request", "door", p.door, "method", r.Method, "path", r.URL.Path, "status", status,
@@ -93,11 +93,11 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 		log = m.REST.Log
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &passing{manager: m, door: name, log: log, began: time.Now(), taken: duration, answer: &recorder{ResponseWriter: w}}
-		p.answer.of = p
-		r, p.asked = begin(r)
+		p := &passing{manager: m, door: name, log: log, began: time.Now(), taken: duration}
+		p.answer.ResponseWriter, p.answer.of = w, p
+		r = begin(r, &p.asked)
 		w.Header().Set(requestHeader, p.id)
-		p.request, p.endSpan = m.traces.begin(r, name, p.asked)
+		p.request, p.endSpan = m.traces.begin(r, name, &p.asked)
 		setSecurityHeaders(w.Header(), m.secure)
 		aborted := true
 		defer func() {
@@ -108,7 +108,7 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 				p.end()
 			}
 		}()
-		m.safely(p.answer, p.request, handle)
+		m.safely(&p.answer, p.request, handle)
 		aborted = false
 	})
 }
@@ -116,12 +116,19 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 // The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
 var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+// securityHeaders are the headers that every answer has. Answers share their values: nobody writes to them, and who adds one has a list of
+// its own, as each is full.
+var securityHeaders = []struct {
+	name   string // in its canonical form
+	values []string
+}{{"X-Content-Type-Options", []string{"nosniff"}}, {"Cache-Control", []string{"no-store"}},
+	{"Content-Security-Policy", []string{pagePolicy}}, {"Referrer-Policy", []string{"no-referrer"}}}
+
 // setSecurityHeaders sets the headers that every answer has; secure says that the listener is TLS.
 func setSecurityHeaders(h http.Header, secure bool) {
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", pagePolicy)
-	h.Set("Referrer-Policy", "no-referrer")
+	for _, one := range securityHeaders {
+		h[one.name] = one.values
+	}
 	if secure { // RFC 6797 section 6.1
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}

@@ -195,7 +195,7 @@ func (p *parkedRequest) written(handle func(w http.ResponseWriter, r *http.Reque
 			p.manager.log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
 		}
 	}()
-	p.manager.safely(p.answer, p.request, handle)
+	p.manager.safely(&p.answer, p.request, handle)
 	return true
 }
 

@@ -68,7 +68,6 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	m.routes = mux.patterns
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
 		if r.URL.Path == tokensPath || strings.HasPrefix(r.URL.Path, tokensPath+"/") {
 			tokens.ServeHTTP(w, r)
 			return
@@ -81,6 +80,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
+		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
 		mux.mux.ServeHTTP(w, r)
 	}))
 }
@@ -135,7 +135,7 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 		return problem.BadRequest("InvalidHeaderValue", "Authorization: given more than once")
 	}
 	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
-	return m.REST.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
+	return m.REST.Serve(w, r, caller)
 }
 
 // caller finds out who asks.

@@ -60,12 +60,13 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	found := tx.candidates(all)
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
-	if a.sharp = best >= 0; a.sharp {
+	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
+	if a.sharp = best >= 0; a.sharp || alone && isName(found[0].expr) { // the index of names has the rows in their order, whatever the name
 		tx.keepPlan()
 	} else {
 		tx.planAgain()
 	}
-	if len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
+	if len(found) == 0 || alone {
 		return a, nil
 	}
 	if best < 0 {
@@ -129,9 +130,8 @@ func named(all []Expr) Expr {
 	where := make(All, len(all))
 	for i, e := range all {
 		where[i] = e
-		c, ok := e.(Compare)
-		if ok && c.Op == "eq" && c.Value != nil && c.Field.Via == "" && c.Field.Kind == ColumnText && c.Field.Path[0] == "name" {
-			where[i] = namedAnywhere{c.Value}
+		if isName(e) {
+			where[i] = namedAnywhere{e.(Compare).Value}
 		}
 	}
 	return where
@@ -145,6 +145,12 @@ func (e namedAnywhere) sql(b *builder, row string) {
 		") c CROSS JOIN resource n WHERE n.collection = c.collection AND n.name = ")
 	b.arg(e.name)
 	b.WriteByte(')')
+}
+
+// isName reports whether a condition asks for one name.
+func isName(e Expr) bool {
+	c, ok := e.(Compare)
+	return ok && c.Op == "eq" && c.Value != nil && c.Field.Via == "" && c.Field.Kind == ColumnText && c.Field.Path[0] == "name"
 }
 
 func isCollection(e Expr) bool {

@@ -211,7 +211,7 @@ func (r *pgRow) resource(to *Resource) error {
 
 // nearQuery words the statement that reads resources with what an answer shows of their parents and
 // configurations, and with what extensions have beside them.
-func nearQuery(inline inlineMembers, besides []Beside) gathering {
+func nearQuery(inline *inlineMembers, besides []Beside) gathering {
 	text := ""
 	for _, b := range besides {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
@@ -221,7 +221,7 @@ func nearQuery(inline inlineMembers, besides []Beside) gathering {
 }
 
 // nearHeadColumns are the columns of the heads of a row's parent and its configuration, nearJoins what joins them.
-func nearHeadColumns(inline inlineMembers) string {
+func nearHeadColumns(inline *inlineMembers) string {
 	return ", " + inline.columns("p") + ", " + inline.columns("c")
 }
 
@@ -240,7 +240,7 @@ func (tx *Tx) takeNear(at row, from int) error {
 }
 
 // heads reads the heads of a row's parent and its configuration, from a column on.
-func (r *pgRow) heads(from int, inline inlineMembers, near map[int64]Head) error {
+func (r *pgRow) heads(from int, inline *inlineMembers, near map[int64]Head) error {
 	for i := from; i < from+2*headSize; i += headSize {
 		if r.raw[i] == nil { // it lies in none
 			continue
@@ -263,7 +263,7 @@ const (
 	nearEnd     = nearHeads + 2*headSize
 )
 
-func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]string, inline inlineMembers) (found *Resource, err error) {
+func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]string, inline *inlineMembers) (found *Resource, err error) {
 	query := inline.near[0]
 	if beside != nil {
 		query = inline.near[1]

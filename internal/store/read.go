@@ -130,7 +130,7 @@ const (
 // prefetcher is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.
 type prefetcher interface {
-	getNear(id int64, near map[int64]Head, beside map[int64][]string, inline inlineMembers) (*Resource, error)
+	getNear(id int64, near map[int64]Head, beside map[int64][]string, inline *inlineMembers) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
@@ -170,13 +170,13 @@ func (s *Store) ShowInline(members map[string]string) {
 			inline.besides = append(inline.besides, e.Beside)
 		}
 	}
-	inline.near = [2]gathering{nearQuery(inline, nil), nearQuery(inline, inline.besides)}
+	inline.near = [2]gathering{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
 	s.inline.Store(&inline)
 }
 
 // columns gives the columns of a head, of a row of that name. The last one is the whole body where a member of it
 // is shown, which take finds: the databases take longer to find it.
-func (m inlineMembers) columns(row string) string {
+func (m *inlineMembers) columns(row string) string {
 	body := "NULL"
 	if m.types != "" {
 		body = "CASE WHEN " + row + ".type IN (" + m.types + ") THEN " + row + ".body END"
@@ -185,7 +185,7 @@ func (m inlineMembers) columns(row string) string {
 }
 
 // take gives a head that was read, with the member of its body that is shown in place of the body.
-func (m inlineMembers) take(h Head, err error) (Head, error) {
+func (m *inlineMembers) take(h Head, err error) (Head, error) {
 	if h.Inline == "" || err != nil {
 		return h, err
 	}

@@ -17,7 +17,7 @@ func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
 	if see := s.observer.Load(); see != nil {
 		c = observed{c, *see}
 	}
-	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: *s.inline.Load()}
+	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: s.inline.Load()}
 }
 
 // onto gives fn a Tx on a connection that begins its snapshot after onto was called.

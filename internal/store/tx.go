@@ -72,7 +72,7 @@ type Tx struct {
 	// at is the number of the last commit that was known before this began (commits).
 	at uint64
 	// inline are the members that heads have beside what every one has, by type.
-	inline  inlineMembers
+	inline  *inlineMembers
 	writing bool
 	// latest says that each statement sees the latest commit.
 	latest bool

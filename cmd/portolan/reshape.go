@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/cli"
+	"portolan/internal/schema"
+)
+
+type splitCommand struct {
+	scopeFlags
+	changeFlags
+	At    string `help:"A block: the first address of the part that becomes a block of its own. Default: its middle." placeholder:"ADDRESS" env:"-"`
+	Parts int    `help:"A network: how many it becomes, a power of two." default:"2"`
+	Path  string `arg:"" help:"The block or the network, such as networks/10.1.0.0/24." complete:"path"`
+}
+
+// Help has examples.
+func (splitCommand) Help() string {
+	return `Examples:
+
+  portolan split networks/10.1.0.0/24 --parts 4 --dry-run
+  portolan split blocks/10.0.0.0/8 --at 10.128.0.0`
+}
+
+// Run splits a block or a network.
+func (c *splitCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Path)
+	if err != nil {
+		return err
+	}
+	split := m.API.TypeNamed(t.Name + "Split")
+	if split == nil {
+		return usageError{fmt.Errorf("%s is a %s: IPv4 blocks and networks are split", c.Path, t.Name)}
+	}
+	body := map[string]any{"type": split.Name}
+	if at.Collection.Name == "networks" {
+		body["network"], body["networkCount"] = map[string]int64{"id": at.ID}, c.Parts
+	} else {
+		body["block"] = map[string]int64{"id": at.ID}
+		if c.At != "" {
+			body["splitPointAddress"] = c.At
+		}
+	}
+	above, err := up(s, m, at)
+	if err != nil {
+		return err
+	}
+	return act(s, m, above+"/splits", body, c.changeFlags)
+}
+
+// up is the path of what a resource lies in.
+func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
+	var one struct {
+		Links map[string]client.Link `json:"_links"`
+	}
+	if err := m.Get(s.ctx, at.String()+"?fields=id,_links", &one); err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(one.Links["up"].Href, "/api/v2/"), nil
+}
+
+type mergeCommand struct {
+	scopeFlags
+	changeFlags
+	Into   string   `arg:"" help:"The block, network or range that is left, such as networks/10.1.0.0/24." complete:"path"`
+	Others []string `arg:"" help:"Those that go up in it, which adjoin it." complete:"path"`
+}
+
+// Help has examples.
+func (mergeCommand) Help() string {
+	return `A network that is left keeps its gateway; those of the others become addresses.
+
+Examples:
+
+  portolan merge networks/10.1.0.0/25 networks/10.1.0.128/25 --dry-run
+  portolan merge blocks/10.0.0.0/9 blocks/10.128.0.0/9`
+}
+
+// Run merges blocks, networks or ranges.
+func (c *mergeCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Into)
+	if err != nil {
+		return err
+	}
+	merge := m.API.TypeNamed(t.Name + "Merge")
+	if merge == nil {
+		return usageError{fmt.Errorf("%s is a %s: IPv4 blocks, networks and DHCP ranges are merged", c.Into, t.Name)}
+	}
+	var others []map[string]int64
+	for _, path := range c.Others {
+		other, kind, err := typeAt(s, m, path)
+		if err != nil {
+			return err
+		}
+		if kind != t {
+			return usageError{fmt.Errorf("%s is a %s, and %s a %s: those of one type are merged", path, kind.Name, c.Into, t.Name)}
+		}
+		others = append(others, map[string]int64{"id": other.ID})
+	}
+	above, err := up(s, m, at)
+	if err != nil {
+		return err
+	}
+	return act(s, m, above+"/merges", map[string]any{"type": merge.Name, at.Collection.Name: others,
+		"destination": map[string]int64{"id": at.ID}}, c.changeFlags)
+}
+
+type moveCommand struct {
+	scopeFlags
+	changeFlags
+	Path string `arg:"" help:"What is moved, such as networks/10.1.0.0/24, addresses/10.1.0.10 or zones/example.net." complete:"path"`
+	To   string `arg:"" help:"Where to: the range, the address or the name that it has then; of a block or network the first address is enough."`
+}
+
+// Help has examples.
+func (moveCommand) Help() string {
+	return `Examples:
+
+  portolan move networks/10.1.0.0/24 10.9.0.0/24 --dry-run
+  portolan move addresses/10.1.0.10 10.1.0.20
+  portolan move records/www.example.net web.example.net`
+}
+
+// Run moves a resource with all in it.
+func (c *moveCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Path)
+	if err != nil {
+		return err
+	}
+	moves := at.Collection.Sub("moves")
+	if moves == nil {
+		return usageError{fmt.Errorf("%s is a %s, which is not moved", c.Path, t.Name)}
+	}
+	key := at.Collection.KeyField()
+	to := c.To
+	if key == "range" && !strings.Contains(to, "/") { // its first address is enough
+		var one struct{ Range string }
+		if err := m.Get(s.ctx, at.String()+"?fields=id,range", &one); err != nil {
+			return err
+		}
+		if _, bits, ok := strings.Cut(one.Range, "/"); ok {
+			to += "/" + bits
+		}
+	}
+	var body map[string]any
+	for _, x := range m.API.PostTypes(moves) {
+		f := x.ByName["destination"]
+		family := strings.HasPrefix(x.Name, "IP") && strings.HasPrefix(t.Name, "IP") && x.Name[:4] != t.Name[:4]
+		if f == nil || family || !slices.ContainsFunc(f.Members, func(inner *schema.Field) bool { return inner.Name == key }) {
+			continue
+		}
+		body = map[string]any{"type": x.Name, "destination": map[string]string{key: to}}
+		break
+	}
+	if body == nil {
+		return usageError{fmt.Errorf("%s is a %s, which is not moved this way", c.Path, t.Name)}
+	}
+	return act(s, m, at.String()+"/moves", body, c.changeFlags)
+}
