@@ -31,8 +31,10 @@ type Change struct {
 	OperationType string `json:"operationType"`
 	ResourceID    int64  `json:"resourceId"`
 	ResourceType  string `json:"resourceType"`
-	Collection    string `json:"resourceCollection"`
-	Transaction   int64  `json:"transaction"`
+	// Name is what the resource is called; empty where that is not told.
+	Name        string `json:"name"`
+	Collection  string `json:"resourceCollection"`
+	Transaction int64  `json:"transaction"`
 	// FieldUpdates are the fields that are different, with their values after it and before it.
 	FieldUpdates []FieldUpdate `json:"fieldUpdates"`
 }

@@ -2218,7 +2218,7 @@ export type OAuthAuthorizationServer = {
   validationMethod: "AUTHORIZATION_SERVER" | "LOCAL"
 }
 
-/** Operation is one change of a transaction. */
+/** Operation is one change of a transaction. Its name is what the resource is called, behind the change or, where it is gone, before it. */
 export type Operation = {
   id: number
   type: "Operation"

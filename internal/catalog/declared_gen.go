@@ -81,7 +81,7 @@ var descriptions = map[string]string{
 	"MonitoringSettings.addressManagerMonitoring":            "addressManagerMonitoring is how the manager itself is watched.",
 	"MonitoringSettings.f5ServerMonitoring":                  "f5ServerMonitoring is how load balancers are watched.",
 	"MonitoringSettings.serverMonitoring":                    "serverMonitoring is how servers are watched.",
-	"Operation":                                              "Operation is one change of a transaction.",
+	"Operation":                                              "Operation is one change of a transaction. Its name is what the resource is called, behind the change or, where it is gone, before it.",
 	"Operation.fieldUpdates":                                 "fieldUpdates are the fields that are different, with their values after it and before it.",
 	"Operation.operationType":                                "operationType says what was done: ADD, CHANGE or DELETE.",
 	"Operation.resourceId":                                   "resourceId is the resource that it was done to.",

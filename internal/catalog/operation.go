@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -18,9 +19,9 @@ func registerOperations(r *resource.Registry) {
 		&Operation{})
 }
 
-// Operation is one change of a transaction.
+// Operation is one change of a transaction. Its name is what the resource is called, behind the change or, where it is gone, before it.
 type Operation struct {
-	schema.Head `head:"readOnly"`
+	schema.Head `head:"readOnly,computed"`
 	// OperationType says what was done: ADD, CHANGE or DELETE.
 	OperationType string `api:"operationType,readOnly"`
 	// ResourceID is the resource that it was done to.
@@ -58,8 +59,36 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"fieldUpdates": text}); err != nil {
 			return err
 		}
+		image := row.FieldUpdates[1]
+		if len(image) == 0 || string(image) == "null" {
+			image = row.FieldUpdates[0]
+		}
+		if r.Name, err = calledIn(image); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// calledIn gives what people call a resource, by its image: its place in address space or among names, and its own name.
+func calledIn(image []byte) (string, error) {
+	fields, err := fieldsOf(image)
+	if err != nil {
+		return "", err
+	}
+	text := func(name string) (text string) {
+		_ = json.Unmarshal([]byte(fields[name]), &text) // what is no text names nothing
+		return text
+	}
+	name := text("name")
+	switch place := cmp.Or(text("absoluteName"), text("range"), text("address")); {
+	case place == "" || strings.HasPrefix(name, place):
+		return name, nil
+	case name == "" || strings.HasPrefix(place, name):
+		return place, nil
+	default:
+		return place + " " + name, nil
+	}
 }
 
 // FieldUpdates gives the fields that are different in two images of a resource, by their names in order; an image is nil where it was not

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -154,20 +155,7 @@ func WriteChanges(w io.Writer, changes []client.Change) error {
 }
 
 // nameIn is what a change calls its resource; its number where the change does not say.
-func nameIn(o client.Change) string {
-	for _, name := range []string{"absoluteName", "range", "address", "name"} {
-		for _, u := range o.FieldUpdates {
-			text := FieldText(u.Value)
-			if o.OperationType == "DELETE" {
-				text = FieldText(u.PreviousValue)
-			}
-			if u.Name == name && text != "" && o.OperationType != "CHANGE" {
-				return text
-			}
-		}
-	}
-	return fmt.Sprint(o.ResourceID)
-}
+func nameIn(o client.Change) string { return cmp.Or(o.Name, fmt.Sprint(o.ResourceID)) }
 
 // merged gives the changes of each resource as one: from what it was before the first to what it was behind the last. One that leads
 // nowhere is left out.
@@ -182,6 +170,7 @@ func merged(changes []client.Change) (all []client.Change) {
 			continue
 		}
 		first := &all[i]
+		first.Name = cmp.Or(o.Name, first.Name)
 		switch {
 		case o.OperationType == "DELETE":
 			first.OperationType, first.FieldUpdates = "DELETE", o.FieldUpdates

@@ -69,14 +69,6 @@ type NameMove struct {
 	Source *NamePlace `api:"source,readOnly"`
 }
 
-// About says where to.
-func (x *NameMove) About() string {
-	if x.Destination == nil {
-		return ""
-	}
-	return " to " + x.Destination.AbsoluteName
-}
-
 // NamePlace is where a zone or record is.
 type NamePlace struct {
 	// AbsoluteName is its whole name.

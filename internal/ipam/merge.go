@@ -27,13 +27,11 @@ type IPv4BlockMerge struct {
 	Blocks schema.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
 	// Destination is the block that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Block"`
-
-	told
 }
 
-// BeforeWrite finds out what is merged.
+// BeforeWrite says in its name what is merged, for the history.
 func (x *IPv4BlockMerge) BeforeWrite(c *resource.Change) (err error) {
-	x.about, err = aboutMerge(c.Tx, x.Blocks, x.Destination)
+	x.Name, err = mergeName(c.Tx, x.Blocks, x.Destination)
 	return err
 }
 
@@ -54,13 +52,11 @@ type IPv4NetworkMerge struct {
 	// Destination is the network that is left. It keeps its gateway; those of the others become
 	// addresses in the state STATIC.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Network"`
-
-	told
 }
 
-// BeforeWrite finds out what is merged.
+// BeforeWrite says in its name what is merged, for the history.
 func (x *IPv4NetworkMerge) BeforeWrite(c *resource.Change) (err error) {
-	x.about, err = aboutMerge(c.Tx, x.Networks, x.Destination)
+	x.Name, err = mergeName(c.Tx, x.Networks, x.Destination)
 	return err
 }
 
@@ -72,14 +68,8 @@ func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 	return mergeInto(c, x.Destination, x.Networks, "networks", x.Parent, x.ID)
 }
 
-// told is the part of an act that says of what it is, once that is known.
-type told struct{ about string }
-
-// About says of what it is.
-func (t told) About() string { return t.about }
-
-// aboutMerge says what goes up in what, by the ranges; of many by the first three.
-func aboutMerge(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error) {
+// mergeName says what goes up in what, by the ranges; of many by the first three.
+func mergeName(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error) {
 	const named = 3
 	ids := []int64{}
 	for _, item := range from.Items[:min(len(from.Items), named)] {
@@ -98,9 +88,9 @@ func aboutMerge(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error
 	}
 	others, into := ranges[:len(ranges)-1], ranges[len(ranges)-1]
 	if more := len(from.Items) - len(others); more > 0 {
-		return fmt.Sprintf(" of %s and %d more into %s", strings.Join(others, ", "), more, into), nil
+		return fmt.Sprintf("%s and %d more into %s", strings.Join(others, ", "), more, into), nil
 	}
-	return " of " + strings.Join(others, ", ") + " into " + into, nil
+	return strings.Join(others, ", ") + " into " + into, nil
 }
 
 // mergeInto merges resources of one collection into the destination.
@@ -231,13 +221,11 @@ type IPv4DHCPRangeMerge struct {
 	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
 	// Destination is the range that is left.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
-
-	told
 }
 
-// BeforeWrite finds out what is merged.
+// BeforeWrite says in its name what is merged, for the history.
 func (x *IPv4DHCPRangeMerge) BeforeWrite(c *resource.Change) (err error) {
-	x.about, err = aboutMerge(c.Tx, x.Ranges, x.Destination)
+	x.Name, err = mergeName(c.Tx, x.Ranges, x.Destination)
 	return err
 }
 

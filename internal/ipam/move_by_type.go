@@ -2,7 +2,6 @@ package ipam
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"portolan/internal/problem"
@@ -34,14 +33,6 @@ type SpaceMove struct {
 	Destination *SpacePlace `api:"destination,post,createOnly"`
 	// Source is the range that it had before.
 	Source *SpacePlace `api:"source,readOnly"`
-}
-
-// About says where to.
-func (x *SpaceMove) About() string {
-	if x.Destination == nil {
-		return ""
-	}
-	return fmt.Sprintf(" to %v", x.Destination.Range)
 }
 
 // SpacePlace is where a block or network is.

@@ -30,11 +30,9 @@ type IPv4BlockSplit struct {
 	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
-
-	told
 }
 
-// BeforeWrite says what is wrong with the split point.
+// BeforeWrite says what is wrong with the split point, and in its name what is split, for the history.
 func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 	row, err := subject(c, "block", x.Block, "IPv4Block", x.Parent)
 	if err != nil {
@@ -42,7 +40,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 	}
 	x.Block.ID = row.ID
 	whole := rangeOf(row)
-	x.about = " of " + whole.String()
+	x.Name = whole.String()
 	if !x.SplitPointAddress.IsValid() {
 		p, ok := whole.Prefix()
 		if !ok || p.Bits() == p.Addr().BitLen() {
@@ -199,11 +197,9 @@ type IPv4NetworkSplit struct {
 	ConflictResolutionStrategy string `api:"conflictResolutionStrategy,writeOnly" enum:"USE_EXISTING|OVERWRITE"`
 	// Template is the template that the parts get.
 	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
-
-	told
 }
 
-// BeforeWrite says what is wrong with the count.
+// BeforeWrite says what is wrong with the count, and in its name what is split, for the history.
 func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 	row, err := subject(c, "network", x.Network, "IPv4Network", x.Parent)
 	if err != nil {
@@ -213,7 +209,7 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("networkCount", "%d is no power of two", x.NetworkCount)
 	}
 	p, _ := rangeOf(row).Prefix()
-	x.about = fmt.Sprintf(" of %s in %d", p, x.NetworkCount)
+	x.Name = fmt.Sprintf("%s in %d", p, x.NetworkCount)
 	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
 		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
 	}
