@@ -121,7 +121,14 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},
 		{"create IPv4Network range", 2, "not as FIELD=VALUE"},
 		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "no block"},
-		{"create IPv4Network range=10.1.0.0/24", 1, "configuration"}, // there are two
+		{"create IPv4Network range=10.1.0.0/24", 1, "--configuration NAME says which"}, // there are two
+		{"get blocks/10.0.0.0/8/addressCounts -o csv", 2, "as json or yaml"},
+		{"get blocks/10.0.0.0/8/addressCounts --fields counts", 2, "shown whole"},
+		{"list blocks/10.0.0.0/8/addressCounts", 2, "portolan get shows it"},
+		{"set blocks/10.0.0.0/8/addressCounts name=2", 2, "is no resource"},
+		{"merge blocks/10.0.0.0/8 configurations/main", 2, "those of one type are merged"},
+		{"merge configurations/main configurations/other", 2, "are merged"},
+		{"merge blocks/10.0.0.0/8 blocks/10.0.0.0/8", 1, "nothing to merge"},
 		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "nobody sets it"},
 		{"set blocks/10.0.0.0/8 name.x=1 name=2", 2, "name"},
 		{"set blocks name=2", 2, "is no resource, such as blocks/"},
@@ -139,6 +146,10 @@ func TestCommandLineRefuses(t *testing.T) {
 		}
 	}
 	m.says([]string{"+ IPv4Network 10.1.0.0/24"}, "create", "IPv4Network", "range=10.1.0.0/24", "--configuration", "main")
+	m.says([]string{"totalCount: 1", "GATEWAY: 1"}, "get", "blocks/10.0.0.0/8/addressCounts")
+	m.says([]string{"+ IPv4Network 10.1.1.0/24"}, "create", "IPv4Network", "range=10.1.1.0/24", "--configuration", "main")
+	m.says([]string{"+ IPv4NetworkMerge 10.1.1.0/24 into 10.1.0.0/24", "~ IPv4Network 10.1.0.0/23", "- IPv4Network 10.1.1.0/24",
+		"done, transaction"}, "merge", "networks/10.1.0.0/24", "networks/10.1.1.0/24")
 	m.check()
 }
 

@@ -51,7 +51,7 @@ func (c *listCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if !at.List() {
+	if !at.List() || at.Report != "" {
 		return usageError{fmt.Errorf("%s is one resource: portolan get shows it", c.Path)}
 	}
 	return c.list(s, m, at)
@@ -152,7 +152,8 @@ func (getCommand) Help() string {
 
   portolan get networks/10.1.0.0/24
   portolan get zones/example.net -o yaml
-  portolan get records/www.example.net --fields absoluteName,ttl`
+  portolan get records/www.example.net --fields absoluteName,ttl
+  portolan get zones/example.net/serving`
 }
 
 // Run prints resources.
@@ -173,17 +174,28 @@ func (c *getCommand) Run(s *session) error {
 			}
 			continue
 		}
-		path := at.String()
-		if fields := c.Fields; fields != "" {
+		path, format := at.String(), c.Output
+		switch fields := c.Fields; {
+		case at.Report != "" && fields != "":
+			return usageError{fmt.Errorf("%s is shown whole: leave out --fields", text)}
+		case at.Report != "" && (format == cli.CSV || format == cli.Name):
+			return usageError{fmt.Errorf("%s is no resource: it is shown as json or yaml", text)}
+		case at.Report != "":
+			if format == cli.Table { // it has lists and objects
+				format = cli.YAML
+			}
+		case fields != "":
 			path += "?fields=" + url.QueryEscape(fields)
-		} else if fields = cli.Embedded(at.Collection); fields != "" {
-			path += "?fields=" + fields
+		default:
+			if fields = cli.Embedded(at.Collection); fields != "" {
+				path += "?fields=" + fields
+			}
 		}
 		var raw json.RawMessage
 		if err := m.Get(s.ctx, path, &raw); err != nil {
 			return err
 		}
-		separator := map[string]string{cli.Table: "\n", cli.YAML: "---\n"}[c.Output]
+		separator := map[string]string{cli.Table: "\n", cli.YAML: "---\n"}[format]
 		if i > 0 && separator != "" {
 			if _, err := fmt.Fprint(s.stdout, separator); err != nil {
 				return err
@@ -193,7 +205,7 @@ func (c *getCommand) Run(s *session) error {
 		if c.Fields != "" {
 			columns = strings.Split(c.Fields, ",")
 		}
-		if err := cli.NewOutput(s.stdout, c.Output, at.Collection.Name, columns).One(raw); err != nil {
+		if err := cli.NewOutput(s.stdout, format, at.Collection.Name, columns).One(raw); err != nil {
 			return err
 		}
 	}

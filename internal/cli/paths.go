@@ -41,6 +41,8 @@ type Path struct {
 	ID int64
 	// Sub is the subcollection; nil: the resource itself.
 	Sub *resource.Sub
+	// Report is what is told of the resource below it, such as serving of a zone; empty: nothing else.
+	Report string
 	// Above is the path in front of the number of a resource that has no other one, such as databases/100/schedules; empty: its collection.
 	Above string
 }
@@ -53,6 +55,9 @@ func (p Path) String() string {
 	}
 	if p.Sub != nil {
 		text += "/" + p.Sub.Name
+	}
+	if p.Report != "" {
+		text += "/" + p.Report
 	}
 	return text
 }
@@ -137,6 +142,8 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
 		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
 			key = rest[:i]
+		} else if told(p.Collection, rest[i+1:]) {
+			p.Report, key = rest[i+1:], rest[:i]
 		}
 	}
 	if inner, item := m.inner(p.Collection, rest); inner != nil {
@@ -146,6 +153,12 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	}
 	p.ID, err = m.numberOf(ctx, p.Collection, key)
 	return p, err
+}
+
+// told reports whether something of that name is told of the resources of a collection.
+func told(c *resource.Collection, name string) bool {
+	return c.Counts.Of != nil && c.Counts.Name == name ||
+		slices.ContainsFunc(c.Reports, func(r resource.Report) bool { return r.Name == name })
 }
 
 // inner gives the subcollection and the number that the rest of a path ends with, where that names a resource that has no other path, such
@@ -165,7 +178,7 @@ func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int
 
 // FindOne is Find of a resource.
 func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
-	if p, err = m.Find(ctx, text); err == nil && p.List() {
+	if p, err = m.Find(ctx, text); err == nil && (p.List() || p.Report != "") {
 		err = Wrongf("%q is no resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
 	}
 	return p, err
@@ -212,8 +225,15 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		return ids[0], nil
 	}
 	hint := "give its number"
+	var of, flags []string
 	if m.Configuration == "" && hasField(c, "configuration") {
-		hint = "say of which configuration (--configuration NAME), or give its number"
+		of, flags = append(of, "configuration"), append(flags, "--configuration NAME")
+	}
+	if m.View == "" && c.PlacedBy == "view" {
+		of, flags = append(of, "view"), append(flags, "--view NAME")
+	}
+	if len(of) > 0 {
+		hint = fmt.Sprintf("say of which %s (%s), or give its number", strings.Join(of, " and "), strings.Join(flags, " "))
 	}
 	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Name, field, key, hint, c.Name,
 		field+":"+Quoted(key))

@@ -146,8 +146,8 @@ func (s *simulated) checkOutlook(t *testing.T) {
 		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && due || k.At.IsZero() != (k.WaitsFor != "") ||
 			(k.Next == KeyRemoved && due) != slices.Contains(stage.Gone, k.SignedKey) ||
 			(k.Next == KeyFollowed && due) != slices.Contains(stage.Ending, k.SignedKey) {
-			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At, k.WaitsFor,
-				signs, stage)
+			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At,
+				k.WaitsFor, signs, stage)
 		}
 	}
 	if stage := s.kind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(stage) {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"portolan/internal/problem"
@@ -102,7 +103,25 @@ func fieldPath(s resource.Scope, name string) ([]string, error) {
 	if path[0] != "_links" && path[0] != "_embedded" && s.Find(path[0]) == nil {
 		return nil, s.Unshown("fields", "InvalidFieldName", path)
 	}
+	if len(path) > 1 && !strings.HasPrefix(path[0], "_") && !hasMembers(s, path[0]) {
+		return nil, problem.Parameter("InvalidFieldName", "fields", "%s has no members: %q names none", path[0], name)
+	}
 	return path, nil
+}
+
+// hasMembers reports whether a field has members, in some type that a list may hold.
+func hasMembers(s resource.Scope, name string) bool {
+	return slices.ContainsFunc(s.Types, func(t *schema.Type) bool {
+		f := t.ByName[name]
+		if f == nil {
+			return false
+		}
+		switch f.Kind {
+		case schema.Map, schema.Raw, schema.Reference, schema.References, schema.Nested, schema.NestedList:
+			return true
+		}
+		return false
+	})
 }
 
 func (a *Server) addEmbed(p *schema.Projection, path []string, s resource.Scope) error {

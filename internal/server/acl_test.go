@@ -200,7 +200,8 @@ func TestSigningPolicies(t *testing.T) {
 	}
 	for path, name := range map[string]string{"zones/" + zone: "example.com", "networks/" + network: "0.0.10.in-addr.arpa"} {
 		if r := m.want(200, "GET", "/api/v2/"+path+"/signing", ""); r.text("signed") != "true" || r.text("zone") != name ||
-			r.text("policy") != "standard" || r.text("keys.0.type") != "ZoneSigningKey" || r.text("keys.0.state") != "GENERATED" || r.text("keys.0.signs") != "false" ||
+			r.text("policy") != "standard" || r.text("keys.0.type") != "ZoneSigningKey" || r.text("keys.0.state") != "GENERATED" ||
+			r.text("keys.0.signs") != "false" ||
 			r.text("keys.0.next") != "FOLLOWED" || r.text("keys.1.type") != "KeySigningKey" || r.text("parentHere") != "false" {
 			t.Errorf("%s is signed by %s", path, r.body)
 		}

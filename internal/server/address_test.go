@@ -338,6 +338,9 @@ func TestFields(t *testing.T) {
 			t.Errorf("fields=%s embeds nothing: %s", fields, r.body)
 		}
 	}
+	for _, fields := range []string{"name.x", "range.low,id", "not(gateway.x)"} {
+		m.refused(400, "InvalidFieldName", "has no members", "GET", "/api/v2/networks?fields="+url.QueryEscape(fields), "")
+	}
 	r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "")
 	if _, ok := r.get("_embedded.addresses.0._embedded.resourceRecords").([]any); !ok {
 		t.Errorf("embed does not go on inside: %s", r.body)

@@ -104,11 +104,12 @@ const dull = ["up", "configuration", "type"]
 
 /** What a changed resource is called: by the change where that says it. */
 function called(o: Operation): string {
+  if (o.name) return o.name
   for (const name of ["range", "address", "absoluteName", "name"]) {
     const f = o.fieldUpdates?.find(f => f.name === name), text = f?.value ?? f?.previousValue
     if (typeof text === "string" && text) return text
   }
-  return o.name ?? "#" + o.resourceId
+  return "#" + o.resourceId
 }
 
 /** How many resources are looked up, so that a change says what they are called. */
