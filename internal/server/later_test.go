@@ -246,7 +246,7 @@ func TestLaterBodies(t *testing.T) {
 		r := m.want(200, "GET", items, "")
 		for i := range r.count() {
 			at := fmt.Sprintf("data.%d.", i)
-			all += r.text(at+"type")[4:8] + r.text(at+"startOffset") + r.text(at+"name") + " "
+			all += r.text(at + "type")[4:8] + r.text(at+"startOffset") + r.text(at+"name") + " "
 		}
 		return all
 	}

@@ -31,14 +31,14 @@ type Status struct {
 	Address string    `json:"address"`
 	Since   time.Time `json:"since"`
 	// FreeBytes is how much room the disk of the data directory has; nil where there is no such directory, or nobody says.
-	FreeBytes *int64         `json:"freeBytes"`
-	Database  store.Figures  `json:"database"`
+	FreeBytes *int64        `json:"freeBytes"`
+	Database  store.Figures `json:"database"`
 	// Indexes are those that definitions of user-defined fields ask for.
-	Indexes IndexStatus `json:"indexes"`
-	History   HistoryStatus  `json:"history"`
-	Backups   backup.Figures `json:"backups"`
-	Fleet     fleet.Figures  `json:"fleet"`
-	Space     SpaceStatus    `json:"space"`
+	Indexes IndexStatus    `json:"indexes"`
+	History HistoryStatus  `json:"history"`
+	Backups backup.Figures `json:"backups"`
+	Fleet   fleet.Figures  `json:"fleet"`
+	Space   SpaceStatus    `json:"space"`
 	// Certificates are those of the manager, and their ends.
 	Certificates []CertificateStatus `json:"certificates"`
 	// MasterKey says whether a master key seals the keys of secrets; without one they lie beside them.
