@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -73,14 +72,17 @@ const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_
 type scanner struct {
 	service *Service
 	now     time.Time
-	heard   map[string]heard
 }
 
 // scanner gives one for all rows of an answer.
-func (s *Service) scanner() scanner {
+func (s *Service) scanner() scanner { return scanner{s, s.now()} }
+
+// heardHere gives when this manager last heard of a service point; ok is false where it has not.
+func (s *Service) heardHere(id string) (h heard, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return scanner{s, s.now(), maps.Clone(s.heard)}
+	h, ok = s.heard[id]
+	return h, ok
 }
 
 // scan reads one row.
@@ -137,7 +139,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 // connected: noted says that it has not said that it ends. It gives the sentence of one that is silent.
 func (c scanner) seen(i *Instance, anywhere int64, noted bool) (silent string) {
 	now := c.now.UnixMilli()
-	if h, ok := c.heard[i.ID]; ok {
+	if h, ok := c.service.heardHere(i.ID); ok {
 		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
 	}
 	i.LastSeen, i.ConnectionStatus = min(anywhere, now), NotConnected
