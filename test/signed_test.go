@@ -102,8 +102,8 @@ func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
 	return ids, all
 }
 
-// signs is what is told of how a zone is signed.
-type signs struct {
+// signing is what is told of how a zone is signed.
+type signing struct {
 	ParentHere bool
 	Keys       []struct {
 		State, Next            string
@@ -114,13 +114,14 @@ type signs struct {
 }
 
 // signing asks how a zone is signed.
-func (m *manager) signing(zone string) (r signs) {
+func (m *manager) signing(zone string) signing {
 	m.t.Helper()
+	var r struct{ Zones []signing }
 	status, text, err := m.call("GET", "/zones/"+zone+"/signing", "")
-	if err != nil || status != 200 || json.Unmarshal([]byte(text), &r) != nil {
+	if err != nil || status != 200 || json.Unmarshal([]byte(text), &r) != nil || len(r.Zones) != 1 {
 		m.t.Fatal(status, text, err)
 	}
-	return r
+	return r.Zones[0]
 }
 
 // A zone that is signed is answered signed; one below it is trusted through it, by itself; a key that is made anew does not break that; and

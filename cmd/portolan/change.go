@@ -68,7 +68,9 @@ func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client
 		if len(a.Resources) == 1 {
 			refused.Message = strings.NewReplacer("resources[0].", "", "resources[0]: ", "").Replace(refused.Message)
 		}
-		if refused.Code == "MissingRequiredField" && strings.HasSuffix(refused.Message, ": configuration") {
+		if refused.Code == "MissingRequiredField" && slices.ContainsFunc(refused.Fields, func(f string) bool {
+			return f == "configuration" || strings.HasSuffix(f, ".configuration")
+		}) {
 			refused.Message += ": --configuration NAME says which"
 		}
 	}

@@ -111,7 +111,7 @@ export type AnycastService = {
   type: "AnycastService"
   name: string | null
   _links?: Links
-  autonomousSystemNumber: string
+  autonomousSystemNumber: number
   holdTimeInterval: number
   keepAliveInterval: number
   neighbors: any[]

@@ -115,6 +115,11 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 	}
 	r := rightsIn(c)
 	switch on.Collection.Guard {
+	case resource.Common:
+		if r != nil && !r.anything() {
+			return store.Nothing
+		}
+		return nil
 	case resource.Accounts:
 		switch {
 		case c.Security == "NO_ACCESS":

@@ -175,6 +175,16 @@ func (r *Rights) shape(typeName string) string {
 // Everything reports whether the user sees all resources there are, also those that are still to come.
 func (r *Rights) Everything() bool { return r.everything }
 
+// anything reports whether the user sees anything by its rights.
+func (r *Rights) anything() bool {
+	for _, p := range r.places {
+		if p.own >= View || slices.ContainsFunc(slices.Collect(maps.Values(p.special)), func(level Level) bool { return level >= View }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Sees is resource.Rights.
 func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) {
 	ids := make([]int64, len(heads))

@@ -39,7 +39,7 @@ type FieldUpdate struct {
 	PreviousValue json.RawMessage `json:"previousValue"`
 }
 
-// completeOperations turns the images before and after a change into the fields that are different.
+// completeOperations turns the images before and after a change into the fields that are different, and says what the resource is called.
 func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
 		var row struct {
@@ -48,34 +48,27 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if err := json.Unmarshal(r.Body, &row); err != nil {
 			return err
 		}
-		updates, err := FieldUpdates(row.FieldUpdates[0], row.FieldUpdates[1])
+		then, now, err := fieldsOfBoth(row.FieldUpdates[0], row.FieldUpdates[1])
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(updates)
+		text, err := json.Marshal(different(then, now))
 		if err != nil {
 			return err
 		}
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"fieldUpdates": text}); err != nil {
 			return err
 		}
-		image := row.FieldUpdates[1]
-		if len(image) == 0 || string(image) == "null" {
-			image = row.FieldUpdates[0]
+		if len(now) == 0 {
+			now = then
 		}
-		if r.Name, err = calledIn(image); err != nil {
-			return err
-		}
+		r.Name = calledIn(now)
 	}
 	return nil
 }
 
-// calledIn gives what people call a resource, by its image: its place in address space or among names, and its own name.
-func calledIn(image []byte) (string, error) {
-	fields, err := fieldsOf(image)
-	if err != nil {
-		return "", err
-	}
+// calledIn gives what people call a resource, by its fields: its place in address space or among names, and its own name.
+func calledIn(fields map[string]string) string {
 	text := func(name string) (text string) {
 		_ = json.Unmarshal([]byte(fields[name]), &text) // what is no text names nothing
 		return text
@@ -83,25 +76,34 @@ func calledIn(image []byte) (string, error) {
 	name := text("name")
 	switch place := cmp.Or(text("absoluteName"), text("range"), text("address")); {
 	case place == "" || strings.HasPrefix(name, place):
-		return name, nil
+		return name
 	case name == "" || strings.HasPrefix(place, name):
-		return place, nil
+		return place
 	default:
-		return place + " " + name, nil
+		return place + " " + name
 	}
 }
 
 // FieldUpdates gives the fields that are different in two images of a resource, by their names in order; an image is nil where it was not
 // there.
 func FieldUpdates(before, after []byte) ([]FieldUpdate, error) {
-	then, err := fieldsOf(before)
+	then, now, err := fieldsOfBoth(before, after)
 	if err != nil {
 		return nil, err
 	}
-	now, err := fieldsOf(after)
-	if err != nil {
-		return nil, err
+	return different(then, now), nil
+}
+
+// fieldsOfBoth gives the fields of a resource by two images of it.
+func fieldsOfBoth(before, after []byte) (then, now map[string]string, err error) {
+	if then, err = fieldsOf(before); err == nil {
+		now, err = fieldsOf(after)
 	}
+	return then, now, err
+}
+
+// different gives the fields that are not the same, by their names in order.
+func different(then, now map[string]string) []FieldUpdate {
 	names := maps.Clone(then)
 	maps.Copy(names, now)
 	updates := []FieldUpdate{}
@@ -116,7 +118,7 @@ func FieldUpdates(before, after []byte) ([]FieldUpdate, error) {
 			updates = append(updates, FieldUpdate{name, young, old})
 		}
 	}
-	return updates, nil
+	return updates
 }
 
 // fieldsOf gives the fields of a resource by its image in the history: its name, its own fields, and what

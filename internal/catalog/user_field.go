@@ -20,7 +20,7 @@ import (
 // registerUserFields declares the collection of definitions of fields of one's own, and what they ask of every resource.
 func registerUserFields(r *resource.Registry) {
 	fields := &userFields{}
-	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, Guard: resource.Managed, NoSearch: true,
+	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, Guard: resource.Common, NoSearch: true,
 		Complete: fields.complete}, &UserDefinedFieldDefinition{})
 	r.UserFields(fields)
 }
@@ -36,14 +36,14 @@ type UserDefinedFieldDefinition struct {
 	ResourceTypes []string `api:"resourceTypes,computed"`
 	// DataType is what its values are.
 	DataType string `api:"dataType,post,createOnly" enum:"BOOLEAN|DATE|EMAIL|INTEGER|LONG|TEXT|URL|WORKFLOW"`
-	// DefaultValue is what a resource shows that does not set it.
+	// DefaultValue is its default: resources that do not set the field show it.
 	DefaultValue string `api:"defaultValue"`
 	// Required says whether new resources must set it.
 	Required *bool `api:"required"`
-	// PredefinedValues are its values, where there are no others.
+	// PredefinedValues are the only values that it may have; empty: any.
 	PredefinedValues []string `api:"predefinedValues"`
-	// Indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is made
-	// behind the change.
+	// Indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is built in
+	// the background, and filters use it once it is whole.
 	Indexed *bool `api:"indexed"`
 	// ValidationProperties bound its values.
 	ValidationProperties *Validation `api:"validationProperties"`
@@ -320,11 +320,14 @@ func (x *UserDefinedFieldDefinition) AfterWrite(c *resource.Change) error {
 func (x *UserDefinedFieldDefinition) stillFits(c *resource.Change) error {
 	return x.eachValue(c, func(r *store.Resource, value string) error {
 		if _, err := x.value(value); err != nil {
-			code := "UdfValidationPropertiesInUse"
-			if problem.Is(err, "InvalidUdfPredefinedValue") {
-				code = "UdfPredefinedValueInUse"
+			code, field := "UdfValidationPropertiesInUse", "validationProperties"
+			switch {
+			case problem.Is(err, "InvalidUdfPredefinedValue"):
+				code, field = "UdfPredefinedValueInUse", "predefinedValues"
+			case x.ValidationProperties == nil:
+				field = "dataType"
 			}
-			return problem.Field(code, "validationProperties", "%s %d has the value %q: %v", r.Type, r.ID, value, plain(err))
+			return problem.Field(code, field, "%s %d has the value %q: %v", r.Type, r.ID, value, plain(err))
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ const linkRows store.Source = "user_link_resource"
 
 // registerUserLinks declares the collections of links of one's own and their definitions.
 func registerUserLinks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}, Guard: resource.Managed},
+	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}, Guard: resource.Common},
 		&UserDefinedLinkDefinition{})
 	r.Collection(resource.Collection{Name: "userLinks", Parents: []string{""}, Guard: resource.Between, Hidden: true, Joins: true},
 		&UserDefinedLink{})

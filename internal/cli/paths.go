@@ -142,7 +142,7 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
 		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
 			key = rest[:i]
-		} else if told(p.Collection, rest[i+1:]) {
+		} else if p.Collection.Tells(rest[i+1:]) {
 			p.Report, key = rest[i+1:], rest[:i]
 		}
 	}
@@ -153,12 +153,6 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	}
 	p.ID, err = m.numberOf(ctx, p.Collection, key)
 	return p, err
-}
-
-// told reports whether something of that name is told of the resources of a collection.
-func told(c *resource.Collection, name string) bool {
-	return c.Counts.Of != nil && c.Counts.Name == name ||
-		slices.ContainsFunc(c.Reports, func(r resource.Report) bool { return r.Name == name })
 }
 
 // inner gives the subcollection and the number that the rest of a path ends with, where that names a resource that has no other path, such

@@ -24,9 +24,7 @@ var migrations embed.FS
 func registerDeployed(r *resource.Registry) {
 	live := &liveViews{}
 	r.Report("zones", servingReport())
-	for _, collection := range []string{"zones", "blocks", "networks"} {
-		r.Report(collection, signingReport())
-	}
+	reportSigning(r)
 	r.Extension(&store.Extension{Name: deployedName, State: live, Opened: live.open, Follow: live.follow, Migrations: migrations,
 		Verify: verifyDeployed, Tables: []store.Table{
 			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},

@@ -2,126 +2,195 @@ package deploy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"portolan/internal/dns"
 	"portolan/internal/resource"
 	"portolan/internal/store"
-
-	wire "github.com/miekg/dns"
 )
 
-// zoneSigns is how a zone is signed.
-type zoneSigns struct {
-	// Signed: it has a policy and keys. Policy is the policy's name.
+// signingReport is how the zones are signed that a resource has the keys of: a zone itself, or the first reverse zone of a block or network.
+type signingReport struct {
+	// Signed: it has a policy and keys. Policy is the policy's name; empty where the caller does not see it.
 	Signed bool   `json:"signed"`
 	Policy string `json:"policy,omitempty"`
-	// Zone is the zone's name, of a block or network that of its first reverse zone.
-	Zone string `json:"zone,omitempty"`
-	// Automatic: keys follow each other by themselves (keyAutoRegenerationEnabled). ParentHere: the zone above is deployed from here, and so
-	// are its DS records.
-	Automatic  bool `json:"automatic"`
-	ParentHere bool `json:"parentHere"`
-	// Keys are its keys: those that sign records, then those that sign keys, each kind from the oldest to the newest.
-	Keys []zoneSignsKey `json:"keys"`
+	// Automatic: keys follow each other by themselves (keyAutoRegenerationEnabled).
+	Automatic bool `json:"automatic"`
+	// Zones has the zone in each view that it is deployed in; one without a view where it is deployed in none.
+	Zones []signingZone `json:"zones"`
 }
 
-// zoneSignsKey is a key of a zone, how it is, and what comes next for it.
-type zoneSignsKey struct {
+// signingZone is a signed zone in a view.
+type signingZone struct {
+	// Zone is its name; View that of the view, null where the zone is not deployed or the caller does not see it.
+	Zone string  `json:"zone"`
+	View *string `json:"view"`
+	// ParentHere: the zone above is deployed from here, and so are its DS records.
+	ParentHere bool `json:"parentHere"`
+	// Keys are its keys: those that sign records, then those that sign keys, each kind from the oldest to the newest.
+	Keys []signingKeyReport `json:"keys"`
+}
+
+// signingKeyReport is a key of a zone, how it is, and what comes next for it.
+type signingKeyReport struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
 	// Tag is its tag (RFC 4034 appendix B), Algorithm what it is called in policies.
 	Tag       uint16 `json:"tag"`
 	Algorithm string `json:"algorithm"`
-	// State is GENERATED, PUBLISHED, READY, ACTIVE or RETIRED (RFC 7583 section 3.1). Signs: signatures by it are served.
-	State string `json:"state"`
+	// State is how it is (RFC 7583 section 3.1). Signs: signatures by it are served.
+	State string `json:"state" enum:"GENERATED|PUBLISHED|READY|ACTIVE|RETIRED"`
 	Signs bool   `json:"signs"`
 	// DSRecord is its DS record, where that is to be in the zone above; null elsewhere.
 	DSRecord *string `json:"dsRecord"`
+	// DSWithdrawn: it is kept out of there.
+	DSWithdrawn bool `json:"dsWithdrawn"`
 	// PublishedDateTime is since when its DNSKEY record is deployed, ExpirationDateTime when its time ends.
 	PublishedDateTime  *time.Time `json:"publishedDateTime"`
 	ExpirationDateTime *time.Time `json:"expirationDateTime"`
-	// Next is what comes next: FOLLOWED, ENDS, TAKES_OVER, REPLACED or REMOVED; NextDateTime when, at the earliest. Where that cannot be said
-	// WaitsFor says why.
-	Next         string     `json:"next"`
+	// Next is what comes next: another key is made to follow it, its time ends and none follows, it takes over, the one that follows takes
+	// over, or it is removed. NextDateTime is when, at the earliest. Where that cannot be said WaitsFor says why, in a sentence.
+	Next         string     `json:"next" enum:"FOLLOWED|ENDS|TAKES_OVER|REPLACED|REMOVED"`
 	NextDateTime *time.Time `json:"nextDateTime"`
 	WaitsFor     *string    `json:"waitsFor"`
 }
 
-// signingReport tells how a zone is signed: of a block or network, its first reverse zone.
-func signingReport() resource.Report {
-	return resource.Report{Name: "signing", Summary: "How a zone is signed, which of its keys sign, and what comes next for each",
-		Answer: zoneSigns{}, Description: "Of a block or network it is told of its first reverse zone.",
-		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
-			answer := zoneSigns{Keys: []zoneSignsKey{}}
-			if of.Ref("signingPolicy") == 0 && of.Ref("reverseZoneSigningPolicy") == 0 {
-				return answer, nil
-			}
-			p, err := newPlan(tx, a, of.Configuration)
-			if err != nil {
-				return nil, err
-			}
-			now := a.Store.Now()
-			s, zone, err := p.signingHeld(of, now)
-			if err != nil || s == nil {
-				return answer, err
-			}
-			answer.Signed, answer.Zone, answer.Automatic, answer.ParentHere = true, zone, s.Auto, s.above != nil
-			ids := []int64{s.Policy.ID}
-			for _, k := range s.Keys {
-				ids = append(ids, k.Row.ID)
-			}
-			seen, err := a.Seen(tx, caller, ids)
-			if err != nil {
-				return nil, err
-			}
-			if seen[s.Policy.ID] != nil {
-				answer.Policy = s.Policy.Name
-			}
-			for _, k := range s.Outlook(s.seenKeys(), now, s.above != nil) {
-				if seen[k.Row.ID] != nil {
-					answer.Keys = append(answer.Keys, s.told(k))
-				}
-			}
-			return answer, nil
-		}}
+// reportSigning declares what is told of how zones are signed.
+func reportSigning(r *resource.Registry) {
+	for collection, description := range map[string]string{"zones": "", "blocks": "Of its first reverse zone, in each view.",
+		"networks": "Of its first reverse zone, in each view."} {
+		r.Report(collection, resource.Report{Name: "signing", Summary: "How it is signed, which of its keys sign, and what comes next for each",
+			Description: description, Answer: signingReport{}, Of: signingOfResource})
+	}
 }
 
-// signingHeld gives how the zone is signed whose keys a resource has, and the zone's name; nil where none is signed.
-func (p *plan) signingHeld(of *store.Resource, now time.Time) (*zoneSigning, string, error) {
-	for _, z := range p.zones {
-		if z.row.ID != of.ID && (z.row.ID != 0 || z.chain[0] != of.ID) {
+// signingOfResource tells how the zones of a resource are signed, as far as a caller sees their keys.
+func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
+	answer := signingReport{Zones: []signingZone{}}
+	name := dns.SignedZoneName(of)
+	signed, err := dns.SignedBy(tx, a, of, name)
+	if err != nil || signed == nil {
+		return answer, err
+	}
+	ids := []int64{signed.Policy.ID}
+	for _, k := range signed.Keys {
+		ids = append(ids, k.Row.ID)
+	}
+	views := []int64{of.Ref("view")}
+	if of.Collection != "zones" {
+		if views, err = viewsOf(tx, of.Configuration); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := a.Seen(tx, caller, append(ids, views...))
+	if err != nil {
+		return nil, err
+	}
+	answer.Signed, answer.Automatic = true, signed.Auto
+	if row := seen[signed.Policy.ID]; row != nil {
+		answer.Policy = row.Name
+	}
+	for _, view := range views {
+		_, there, err := readDeployed(tx, zoneID(view, name))
+		if err != nil {
+			return nil, err
+		}
+		if !there {
 			continue
 		}
-		if s, err := p.signingOf(z, now); err != nil || s != nil {
-			return s, z.row.Key, err
+		z, err := signingIn(tx, a, signed, of, view, name)
+		if err != nil {
+			return nil, err
 		}
+		one := signingZone{Zone: name, ParentHere: z.parent, Keys: z.report(a.Store.Now(), seen)}
+		if row := seen[view]; row != nil {
+			one.View = &row.Name
+		}
+		answer.Zones = append(answer.Zones, one)
 	}
-	name := dns.NameHeld(of) // it is not deployed
-	signed, err := dns.SignedBy(p.tx, p.api, of, name)
-	if err != nil || signed == nil {
-		return nil, "", err
+	if len(answer.Zones) == 0 {
+		z := zoneKeys{Signed: signed}
+		answer.Zones = append(answer.Zones, signingZone{Zone: name, Keys: z.report(a.Store.Now(), seen)})
 	}
-	s := &zoneSigning{Signed: signed}
-	s.stageAt(now)
-	return s, name, nil
+	return answer, nil
 }
 
-// told is what the report says of a key.
-func (s *zoneSigning) told(k dns.KeyOutlook) zoneSignsKey {
-	one := zoneSignsKey{ID: k.Row.ID, Type: k.Row.Type, Tag: k.Tag(), Algorithm: k.Algorithm, State: k.State, Next: k.Next,
-		PublishedDateTime: timeOf(s.seen[k.Tag()].Key), ExpirationDateTime: timeOf(k.KeyExpirationDateTime), NextDateTime: timeOf(k.At),
-		Signs: k.State != dns.KeyGenerated && slices.Contains(s.stage.Signing, k.SignedKey)}
-	if k.WaitsFor != "" {
-		one.WaitsFor = &k.WaitsFor
+// zoneKeys are the keys of a zone in a view: seen is since when they are deployed there, by tag, parent says that the zone above is ours.
+type zoneKeys struct {
+	*dns.Signed
+	seen   map[uint16]dns.Seen
+	parent bool
+}
+
+// signingIn reads what was seen of the keys of a zone in a view.
+func signingIn(tx *store.Tx, a *resource.API, signed *dns.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
+	z = zoneKeys{Signed: signed, seen: map[uint16]dns.Seen{}}
+	kept, err := readSeen(tx, zoneID(view, name))
+	if err != nil {
+		return z, err
 	}
-	if slices.Contains(s.stage.DS, k.SignedKey) {
-		ds := s.DS(k.SignedKey)
-		ds.Hdr.Class = wire.ClassINET
-		text := ds.String()
-		one.DSRecord = &text
+	for tag, one := range kept {
+		z.seen[tag] = one.Seen
 	}
-	return one
+	z.parent, err = parentDeployed(tx, of, view, name)
+	return z, err
+}
+
+// parentDeployed reports whether the zone that delegates a zone is deployed from here, as plan.above finds it: the nearest above it that is
+// deployed, and, of a zone that somebody made, none but the one that it lies in or the root.
+func parentDeployed(tx *store.Tx, of *store.Resource, view int64, name string) (bool, error) {
+	for at := name; at != ""; {
+		_, at, _ = strings.Cut(at, ".")
+		id := zoneID(view, at)
+		if _, there, err := readDeployed(tx, id); err != nil || !there {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		var copied bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM dns_copy WHERE zone = ?)", id).Scan(&copied); err != nil || copied {
+			return false, err
+		}
+		if of.Collection != "zones" || at == "" {
+			return true, nil
+		}
+		parent, err := tx.Get(of.Parent)
+		return err == nil && parent.Key == at, err
+	}
+	return false, nil
+}
+
+// viewsOf gives the views of a configuration.
+func viewsOf(tx *store.Tx, configuration int64) (ids []int64, err error) {
+	return ids, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(configuration)}},
+		func(r *store.Resource) error {
+			ids = append(ids, r.ID)
+			return nil
+		})
+}
+
+// report tells how the keys are at a time: those that are seen, by their ids.
+func (z zoneKeys) report(now time.Time, seen map[int64]*store.Resource) []signingKeyReport {
+	all, stage := []signingKeyReport{}, z.Stage(z.seen, now, z.parent)
+	for _, k := range z.Schedule(z.seen, now, z.parent) {
+		if seen[k.Row.ID] == nil {
+			continue
+		}
+		one := signingKeyReport{ID: k.Row.ID, Type: k.Row.Type, Tag: k.Tag(), Algorithm: k.Algorithm, State: k.State, Next: k.Next,
+			PublishedDateTime: timeOf(z.seen[k.Tag()].Key), ExpirationDateTime: timeOf(k.KeyExpirationDateTime), NextDateTime: timeOf(k.At),
+			DSWithdrawn: k.Withdrawn, Signs: k.State != dns.KeyGenerated && slices.Contains(stage.Signing, k.SignedKey)}
+		if k.WaitsFor != "" {
+			one.WaitsFor = &k.WaitsFor
+		}
+		if slices.Contains(stage.DS, k.SignedKey) {
+			text := z.DS(k.SignedKey).String()
+			one.DSRecord = &text
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // timeOf gives a time in UTC, to the second; nil for the zero time.

@@ -116,7 +116,7 @@ var descriptions = map[string]string{
 	"KeyDistributionCenter.configuration":                   "configuration is the configuration it lies in.",
 	"KeyDistributionCenter.host":                            "host is its name or its address.",
 	"KeyDistributionCenter.port":                            "port is the port it listens on.",
-	"KeyOutlook":                                            "KeyOutlook is how a key is at a time, and what comes next for it.",
+	"KeySchedule":                                           "KeySchedule is how a key is at a time, and what comes next for it.",
 	"KeySigningKey":                                         "KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781).",
 	"KeySigningKey.dsConfirmed":                             "dsConfirmed says that the DS record is in the zone above, where that is not ours: the key before it goes then. (Ours.)",
 	"KeySigningKey.dsConfirmedDateTime":                     "dsConfirmedDateTime is since when.",

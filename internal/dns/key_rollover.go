@@ -72,7 +72,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 		return nil, nil
 	}
 	if holder.Collection != "zones" {
-		if dns.CanonicalName(NameHeld(holder)) != dns.CanonicalName(name) {
+		if dns.CanonicalName(SignedZoneName(holder)) != dns.CanonicalName(name) {
 			return nil, nil
 		}
 	}

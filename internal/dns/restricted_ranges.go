@@ -7,6 +7,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // RestrictedRanges is where views and zones take, in their own body, which address space puts hosts into them, as release 9.6 has it. It is
@@ -39,19 +40,27 @@ func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
 		}
 		wanted[item.ID] = true
 	}
-	there, err := c.Tx.Referring(id)
+	var there []int64
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{id}, Field: "restrictedZones"}},
+		func(r *store.Resource) error {
+			there = append(there, r.ID)
+			return nil
+		}); err != nil {
+		return err
+	}
+	seen, err := c.API.Seen(c.Tx, c.Caller, there) // others are not this caller's to take off
 	if err != nil {
 		return err
 	}
-	for _, link := range there {
-		if link.Field != "restrictedZones" {
+	for _, block := range there {
+		if seen[block] == nil {
 			continue
 		}
-		if wanted[link.Target] {
-			delete(wanted, link.Target)
+		if wanted[block] {
+			delete(wanted, block)
 			continue
 		}
-		at.Item = link.Target
+		at.Item = block
 		if err := c.API.Unlink(c.FollowingAsked(), at); err != nil {
 			return err
 		}

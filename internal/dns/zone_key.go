@@ -221,7 +221,7 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		name := NameHeld(above)
+		name := SignedZoneName(above)
 		ttl := uint32(DefaultTTL)
 		if k.TTL != "" {
 			ttl = uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
@@ -348,9 +348,9 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 	return "", fmt.Errorf("a %s is not signed", row.Type)
 }
 
-// NameHeld gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its first
+// SignedZoneName gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its first
 // reverse zone.
-func NameHeld(r *store.Resource) string {
+func SignedZoneName(r *store.Resource) string {
 	if r.Collection == "zones" {
 		return r.Key
 	}

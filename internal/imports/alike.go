@@ -15,7 +15,8 @@ import (
 	"portolan/internal/store"
 )
 
-// ownAlike reports whether a list says of the children that a resource makes itself, such as the interface of a server, what they are.
+// ownAlike reports whether a list says of the children that a resource makes itself, such as the interface of a server, what they are. One
+// that no request makes, such as the gateway of a template, need not be in it.
 func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage, there *store.Resource) (bool, error) {
 	sub := p.API.CollectionOf(t).Sub(f.Name)
 	var items []json.RawMessage
@@ -25,8 +26,8 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
 		return false, nil //nolint:nilerr // who decodes it will say what is wrong
 	}
-	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+1)
-	if err != nil || len(rows) != len(items) {
+	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+2)
+	if err != nil || len(rows) < len(items) {
 		return false, err
 	}
 	left := slices.Clone(items)
@@ -40,12 +41,14 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 			return false, err
 		}
 		i := slices.IndexFunc(left, func(item json.RawMessage) bool { return alike(item, shown) })
-		if i < 0 {
+		switch {
+		case i >= 0:
+			left = slices.Delete(left, i, i+1)
+		case !p.API.TypeNamed(row.Type).NotMade:
 			return false, nil
 		}
-		left = slices.Delete(left, i, i+1)
 	}
-	return true, nil
+	return len(left) == 0, nil
 }
 
 // changedFields words what is to be changed; what is only written, such as a password, without its values. Of parts of a field those alone
@@ -115,7 +118,7 @@ func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 
 // linked are the addresses or names of what a resource refers to by a field of many.
 func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, error) {
-	ids, err := p.Tx.Links(there.ID, name)
+	ids, err := p.linksOf(there, name)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +137,25 @@ func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, e
 	return json.Marshal(texts)
 }
 
+// linksOf gives what a resource refers to by a field of many, and, where the subcollection of that name is of those that refer to it, such as
+// the restricted ranges of a view, these, as far as who started it sees them.
+func (p *perform) linksOf(there *store.Resource, name string) (ids []int64, err error) {
+	c := p.API.Collection(there.Collection)
+	sub := c.Sub(name)
+	if sub == nil || sub.Relation != resource.Linking {
+		return p.Tx.Links(there.ID, name)
+	}
+	return ids, p.Tx.List(p.API.SubQuery(sub, there.ID, p.Caller), func(r *store.Resource) error {
+		ids = append(ids, r.ID)
+		return nil
+	})
+}
+
 // dropSameLinks takes out of what is sent the fields of many that hold just what is sent, by number or by address: they are not shown.
 func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage, there *store.Resource) error {
 	for name, raw := range sent {
 		f := t.ByName[name]
-		if f == nil || f.Kind != schema.References {
+		if f == nil || f.Kind != schema.References && !(f.Kind == schema.Raw && f.List && f.WriteOnly) {
 			continue
 		}
 		var items []struct {
@@ -148,15 +165,15 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 		if json.Unmarshal(raw, &items) != nil {
 			continue
 		}
-		linked, err := p.Tx.Links(there.ID, name)
-		if err != nil {
-			return err
-		}
 		if own, err := p.ownAlike(t, f, raw, there); err != nil {
 			return err
 		} else if own {
 			delete(sent, name)
 			continue
+		}
+		linked, err := p.linksOf(there, name)
+		if err != nil {
+			return err
 		}
 		targets := map[string]int64{}
 		for _, id := range linked {

@@ -3,6 +3,7 @@ package imports
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,9 @@ func registerImportsBelow(r *resource.Registry) {
 // importsBelow are the types that there are below the resources of a collection.
 var importsBelow = map[string][]string{"blocks": {"IPv4BlockImport", "IPv4NetworkImport", "IPv6BlockImport", "IPv6NetworkImport"},
 	"networks": {"IPv4AddressImport", "IPv6AddressImport"}, "views": {"ZoneImport"}, "zones": {recordImport}}
+
+// tablesBelow are the types of all of those.
+func tablesBelow() []string { return slices.Concat(slices.Collect(maps.Values(importsBelow))...) }
 
 // recordImport is the type of imports of records, of whichever type they are.
 const recordImport = "ResourceRecordImport"

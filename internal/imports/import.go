@@ -2,7 +2,6 @@ package imports
 
 import (
 	"embed"
-	"maps"
 	"mime"
 	"slices"
 	"strconv"
@@ -26,7 +25,7 @@ const logsName = "logs"
 
 // registerImports declares imports and their logs, and what is kept of each beside its row.
 func registerImports(r *resource.Registry) {
-	tables := slices.Concat(slices.Collect(maps.Values(importsBelow))...)
+	tables := tablesBelow()
 	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Tables: []store.Table{
 		{Name: "import_part", Columns: []string{"import", "number", "data"}, Key: 2},
 		{Name: "import_line", Columns: []string{"import", "number", "line"}, Key: 2},
@@ -212,6 +211,10 @@ func (x *ImportHead) take(c *resource.Change, kinds ...string) error {
 	switch {
 	case c.Content != nil:
 		name, sentAs, size = c.Content.Name, c.Content.Type, c.Content.Size
+	case x.rows == nil && slices.Contains(tablesBelow(), x.Type):
+		missing := problem.Missing("resources")
+		missing.Message += ", or a table as the body (text/csv)"
+		return missing
 	case x.rows == nil:
 		return problem.Missing("fileData")
 	}

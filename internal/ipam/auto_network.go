@@ -169,7 +169,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	}
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, network.ID, configuration
-	row, err := c.Create(t, o)
+	row, err := c.FollowingAsked("state").Create(t, o)
 	if err != nil {
 		return 0, err
 	}

@@ -47,8 +47,14 @@ type IPv6Network struct{ SpaceHead }
 
 // BeforeWrite places the network and finds what its gateway will be.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
-	if string(c.Sent["dynamicUpdateEnabled"]) == "true" {
-		return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
+	if raw, given := c.Sent["dynamicUpdateEnabled"]; given {
+		var enabled bool
+		if json.Unmarshal(raw, &enabled) != nil {
+			return problem.Field("JsonDeserializationError", "dynamicUpdateEnabled", "must be true or false")
+		}
+		if enabled {
+			return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
+		}
 	}
 	stayInherited(c)
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
@@ -110,7 +116,7 @@ func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 	o.Address = x.Gateway
 	o.Type, o.Parent, o.Config = "IPv4Address", x.ID, x.Config
 	t, _ := c.API.Type("IPv4Address")
-	_, err := c.Create(t, o)
+	_, err := c.FollowingAsked().Create(t, o)
 	return err
 }
 

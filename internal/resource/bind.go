@@ -139,8 +139,8 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && !n.Values[0].Null() {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		e, err := schema.CompareText(n, store.Field{Kind: store.Text, Path: path, Indexed: f.Kind == schema.Map && s.userIndexed(path)})
-		if err != nil || f.Kind != schema.Map || len(path) != 2 {
+		e, err := schema.CompareText(n, store.Field{Kind: store.Text, Path: path, Indexed: s.userIndexed(path)})
+		if err != nil || !isUserDefined(path) {
 			return e, err
 		}
 		return s.withDefault(e, n, path)
@@ -406,11 +406,14 @@ func (s Scope) spaceless() bool {
 
 // userIndexed reports whether there is an index of the user-defined field at a path, in each collection of the scope.
 func (s Scope) userIndexed(path []string) bool {
-	if s.api.UserFields == nil || len(path) != 2 {
+	if s.api.UserFields == nil || !isUserDefined(path) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return !s.api.UserFields.Indexed(t.Collection, path[1]) })
 }
+
+// isUserDefined reports whether a path is that of a user-defined field.
+func isUserDefined(path []string) bool { return len(path) == 2 && path[0] == "userDefinedFields" }
 
 // free reports whether a path leads to what its field says nothing of, such as a field that users have defined.
 func (s Scope) free(path []string) bool {

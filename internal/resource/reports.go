@@ -3,6 +3,7 @@ package resource
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/space"
 	"portolan/internal/store"
@@ -92,6 +93,26 @@ type Counts struct {
 	Name, Summary string
 	// Of gives the numbers of one resource. What there is none of need not be there.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
+}
+
+// The last parts of the paths of what is told of resources beside counts and reports: how full a resource is, and what a caller may do with it.
+const (
+	MapName       = "map"
+	EffectiveName = "effectiveRights"
+)
+
+// Tells reports whether something of a name is told of each resource of the collection, below its path: its map, its counts, what a caller may
+// do with it, or a report.
+func (c *Collection) Tells(name string) bool {
+	switch {
+	case name == MapName:
+		return c.Map != nil
+	case name == EffectiveName:
+		return c.Guard == Everybody && !c.Inner
+	case name == c.Counts.Name:
+		return c.Counts.Of != nil
+	}
+	return slices.ContainsFunc(c.Reports, func(r Report) bool { return r.Name == name })
 }
 
 // Report tells what follows from a resource and from what else is kept, below its path. It is ours.

@@ -76,6 +76,8 @@ const (
 	Administration
 	// Managed: its resources are seen as others are, and changed by administrators alone.
 	Managed
+	// Common: its resources say what there can be; whoever sees anything by its rights sees them all, and administrators alone change them.
+	Common
 	// Granted: its resources are the access rights.
 	Granted
 	// Between: its resources are links from their reference source to their reference destination.
@@ -90,7 +92,7 @@ const (
 
 // ordinary reports whether resources are kept, undone and deleted as all others are: rights alone say who does that.
 func (g Guard) ordinary() bool {
-	return g == Everybody || g == Managed || g == Between || g == Own || g == Asking
+	return g == Everybody || g == Managed || g == Common || g == Between || g == Own || g == Asking
 }
 
 // Rights are what a user who is no administrator may do (access.Rights).

@@ -72,10 +72,8 @@ func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) e
 	if encoding := rq.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return compressed()
 	}
-	if dryRun(rq.Request) {
-		return problem.BadRequest("InvalidHeaderValue",
-			"%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)",
-			dryRunHeader)
+	if err := rq.rowsNotTried(); err != nil {
+		return err
 	}
 	if err := rq.readContent(http.MaxBytesReader(w, rq.Body, maxContent+1), "", rq.Header.Get("Content-Type")); err != nil {
 		return err
@@ -94,6 +92,15 @@ func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) e
 	}
 	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
 	return nil
+}
+
+// rowsNotTried refuses to only try an import: it would say nothing of the rows.
+func (rq *request) rowsNotTried() error {
+	if !dryRun(rq.Request) {
+		return nil
+	}
+	return problem.BadRequest("InvalidHeaderValue", "%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)",
+		dryRunHeader)
 }
 
 // keepHeaders makes the headers that rows may have a member of the body, for they hold for rows that are worked off later.

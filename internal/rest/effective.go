@@ -10,9 +10,6 @@ import (
 	"portolan/internal/store"
 )
 
-// effectiveName is what is asked below a resource for what a caller, or a user, may do there. It is ours.
-const effectiveName = "effectiveRights"
-
 // effective answers what a caller, or the user of a number, may do with a resource, and which access rights decide.
 func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	form, query, err := a.askedBelow(w, r, t, caller, "user")
@@ -38,7 +35,7 @@ func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Ta
 	}
 	if form == asHAL {
 		above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
-		answer.Links = doc{"self": doc{"href": above + "/" + effectiveName}, "up": doc{"href": above}}
+		answer.Links = doc{"self": doc{"href": above + "/" + resource.EffectiveName}, "up": doc{"href": above}}
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -69,7 +66,7 @@ func (a *Server) effectivePath(c *resource.Collection) doc {
 	for _, status := range anyAnswer {
 		answers[status] = ref("responses/" + status)
 	}
-	return doc{"get": doc{"operationId": effectiveName + "-" + c.Name, "tags": []string{c.Name},
+	return doc{"get": doc{"operationId": resource.EffectiveName + "-" + c.Name, "tags": []string{c.Name},
 		"summary":     "What may be done with it, and why",
 		"description": "What the caller may do here, or another user: that takes the privilege to see others' access rights. Ours.",
 		"parameters": []any{doc{"name": "id", "in": "path", "required": true, "description": "The number of the resource.",

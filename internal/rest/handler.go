@@ -129,22 +129,23 @@ func (a *Server) oursBelow(path string) (
 	c := a.Collection(parts[0])
 	id, ok := number(parts[1])
 	t = resource.Target{Collection: c, ID: id}
-	switch {
-	case c == nil || !ok:
-	case c.Map != nil && parts[2] == mapName:
+	if c == nil || !ok || !c.Tells(parts[2]) {
+		return t, nil
+	}
+	switch name := parts[2]; name {
+	case resource.MapName:
 		return t, a.spaceMap
-	case c.Counts.Of != nil && parts[2] == c.Counts.Name:
+	case c.Counts.Name:
 		return t, a.counts
-	case c.Guard == resource.Everybody && !c.Inner && a.Effective != nil && parts[2] == effectiveName:
+	case resource.EffectiveName:
+		if a.Effective == nil {
+			return t, nil
+		}
 		return t, a.effective
 	default:
-		for _, rep := range c.Reports {
-			if rep.Name == parts[2] {
-				return t, a.report(rep)
-			}
-		}
+		at := slices.IndexFunc(c.Reports, func(rep resource.Report) bool { return rep.Name == name })
+		return t, a.report(c.Reports[at])
 	}
-	return t, nil
 }
 
 // askedBelow reads a request for what is ours below one resource, which takes no other parameters than known; it answers OPTIONS.
@@ -203,30 +204,18 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		return resource.Target{Root: true, List: true}, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	none := func() error {
-		return problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
-	}
-	unknown := func() error {
-		// HEAD, OPTIONS and PATCH are ours, at every published path.
-		methods := a.Facts.Methods(parts)
-		ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
-		if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
-			return notBuilt(r.URL.Path)
-		}
-		return none()
-	}
 	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // which no resource has, whatever the path
-		return t, none()
+		return t, a.nothingAt(r, parts)
 	}
 	if id, ok := number(parts[0]); ok {
 		if len(parts) != 1 {
-			return t, none()
+			return t, a.nothingAt(r, parts)
 		}
 		return resource.Target{Any: true, ID: id}, nil
 	}
 	t.Collection = a.Collection(parts[0])
 	if t.Collection == nil || t.Collection.Inner && len(parts) < 3 || len(parts) > 4 {
-		return t, unknown()
+		return t, a.notServed(r, parts)
 	}
 	if len(parts) == 1 {
 		t.List = true
@@ -236,7 +225,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	if t.ID, ok = number(parts[1]); !ok {
 		alias := t.Collection.Aliases[parts[1]]
 		if alias == nil {
-			return t, none()
+			return t, a.nothingAt(r, parts)
 		}
 		if t.ID, err = alias(caller); err != nil {
 			return t, err
@@ -247,16 +236,32 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	}
 	t.Sub = t.Collection.Sub(parts[2])
 	if t.Sub == nil || t.Sub.Relation == resource.Unbuilt {
-		return t, unknown()
+		return t, a.notServed(r, parts)
 	}
 	if len(parts) == 3 {
 		t.List = true
 		return t, nil
 	}
 	if t.Item, ok = number(parts[3]); !ok || !t.Sub.Item && !t.Sub.Drop {
-		return t, unknown()
+		return t, a.notServed(r, parts)
 	}
 	return t, nil
+}
+
+// nothingAt says that there is nothing at the path of a request, of which parts are what is below the base.
+func (a *Server) nothingAt(r *http.Request, parts []string) error {
+	return problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
+}
+
+// notServed says that a path is published and not built, or that there is nothing.
+func (a *Server) notServed(r *http.Request, parts []string) error {
+	// HEAD, OPTIONS and PATCH are ours, at every published path.
+	methods := a.Facts.Methods(parts)
+	ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
+	if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
+		return notBuilt(r.URL.Path)
+	}
+	return a.nothingAt(r, parts)
 }
 
 // beyondIDs reports whether a part of a path is a number that no id can be.
@@ -290,16 +295,11 @@ func etag(r *store.Resource) string {
 }
 
 func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	var types []*schema.Type
-	switch {
-	case t.Any:
-		types = a.AllTypes()
-	case t.Sub != nil:
-		types = a.ItemTypes(t.Sub)
-	default:
-		types = t.Collection.Types
+	types := a.AllTypes
+	if !t.Any {
+		types = func() []*schema.Type { return a.TargetTypes(t) }
 	}
-	o, err := a.options(r, a.ScopeFor(types, caller), false)
+	o, err := a.options(r, a.ScopeFor(types(), caller), false)
 	if err != nil {
 		return err
 	}
@@ -370,8 +370,8 @@ var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }
 // mostKept is how large a buffer is kept at most, in bytes.
 const mostKept = 64 << 10
 
-// shortBody is the longest body, in bytes, that net/http says the length of by itself: it holds back as much until the handler has
-// returned. A header more than eight makes it allocate twice.
+// shortBody is the longest body, in bytes, of which net/http sets Content-Length by itself: it keeps as much in a buffer until the handler
+// has returned. Without that header an answer has eight of them, which is as many as a map of Go holds without growing.
 const shortBody = 2048
 
 // send answers with a body of a form; a client's going is its own affair.
@@ -379,7 +379,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, m media, body []by
 	_ = sent(w, r, status, m, body)
 }
 
-// sent is send that gives the error of sending the body.
+// sent answers with a body of a form, and gives the error of sending it.
 func sent(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
 	w.Header().Add("Vary", "Accept")
 	w.Header().Set("Content-Type", m.contentType())

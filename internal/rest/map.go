@@ -16,9 +16,6 @@ import (
 	"portolan/internal/store"
 )
 
-// mapName is the name of the map of what has space, below its path. It is ours.
-const mapName = "map"
-
 // How many cells a map has: a power of two.
 const (
 	fewestCells = 256
@@ -117,7 +114,7 @@ func mapText(m *resource.SpaceMap, form media, above string) []byte {
 	}
 	b = append(b, '"')
 	if form == asHAL {
-		b = append(b, `,"_links":{"self":{"href":"`+above+"/"+mapName+`"},"up":{"href":"`+above+`"}}`...)
+		b = append(b, `,"_links":{"self":{"href":"`+above+"/"+resource.MapName+`"},"up":{"href":"`+above+`"}}`...)
 	}
 	return append(b, '}')
 }

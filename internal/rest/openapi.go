@@ -165,7 +165,7 @@ func (a *Server) paths() doc {
 func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, c.Types, c.Types, c.Name, c.Name)
 	if c.Map != nil {
-		paths[at+"/{id}/"+mapName] = a.mapPath(c)
+		paths[at+"/{id}/"+resource.MapName] = a.mapPath(c)
 	}
 	if c.Counts.Of != nil {
 		paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
@@ -174,7 +174,7 @@ func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 		paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
 	}
 	if c.Guard == resource.Everybody && a.Effective != nil {
-		paths[at+"/{id}/"+effectiveName] = a.effectivePath(c)
+		paths[at+"/{id}/"+resource.EffectiveName] = a.effectivePath(c)
 	}
 	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
 	for alias := range c.Aliases {

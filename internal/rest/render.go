@@ -166,6 +166,7 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 // shownRow is a row as it was completed, of one version of it.
 type shownRow struct {
 	version int64
+	name    string
 	body    []byte
 	refs    []store.Ref
 }
@@ -176,7 +177,7 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 		return rd.ready([]*store.Resource{r})
 	}
 	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
-		r.Body, r.Refs = done.body, done.refs
+		r.Name, r.Body, r.Refs = done.name, done.body, done.refs
 		rd.want(r)
 		if err := rd.concealSums([]*store.Resource{r}); err != nil {
 			return err
@@ -186,7 +187,7 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 	err := rd.ready([]*store.Resource{r})
 	if err == nil {
 		done := r.Clone()
-		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
+		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Name, done.Body, done.Refs})
 	}
 	return err
 }

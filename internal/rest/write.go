@@ -269,10 +269,16 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 	if rq.members, err = schema.ParseObject(rq.raw, AnyBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
 		rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
 	}
-	if _, given := rq.members["headers"]; err == nil && !given && rq.Method == http.MethodPost && len(a.tablesOf(rq.Target)) > 0 {
-		err = rq.keepHeaders(a)
+	if err != nil || rq.Method != http.MethodPost || len(a.tablesOf(rq.Target)) == 0 {
+		return err
 	}
-	return err
+	if err := rq.rowsNotTried(); err != nil {
+		return err
+	}
+	if _, given := rq.members["headers"]; given {
+		return nil
+	}
+	return rq.keepHeaders(a)
 }
 
 // readHead reads what the headers of a change say.

@@ -66,4 +66,4 @@ func decimal(text string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(text)
 }
 
-var decimals = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,18})([.][0-9]{1,18})?$`)
+var decimals = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$`)

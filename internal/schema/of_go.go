@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 )
 
-// OfGo gives the JSON Schema of a Go type as encoding/json writes it. A member that may be left out is not required.
+// OfGo gives the JSON Schema of a Go type as encoding/json writes it. A member that may be left out is not required; the tag `enum` says
+// which values a text has, with a bar between them.
 func OfGo(t reflect.Type) map[string]any {
 	if t.Kind() == reflect.Pointer { // of a time, too
 		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
+	}
+	if t == reflect.TypeFor[time.Time]() {
+		return map[string]any{"type": "string", "format": "date-time"}
 	}
 	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it writes itself as a text
 		return map[string]any{"type": "string"}
@@ -25,11 +30,15 @@ func OfGo(t reflect.Type) map[string]any {
 		return map[string]any{"type": "array", "items": OfGo(t.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		return map[string]any{"type": "integer", "format": "int64"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.String:
+		return map[string]any{"type": "string"}
 	case reflect.Struct:
 	default:
-		return map[string]any{"type": "string"}
+		panic("there is no schema for " + t.String())
 	}
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -37,7 +46,11 @@ func OfGo(t reflect.Type) map[string]any {
 		if name == "" || name == "-" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
 			continue
 		}
-		properties[name] = OfGo(f.Type)
+		property := OfGo(f.Type)
+		if values := f.Tag.Get("enum"); values != "" {
+			property["enum"] = strings.Split(values, "|")
+		}
+		properties[name] = property
 		if options != "omitempty" && options != "omitzero" {
 			required = append(required, name)
 		}

@@ -199,14 +199,14 @@ func TestSigningPolicies(t *testing.T) {
 		t.Errorf("the keys are %s", keys.body)
 	}
 	for path, name := range map[string]string{"zones/" + zone: "example.com", "networks/" + network: "0.0.10.in-addr.arpa"} {
-		if r := m.want(200, "GET", "/api/v2/"+path+"/signing", ""); r.text("signed") != "true" || r.text("zone") != name ||
-			r.text("policy") != "standard" || r.text("keys.0.type") != "ZoneSigningKey" || r.text("keys.0.state") != "GENERATED" ||
-			r.text("keys.0.signs") != "false" ||
-			r.text("keys.0.next") != "FOLLOWED" || r.text("keys.1.type") != "KeySigningKey" || r.text("parentHere") != "false" {
+		if r := m.want(200, "GET", "/api/v2/"+path+"/signing", ""); r.text("signed") != "true" || r.text("zones.0.zone") != name ||
+			r.text("policy") != "standard" || r.text("zones.0.keys.0.type") != "ZoneSigningKey" || r.text("zones.0.keys.0.state") != "GENERATED" ||
+			r.text("zones.0.keys.0.signs") != "false" ||
+			r.text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" || r.text("zones.0.keys.1.type") != "KeySigningKey" || r.text("zones.0.parentHere") != "false" {
 			t.Errorf("%s is signed by %s", path, r.body)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/signing", ""); r.text("signed") != "false" || r.text("keys.0.id") != "" {
+	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/signing", ""); r.text("signed") != "false" || r.text("zones.0.keys.0.id") != "" {
 		t.Errorf("a block that is not signed: %s", r.body)
 	}
 	tag := keys.text("data.1.keyTag") + keys.text("data.1.publicKey")

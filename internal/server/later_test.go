@@ -230,17 +230,17 @@ func TestFiltersSeeWhatComesDown(t *testing.T) {
 	}
 }
 
-// Items of a template and restricted ranges of views and zones can be given in their own bodies; what release 9.6 asks of networks that
-// nothing does yet is refused.
-func TestLaterBodies(t *testing.T) {
+// Items of a template can be given in its own body, which makes them all that it has but for the gateway.
+func TestTemplateItemsInBody(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
+	configuration, _, _, _, network := m.basics()
 	templates := "/api/v2/configurations/" + configuration + "/templates"
-	id := m.id(templates, `{"type":"IPv4Template","name":"office","templateItems":[
+	const list = `{"type":"IPv4Template","name":"office","templateItems":[
 		{"type":"IPv4GatewayTemplateItem","startOffset":2,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"},
 		{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"},
-		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}`)
-	items := "/api/v2/templates/" + id + "/templateItems?orderBy=startOffset"
+		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}`
+	id := m.id(templates, list)
+	items := "/api/v2/templates/" + id + "/templateItems?orderBy=id"
 	said := func() (all string) {
 		t.Helper()
 		r := m.want(200, "GET", items, "")
@@ -250,15 +250,18 @@ func TestLaterBodies(t *testing.T) {
 		}
 		return all
 	}
-	if got := said(); got != "Gate2 Rese2switches Grou10printers " && got != "Rese2switches Gate2 Grou10printers " {
+	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
 		t.Errorf("it has %s", got)
 	}
 	at := "/api/v2/templates/" + id
 	printers := m.want(200, "GET", items+"&"+filter("name:'printers'"), "").text("data.0.id")
 	for _, refused := range []struct{ code, field, list string }{
-		{"MissingRequiredField", "templateItems[1]: required and missing: size", `{"id":` + printers + `},{"type":"IPv4GroupTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS","name":"x"}`},
+		{"MissingRequiredField", "templateItems[1]: required and missing: size",
+			`{"id":` + printers + `},{"type":"IPv4GroupTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS","name":"x"}`},
 		{"InvalidResourceFieldValue", "templateItems[1]: id", `{"id":` + printers + `},{"id":` + printers + `}`},
 		{"InvalidResourceFieldValue", "templateItems[0]: id", `{"id":` + network + `}`},
+		{"InvalidResourceFieldValue", "templateItems[1]: type: a template has one gateway",
+			`{"type":"IPv4GatewayTemplateItem","startOffset":1},{"type":"IPv4GatewayTemplateItem","startOffset":2}`},
 		{"InvalidResourceId", "templateItems[0]: id", `{"id":"x"}`},
 		{"JsonDeserializationError", "templateItems: entry 0 must be an object", `7`},
 		{"InvalidResourceType", "templateItems[0]: type", `{"type":"IPv4Network","startOffset":1}`},
@@ -267,22 +270,48 @@ func TestLaterBodies(t *testing.T) {
 		m.refused(400, refused.code, refused.field, "PATCH", at, `{"templateItems":[`+refused.list+`]}`, mergePatch)
 	}
 	m.refused(400, "JsonDeserializationError", "templateItems", "PATCH", at, `{"templateItems":{}}`, mergePatch)
-	before := m.tree(configuration)
-	m.want(200, "PATCH", at, `{"templateItems":[{"id":`+printers+`,"name":"scanners"},
-		{"type":"IPv4DHCPRangeTemplateItem","startOffset":20,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"clients"}]}`, mergePatch)
-	if got := said(); got != "Gate2 Grou10scanners DHCP20clients " {
-		t.Errorf("it has %s", got)
+	m.want(200, "PATCH", at, strings.Replace(list, `"type":"IPv4Template","name":"office",`, "", 1), mergePatch)
+	if got := m.want(200, "GET", items+"&"+filter("name:'printers'"), "").text("data.0.id"); got != printers {
+		t.Errorf("what is there already was made anew: %s, was %s", got, printers)
 	}
-	m.undoable(configuration, before)
+	r := m.want(200, "PATCH", at, `{"templateItems":[{"id":`+printers+`,"name":"scanners","colour":"red"},
+		{"type":"IPv4DHCPRangeTemplateItem","startOffset":20,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"clients"}]}`,
+		mergePatch)
+	if got := said(); got != "Gate2 Grou10scanners DHCP20clients " || r.Header.Get("X-Portolan-Ignored") != "templateItems%5B0%5D.colour" {
+		t.Errorf("it has %s, and ignores %q", got, r.Header.Get("X-Portolan-Ignored"))
+	}
+	m.undo(m.last())
+	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
+		t.Errorf("undone, it has %s", got)
+	}
 	m.want(200, "PUT", at, `{"name":"office"}`) // says nothing of items
-	m.want(200, "PATCH", at, `{"templateItems":[]}`, mergePatch)
+	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
+		t.Errorf("after a PUT without items it has %s", got)
+	}
+	m.want(200, "PATCH", at, `{"templateItems":null}`, mergePatch)
 	if got := said(); got != "Gate2 " {
 		t.Errorf("it has %s", got)
 	}
+	m.applied(`{"into":"configurations/main","resources":[{"type":"IPv4Template","name":"branch","templateItems":[
+		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}]}`)
+	m.verify()
+}
 
-	// Restricted ranges are kept with the blocks and networks.
-	ranges := func(path string) (ids []string) {
-		r := m.want(200, "GET", path+"/restrictedRanges?orderBy=id", "")
+// applied applies a document twice: the second time nothing changes.
+func (m *manager) applied(document string) {
+	m.t.Helper()
+	m.want(200, "POST", "/api/v2/apply", document)
+	if r := m.want(200, "POST", "/api/v2/apply", document); r.get("transaction") != nil {
+		m.t.Errorf("applied again it changes something: %s", r.body)
+	}
+}
+
+// Restricted ranges can be given in the bodies of views and zones; they are kept with the blocks and networks.
+func TestRestrictedRangesInBody(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, block, network := m.basics()
+	ranges := func(path string, headers ...string) (ids []string) {
+		r := m.want(200, "GET", path+"/restrictedRanges?orderBy=id", "", headers...)
 		for i := range r.count() {
 			ids = append(ids, r.text(fmt.Sprintf("data.%d.id", i)))
 		}
@@ -306,7 +335,8 @@ func TestLaterBodies(t *testing.T) {
 			t.Errorf("undone, %s has %s", path, got)
 		}
 		m.refused(400, "InvalidInlinedResource", "restrictedRanges", "PATCH", path, `{"restrictedRanges":[{"range":"10.0.0.0/24"}]}`, mergePatch)
-		m.refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", path, `{"restrictedRanges":[{"id":999999999}]}`, mergePatch)
+		m.refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", path, `{"restrictedRanges":[{"id":999999999}]}`,
+			mergePatch)
 		m.refused(400, "InvalidResourceFieldValue", "restrictedRanges[1]: id", "PATCH", path,
 			`{"restrictedRanges":[{"id":`+block+`},{"id":`+configuration+`}]}`, mergePatch)
 	}
@@ -314,12 +344,39 @@ func TestLaterBodies(t *testing.T) {
 	if got := ranges("/api/v2/views/" + second); !slices.Equal(got, []string{network}) {
 		t.Errorf("a new view has %s", got)
 	}
+	// Who does not see a block leaves it where it is.
+	bob := m.id("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
+	as := basicAuth("bob", "a-long-password")
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, mergePatch, as)
+	if got := ranges("/api/v2/views/" + view); !slices.Equal(got, []string{block, network}) {
+		t.Errorf("bob, who sees none, left %s", got)
+	}
+	m.refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", "/api/v2/views/"+view,
+		`{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch, as)
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":null}`, mergePatch)
+	if got := ranges("/api/v2/views/" + view); len(got) > 0 {
+		t.Errorf("with null there are %s", got)
+	}
+	m.applied(`{"into":"configurations/main","resources":[{"type":"View","name":"third","restrictedRanges":["blocks/10.0.0.0/8"]}]}`)
+	m.verify()
+}
 
-	at = "/api/v2/networks/" + network
+// What release 9.6 has and nothing acts upon is refused by its name.
+func TestLaterRefusals(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, network := m.basics()
+	at := "/api/v2/networks/" + network
 	m.refused(400, "UnsupportedResourceFieldValue", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":true}`, mergePatch)
+	m.refused(400, "JsonDeserializationError", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":"yes"}`, mergePatch)
 	m.want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, mergePatch)
 	if r := m.want(200, "GET", at, ""); r.get("dynamicUpdateEnabled") != false {
 		t.Errorf("shown is %s", r.body)
+	}
+	for expr, want := range map[string]int{"dynamicUpdateEnabled:false": 1, "dynamicUpdateEnabled:true": 0} {
+		if r := m.want(200, "GET", "/api/v2/networks?"+filter(expr), ""); r.count() != want {
+			t.Errorf("%s finds %s", expr, r.body)
+		}
 	}
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	m.refused(400, "UnsupportedResourceFieldValue", "linkedRecord", "POST", records,
@@ -327,12 +384,8 @@ func TestLaterBodies(t *testing.T) {
 	m.id(records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}],"dependentRecords":[]}`)
 	for _, field := range []string{"serviceProviderAccount", "serviceProviderApiKey"} {
 		m.refused(400, "UnsupportedResourceFieldValue", field, "POST", "/api/v2/configurations/"+configuration+"/servers",
-			`{"type":"Server","name":"cloud","profile":"CLOUD_DNS_SERVER","`+field+`":"x","interfaces":[{"name":"c.example","managementAddress":"10.0.0.9"}]}`)
-	}
-	for expr, want := range map[string]int{"dynamicUpdateEnabled:false": 1, "dynamicUpdateEnabled:true": 0} {
-		if r := m.want(200, "GET", "/api/v2/networks?"+filter(expr), ""); r.count() != want {
-			t.Errorf("%s finds %s", expr, r.body)
-		}
+			`{"type":"Server","name":"cloud","profile":"CLOUD_DNS_SERVER","`+field+
+				`":"x","interfaces":[{"name":"c.example","managementAddress":"10.0.0.9"}]}`)
 	}
 	m.verify()
 }

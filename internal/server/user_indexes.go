@@ -50,6 +50,7 @@ func (u *userIndexes) look(ctx context.Context) error {
 	u.m.Address.UserFields.Found(there) // those that are not wanted any more are not asked from now on
 	mine, err := u.lease.Take(ctx)
 	if err != nil || !mine {
+		u.m.indexFault.Store(nil) // what was in this manager's way is not in the way of the one that makes them now
 		return err
 	}
 	stop := u.lease.Keep(ctx, u.m.log)

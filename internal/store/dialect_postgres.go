@@ -30,7 +30,7 @@ var postgresDialect = dialect{
 			text := Field{Kind: Bool, Path: f.Path} // plain
 			b.WriteString("CASE WHEN ")
 			text.json(b, row)
-			b.WriteString(" ~ '^-?(0|[1-9][0-9]{0,18})([.][0-9]{1,18})?$' AND length(")
+			b.WriteString(" ~ '^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$' AND length(")
 			text.json(b, row)
 			b.WriteString(") <= 20 THEN ")
 			text.json(b, row)

@@ -34,8 +34,8 @@ const (
 	KeyRemoved = "REMOVED"
 )
 
-// KeyOutlook is how a key is at a time, and what comes next for it.
-type KeyOutlook struct {
+// KeySchedule is how a key is at a time, and what comes next for it.
+type KeySchedule struct {
 	*SignedKey
 	// State is one of the states above; Next one of what comes next.
 	State, Next string
@@ -44,13 +44,13 @@ type KeyOutlook struct {
 	WaitsFor string
 }
 
-// Outlook tells how the keys are at a time, by when what was seen of them, and what comes next. parent says that the zone above is ours.
-func (s *Signed) Outlook(seen map[uint16]Seen, now time.Time, parent bool) (all []KeyOutlook) {
+// Schedule tells how the keys are at a time, by when what was seen of them, and what comes next. parent says that the zone above is ours.
+func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all []KeySchedule) {
 	for _, kind := range s.Policy.kinds() {
 		keys := s.kind(kind.prefix == "keySigningKey")
 		signing := s.signing(kind, keys, seen, now, parent)
 		for i, k := range keys {
-			one := KeyOutlook{SignedKey: k, State: k.state(i, signing, seen, now)}
+			one := KeySchedule{SignedKey: k, State: k.state(i, signing, seen, now)}
 			switch last := i == len(keys)-1; {
 			case i < signing:
 				one.Next = KeyRemoved
@@ -59,12 +59,12 @@ func (s *Signed) Outlook(seen map[uint16]Seen, now time.Time, parent bool) (all 
 				} else {
 					one.At = k.leavesAt(since)
 				}
-			case i > signing:
+			case i > signing || one.State == KeyGenerated:
 				one.Next = KeyTakesOver
-				one.At, one.WaitsFor = s.turn(kind, keys, i, seen, parent)
+				one.At, one.WaitsFor = s.turn(kind, keys, i, seen, now, parent)
 			case !last:
 				one.Next = KeyReplaced
-				one.At, one.WaitsFor = s.turn(kind, keys, i+1, seen, parent)
+				one.At, one.WaitsFor = s.turn(kind, keys, i+1, seen, now, parent)
 			case s.Auto:
 				one.Next, one.At = KeyFollowed, k.KeyExpirationDateTime.Add(-schema.LengthOf(kind.overlap))
 				if len(keys) > 1 && !now.Before(one.At) {
@@ -94,14 +94,22 @@ func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) s
 	return KeyPublished
 }
 
-// turn gives when a key takes over; else what it waits for.
-func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, waitsFor string) {
+// turn gives when a key takes over, if that can be said; else what it waits for.
+func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
+	waitsFor string,
+) {
 	at, known := s.takesOver(kind, keys, i, seen, parent)
+	k := keys[i]
+	since := seen[k.Tag()].Key
 	switch {
+	case since.IsZero():
+		return time.Time{}, "its DNSKEY record has to be deployed"
 	case known:
 		return at, ""
-	case seen[keys[i].Tag()].Key.IsZero():
-		return time.Time{}, "its DNSKEY record has to be deployed"
+	case !ripe(k, seen, now):
+		return time.Time{}, "everybody has to know its DNSKEY record, which takes until " + since.Add(k.propagation()).UTC().Format(time.RFC3339)
+	case k.Withdrawn:
+		return time.Time{}, "its DS record is kept out of the zone above: dsWithdrawn is true"
 	case parent:
 		return time.Time{}, "its DS record has to be deployed in the zone above"
 	}
