@@ -429,7 +429,7 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Wait(heads + ` === "Address,Ticket"`))
 	_, err := browser.Eval[any](p, `document.querySelector("details.columns summary").click()`)
 	s.ok(err)
-	s.click(p, "As it was")
+	s.click(p, "Default columns")
 	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Location,Then free" && !location.search`))
 	s.ok(p.Go("/ui/addresses?columns=address,userDefinedFields.owner&filter=userDefinedFields.owner:'pilots'"))
 	s.ok(p.Text("pilots"))

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks"
 
 /** i is what a list has, m are the members of an object; t is what people call it, where that is not its name in words. */
-export interface FieldSchema { t?: string; i?: FieldSchema; m?: FieldSchema[]; n: string; k: "text" | "time" | "number" | "yes" | "ref" | "list" | "object"; e?: string[]; d?: string; r?: boolean; w?: boolean; 0?: boolean }
+export interface FieldSchema { t?: string; i?: FieldSchema; m?: FieldSchema[]; n: string; k: "text" | "date" | "time" | "number" | "yes" | "ref" | "list" | "object"; e?: string[]; d?: string; r?: boolean; w?: boolean; 0?: boolean }
 export interface TypeSchema { d: string; f: FieldSchema[] }
 /** m and o are the methods of a list and of one: G, P, U, A, D. n are the types that a POST makes, with their required fields. */
 export interface CollectionSchema { m?: string; o?: string; t?: string[]; n?: Record<string, string[]>; b?: Record<string, CollectionSchema> }

@@ -79,6 +79,9 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 	if strings.ContainsAny(x.Name, " \t.$") {
 		return problem.Invalid("name", "%q has a blank, a dot or a $", x.Name)
 	}
+	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // no filter could name it
+		return problem.Invalid("name", "%q has a comma, a colon, a quote, a parenthesis or a slash", x.Name)
+	}
 	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {
 		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
 	}

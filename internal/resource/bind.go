@@ -232,6 +232,11 @@ func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.
 			kept = append(kept, typeIs(t.Name))
 		}
 	}
+	if f != nil && f.Kind == schema.Bool {
+		if _, err := f.Condition(n); err != nil {
+			return nil, err
+		}
+	}
 	if len(kept) == 0 {
 		return either, nil
 	}

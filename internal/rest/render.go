@@ -163,6 +163,12 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	return rd.load()
 }
 
+// shownKey names a row: what comes from a source of its own, such as an operation, has numbers of its own.
+type shownKey struct {
+	collection string
+	id         int64
+}
+
 // shownRow is a row as it was completed, of one version of it.
 type shownRow struct {
 	version int64
@@ -176,7 +182,7 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 	if t := rd.typeOf(r); t == nil || rd.api.CollectionOf(t).Complete == nil {
 		return rd.ready([]*store.Resource{r})
 	}
-	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
+	if done, ok := rd.api.shown.Get(rd.tx, shownKey{r.Collection, r.ID}); ok && done.version == r.Version {
 		r.Name, r.Body, r.Refs = done.name, done.body, done.refs
 		rd.want(r)
 		if err := rd.concealSums([]*store.Resource{r}); err != nil {
@@ -187,7 +193,7 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 	err := rd.ready([]*store.Resource{r})
 	if err == nil {
 		done := r.Clone()
-		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Name, done.Body, done.Refs})
+		rd.api.shown.Put(rd.tx, shownKey{r.Collection, r.ID}, shownRow{done.Version, done.Name, done.Body, done.Refs})
 	}
 	return err
 }
@@ -245,7 +251,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	b = append(b, `,"type":`...)
 	b = schema.AppendString(b, r.Type)
 	b = append(b, `,"name":`...)
-	if r.Name == "" {
+	if r.Name == "" || rd.concealsName(t, r) {
 		b = append(b, "null"...)
 	} else {
 		b = schema.AppendString(b, r.Name)
@@ -283,6 +289,12 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 		b = rd.appendLinks(b, r, rd.api.Collection(t.Collection))
 	}
 	return append(b, '}'), nil
+}
+
+// concealsName reports whether the name of what was done, such as a merge, says of what a caller does not see.
+func (rd *renderer) concealsName(t *schema.Type, r *store.Resource) bool {
+	return rd.limited && t.ByName["transaction"] != nil &&
+		slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return rd.hidden[ref.Target] })
 }
 
 // null is JSON's. Nobody writes to it.

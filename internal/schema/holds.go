@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"math/big"
 	"regexp"
 	"slices"
@@ -34,12 +35,11 @@ func (n *Node) holdsOne(text *string, v Literal) bool {
 	}
 	order := strings.Compare(*text, v.Text)
 	if asNumber(v.Text) {
-		x, okX := decimal(*text)
-		y, okY := new(big.Rat).SetString(v.Text)
-		if !okX || !okY {
+		x, ok := decimal(*text)
+		if !ok {
 			return false
 		}
-		order = x.Cmp(y)
+		order = compareNumbers(x, v.Text)
 	}
 	switch n.Op {
 	case "gt":
@@ -50,6 +50,20 @@ func (n *Node) holdsOne(text *string, v Literal) bool {
 		return order < 0
 	}
 	return n.Op == "le" && order <= 0
+}
+
+// compareNumbers compares a number with one as a filter has it: to the last digit where that is a whole one of 64 bits, else as numbers of
+// double precision, as the store does.
+func compareNumbers(x *big.Rat, text string) int {
+	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return x.Cmp(new(big.Rat).SetInt64(whole))
+	}
+	y, err := strconv.ParseFloat(text, 64)
+	if err != nil { // it was read before (asNumber)
+		return 0
+	}
+	near, _ := x.Float64()
+	return cmp.Compare(near, y)
 }
 
 // asNumber reports whether what is greater or less than a text is compared as numbers.

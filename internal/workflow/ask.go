@@ -53,6 +53,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	if err != nil {
 		return nil, err
 	}
+	updates = append(updates, onlyWritten(c.API.TypeNamed(came.Row.Type), asked.Members)...)
 	if err := nameReferences(c, came, updates); err != nil {
 		return nil, err
 	}
@@ -121,6 +122,18 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 		}
 	}
 	return nil
+}
+
+// onlyWritten gives the lists that a request has and its resource does not show, such as the restricted ranges of a view: what they lead to
+// is changed elsewhere.
+func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []catalog.FieldUpdate) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		f := t.ByName[name]
+		if f != nil && f.WriteOnly && f.Column == "" && (f.Kind == schema.References && len(f.Refs) == 0 || f.Kind == schema.Raw && f.List) {
+			updates = append(updates, catalog.FieldUpdate{Name: name, Value: members[name], PreviousValue: json.RawMessage("null")})
+		}
+	}
+	return updates
 }
 
 // onlyOne refuses a second request about a resource while there is one that is pending.

@@ -8,17 +8,18 @@ import { useSchema, type CollectionSchema } from "../schema"
 import { Dialog, Field, Loading, Trouble } from "./basics"
 import { bodyOf, FieldInput, formFields, type Values } from "./form"
 import { Preview } from "./preview"
+import { useDefinitions } from "./userfields"
 
 /** Makes a resource in a collection; values are there to begin with, fallback is what is sent of what is left empty, only are the fields that are shown, all without it. */
 export function Create({ path, makes, types, values: begin, fallback, head, only, close, done, title: heading }: {
   path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; head?: ComponentChildren; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
 }) {
   const schema = useSchema(), names = types ?? Object.keys(makes.n ?? {})
-  const [type, choose] = useState(names[0]), [values, set] = useState<Values>(begin ?? {}), [all, more] = useState(!only)
+  const [type, choose] = useState(names[0]), [values, set] = useState<Values>(begin ?? {}), [all, more] = useState(!only), defined = useDefinitions([type])
   if (!schema) return <Dialog title="New" close={close}><Loading what="the schema" /></Dialog>
   const t = schema.types[type], required = makes.n?.[type] ?? []
   if (!t) return <Dialog title="New" close={close}><p>This cannot be made here.</p></Dialog>
-  const fields = formFields(t, true, required), short = all ? fields : fields.filter(f => only!.includes(f.n) || required.includes(f.n))
+  const fields = formFields(t, true, required), short = all ? fields : fields.filter(f => only!.includes(f.n) || required.includes(f.n) || f.n === "userDefinedFields" && defined.length > 0)
   const missing = required.filter(n => n !== "type" && (values[n] === undefined || values[n] === null || values[n] === ""))
   const filled = Object.fromEntries(Object.entries({ ...fallback, ...values }).filter(([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n)))
   return <Preview title={heading ?? "New " + kind(type)} close={close} done={done} waits
@@ -38,7 +39,7 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
 export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; close: () => void; done?: () => void }) {
   const schema = useSchema(), path = pathOf(r)
   const [opened, open] = useState<Answer<Resource>>(), [problem, fail] = useState<Problem>()
-  const [values, set] = useState<Values>({}), [all, more] = useState(!only)
+  const [values, set] = useState<Values>({}), [all, more] = useState(!only), defined = useDefinitions([r.type])
   const read = () => {
     const host = r.type === "HostRecord" ? "?fields=embed(addresses)" : ""
     call<Resource>("GET", path + host).then(a => { open({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => fail(problemOf(e)))
@@ -48,7 +49,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   if (!schema || !opened) return <Dialog title={"Change " + title(r)} close={close}><Loading /></Dialog>
   const t = schema.types[r.type], was = opened.body
   if (!t) return <Dialog title="Change" close={close}><p>This cannot be changed here.</p></Dialog>
-  const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n))
+  const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n) || f.n === "userDefinedFields" && defined.length > 0)
   const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)).map(([n, v]) => [n, n === "userDefinedFields" && v && was[n] ? members(was[n], v) : v]))
   return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
     wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>

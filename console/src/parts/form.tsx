@@ -36,7 +36,8 @@ function hintOf(field: FieldSchema): string | undefined {
 
 export function FieldInput({ field, value, set, required, problem, of }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem; of?: string }) {
   const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
-  return <Field label={label} hint={hintOf(field)} wrong={faultOf(problem, field.n)}>
+  const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // what is wrong stands at its own members
+  return <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
     {(id, described) => {
       const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
       if (field.e) return <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
@@ -44,6 +45,7 @@ export function FieldInput({ field, value, set, required, problem, of }: { field
       switch (field.k) {
         case "yes": return <select {...common} value={value === undefined || value === null ? "" : String(value)} onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}>
           <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
+        case "date": return <input {...common} type="date" value={value ?? ""} onInput={e => set(e.currentTarget.value || null)} />
         case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) && Number.isSafeInteger(Number(e.currentTarget.value)) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
         case "ref": return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
         case "list": return field.n === "interfaces" && of ? <InterfacesInput attributes={common} of={of} value={value} set={set} /> : field.n === "addresses" ? <AddressesInput attributes={common} value={value} set={set} /> : <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
@@ -104,7 +106,7 @@ function Members({ attributes, field, value, set, problem, children }: { attribu
 function UserDefined({ attributes, field, of, value, set, problem }: { attributes: any; field: FieldSchema; of: string; value: any; set: (v: any) => void; problem?: Problem }) {
   const defined = useDefinitions([of]).map(formField)
   const others = Object.keys(value ?? {}).filter(n => !defined.some(d => d.n === n)).map((n): FieldSchema => ({ n, k: typeof value[n] === "number" ? "number" : typeof value[n] === "boolean" ? "yes" : "text" }))
-  return <Members attributes={attributes} field={{ ...field, m: [...defined, ...others] }} value={value} set={set} problem={problem}><AnotherField add={n => set({ ...value, [n]: value?.[n] ?? "" })} /></Members>
+  return <Members attributes={attributes} field={{ ...field, m: [...defined, ...others] }} value={value} set={set} problem={problem}><AnotherField add={n => set({ ...value, [n]: value && Object.hasOwn(value, n) ? value[n] : "" })} /></Members>
 }
 
 /** Anything, as JSON: what the schema says nothing more of. */

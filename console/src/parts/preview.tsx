@@ -102,15 +102,8 @@ const marks: Record<string, [string, string]> = { ADD: ["plus", "new"], CREATE: 
 /** Fields of something new that say nothing to who has just made it. */
 const dull = ["up", "configuration", "type"]
 
-/** What a changed resource is called: by the change where that says it. */
-function called(o: Operation): string {
-  if (o.name) return o.name
-  for (const name of ["range", "address", "absoluteName", "name"]) {
-    const f = o.fieldUpdates?.find(f => f.name === name), text = f?.value ?? f?.previousValue
-    if (typeof text === "string" && text) return text
-  }
-  return "#" + o.resourceId
-}
+/** What a changed resource is called. */
+function called(o: Operation): string { return o.name ?? "#" + o.resourceId }
 
 /** How many resources are looked up, so that a change says what they are called. */
 const mostNamed = 12

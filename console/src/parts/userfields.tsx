@@ -19,7 +19,7 @@ export function useDefinitions(types: string[]): Definition[] {
 
 /** A field as a form has it. */
 export function formField(d: Definition): FieldSchema {
-  return { n: d.name, k: d.dataType === "BOOLEAN" ? "yes" : d.dataType === "INTEGER" || d.dataType === "LONG" ? "number" : "text", t: d.displayName || d.name, e: d.predefinedValues?.length ? d.predefinedValues : undefined }
+  return { n: d.name, k: d.dataType === "BOOLEAN" ? "yes" : d.dataType === "INTEGER" || d.dataType === "LONG" ? "number" : d.dataType === "DATE" ? "date" : "text", t: d.displayName || d.name, e: d.predefinedValues?.length ? d.predefinedValues : undefined }
 }
 
 /** A value of such a field. */
@@ -64,13 +64,13 @@ export function useColumns(table: string, schema: Schema | undefined, types: str
   const shown = chosen?.split(",").filter(k => choosable.some(c => c.key === k)) ?? usual, keys = shown.length ? shown : usual
   const set = (list: string[]) => {
     const text = choosable.map(c => c.key).filter(k => list.includes(k)).join(",")
-    if (text === usual.join(",")) localStorage.removeItem(prefix + table)
-    else localStorage.setItem(prefix + table, text)
-    setQuery({ [parameter]: text === usual.join(",") ? null : text })
+    const same = text === usual.join(",")
+    setQuery({ [parameter]: same ? null : text })
+    try { if (same) localStorage.removeItem(prefix + table); else localStorage.setItem(prefix + table, text) } catch { /* it is full: the URL has it */ }
   }
   const columns = [...choosable.filter(c => keys.includes(c.key)), ...own.filter(c => !c.title)]
   const chooser = <details class="columns"><summary>Columns</summary><fieldset><legend class="muted small">What the table shows; a narrow page leaves out most of it.</legend>
     {choosable.map((c, i) => <label key={c.key} class="inline"><input type="checkbox" checked={keys.includes(c.key)} disabled={i === 0} onChange={e => set(e.currentTarget.checked ? [...keys, c.key] : keys.filter(k => k !== c.key))} />{c.title}</label>)}
-    <button type="button" class="small" disabled={keys.join() === usual.join()} onClick={() => set(usual)}>As it was</button></fieldset></details>
+    <button type="button" class="small" disabled={keys.join() === usual.join()} onClick={() => set(usual)}>Default columns</button></fieldset></details>
   return { columns, chooser }
 }

@@ -15,6 +15,7 @@ import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
+import { session } from "../session"
 import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
 import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
@@ -136,7 +137,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         onKey={(e, x) => { if (!x || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
         empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
         columns={columns} />}
-    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location", "userDefinedFields"]} close={() => edit(null)} done={rows.reload} />}
+    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
   </>
 }
@@ -182,12 +183,12 @@ export function AddressPage({ id }: { id: string }) {
         <UserFacts r={r} />
         {(network.data as any)?.gateway && <div><dt>Gateway</dt><dd class="mono">{(network.data as any).gateway}</dd></div>}
       </dl></section>
-      <section class="card"><h2>Names</h2>{names.problem ? <Trouble problem={names.problem} /> : !names.data ? <Loading /> : names.data.data.length === 0 ? <p class="muted">No name leads here.</p>
+      <section class="card"><h2>Names</h2>{names.problem ? <Trouble problem={names.problem} /> : !names.data ? <Loading /> : names.data.data.length === 0 ? <p class="muted">No name{session.value?.administrator ? "" : " that you see"} leads here.</p>
         : <ul class="plain-list">{names.data.data.map(x => <li key={x.id}><To r={x} mono /> <span class="kind">{kind(x.type)}</span>{x.reverseRecord && <span class="muted small"> and back</span>}</li>)}</ul>}</section>
       <section class="card"><h2><a href={`/ui/addresses/${id}/transactions`}>History</a></h2><LastChanges path={`addresses/${id}/transactions`} /></section>
       <section class="card"><h2><a href={`/ui/addresses/${id}/fields`}>All fields</a></h2><Fields r={r} without={["state", "macAddress", "device", "location", "address", "configuration", "userDefinedFields"]} /></section>
     </div>
-    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device", "userDefinedFields"]} close={() => set(null)} done={reload} />}
+    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device"]} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={r} close={() => set(null)} done={() => up ? go("/ui/" + up.replace(/^\/api\/v2\//, "")) : history.back()} />}
   </>
 }

@@ -29,21 +29,43 @@ const atOnce = 1000
 /** The root of a tree for who sees no configuration as a whole: what of all address space is seen. */
 const seen = "seen"
 
+/** How many pages of what is seen are looked through for what lies in nothing that is seen. */
+const mostLooked = 20
+
 /**
- * Reads what lies right below, in the order of the addresses. In a configuration, and where none is seen, that is what lies in nothing that is seen, too: who
- * sees a network alone is told of nothing above it.
+ * The numbers of blocks or networks that lie in nothing that is seen: who sees a network alone is told of nothing above it. Those that see their configuration
+ * as a whole have none.
  */
+async function apart(what: string, within: string | undefined, signal?: AbortSignal): Promise<{ ids: number[]; more: boolean }> {
+  const ids: number[] = []
+  let next: string | undefined = what + query({ limit: atOnce, fields: "id,_links.up,_links.next", filter: within })
+  for (let n = 0; next && n < mostLooked; n++) {
+    const page: Page = await get<Page>(next, { signal, quiet: true })
+    for (const r of page.data) if (!r._links?.up) ids.push(r.id)
+    next = page._links?.next?.href
+  }
+  return { ids, more: !!next }
+}
+
+/** Reads what lies right below, in the order of the addresses: in a configuration, and where none is seen, what lies in nothing that is seen, too. */
 export async function childrenOf(parent: string, limit: number, signal?: AbortSignal): Promise<Children> {
-  const none = Promise.resolve({ data: [], count: 0 } as Page), whole = session.peek()?.administrator, inBlock = parent.startsWith("blocks/")
+  const none = Promise.resolve({ data: [], count: 0 } as Page), inBlock = parent.startsWith("blocks/")
   const read = (path: string, filter?: string) => get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > atOnce })
-  const everywhere = parent === seen ? undefined : "configuration.id:" + parent.split("/")[1]
-  const pages = await Promise.all([parent === seen ? none : read(parent + "/blocks"), inBlock ? read(parent + "/networks") : none,
-    inBlock || whole ? none : read("blocks", everywhere), inBlock || whole ? none : read("networks", everywhere)])
-  const found = [...pages[0].data, ...pages[1].data, ...[...pages[2].data, ...pages[3].data].filter(r => !r._links?.up)]
-  const list = [...new Map(found.map(r => [r.id, r])).values()].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
+  const [blocks, networks] = await Promise.all([parent === seen ? none : read(parent + "/blocks"), inBlock ? read(parent + "/networks") : none])
+  const found = new Map([...blocks.data, ...networks.data].map(r => [r.id, r]))
+  let more = false
+  if (!inBlock && !session.peek()?.administrator) {
+    const within = parent === seen ? undefined : "configuration.id:" + parent.split("/")[1]
+    await Promise.all(["blocks", "networks"].map(async what => {
+      const roots = await apart(what, within, signal), ids = roots.ids.filter(id => !found.has(id)).slice(0, limit)
+      more ||= roots.more || ids.length === limit
+      for (let i = 0; i < ids.length; i += 100) for (const r of (await read(what, `id:in(${ids.slice(i, i + 100).join()})`)).data) found.set(r.id, r)
+    }))
+  }
+  const list = [...found.values()].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
   list.sort((a, b) => compare(a.s!, b.s!))
-  const cut = (parent === seen ? pages : pages.slice(0, 2)).filter(p => p.count >= limit).map(p => parseSpan(p.data[p.data.length - 1]?.range)?.high ?? 0n)
-  return { list: list.map(x => x.r), more: cut.length > 0, until: cut.length ? cut.reduce((a, b) => a < b ? a : b) : undefined }
+  const cut = [blocks, networks].filter(p => p.count >= limit).map(p => parseSpan(p.data[p.data.length - 1]?.range)?.high ?? 0n)
+  return { list: list.map(x => x.r), more: more || cut.length > 0, until: cut.length ? cut.reduce((a, b) => a < b ? a : b) : undefined }
 }
 
 type Row = { depth: number } & ({ is: "resource"; r: Resource; open?: boolean; opens: boolean; parent: string } | { is: "gap"; s: Span; block: Resource } | { is: "more"; parent: string } | { is: "wait"; parent: string } | { is: "trouble"; problem: Problem; parent: string })
@@ -197,7 +219,8 @@ export function Doing({ act, r, parent, close, done }: { act: string; r: Resourc
 
 export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick: (act: Act["act"]) => void }) {
   const block = r.type.endsWith("Block"), may = useMay(hrefOf(r).replace(/^\/ui\//, ""))
-  const allowed = (a: string) => a === "network" || a === "block" ? may.add : a === "delete" ? may.remove : may.change
+  // A split and a merge are made in what it lies in, which has to be seen for that.
+  const allowed = (a: string) => a === "network" || a === "block" ? may.add : a === "delete" ? may.remove : may.change && (a !== "merge" && (a !== "split" || block) || !!r._links?.up)
   const acts: [Act["act"], string, string, string][] = [...(block ? [["network", "plus", "New network here", "n"], ["block", "plus", "New block here", ""]] as [Act["act"], string, string, string][] : []),
     ["edit", "pencil", "Change or resize", "e"], ["split", "scissors", "Split", ""], ["merge", "merge", "Merge with neighbours", ""], ["move", "move", "Move", ""], ["delete", "trash-2", "Delete", "Del"]]
   return <Dialog title={r.range + (r.name ? " · " + r.name : "")} close={close}>
