@@ -28,17 +28,13 @@ func (splitCommand) Help() string {
 
 // Run splits a block or a network.
 func (c *splitCommand) Run(s *session) error {
-	m, err := c.manager()
-	if err != nil {
-		return err
-	}
-	at, t, err := typeAt(s, m, c.Path)
+	m, at, t, err := c.resourceAt(s, c.Path)
 	if err != nil {
 		return err
 	}
 	split := m.API.TypeNamed(t.Name + "Split")
 	if split == nil {
-		return usageError{fmt.Errorf("%s is a %s: IPv4 blocks and networks are split", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s: IPv4 blocks and networks are split", c.Path, t.Name)}
 	}
 	body := map[string]any{"type": split.Name}
 	if at.Collection.Name == "networks" {
@@ -64,7 +60,19 @@ func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	if err := m.Get(s.ctx, at.String()+"?fields=id,_links", &one); err != nil {
 		return "", err
 	}
-	return strings.TrimPrefix(one.Links["up"].Href, "/api/v2/"), nil
+	above := one.Links["up"].Href
+	if above == "" {
+		return "", fmt.Errorf("you do not see what %s lies in: it is split and merged there", at)
+	}
+	return strings.TrimPrefix(above, "/api/v2/"), nil
+}
+
+// resourceAt gives the manager, and the resource that a path names, with its type.
+func (f scopeFlags) resourceAt(s *session, path string) (m *cli.Manager, at cli.Path, t *schema.Type, err error) {
+	if m, err = f.manager(); err == nil {
+		at, t, err = typeAt(s, m, path)
+	}
+	return m, at, t, err
 }
 
 type mergeCommand struct {
@@ -86,17 +94,13 @@ Examples:
 
 // Run merges blocks, networks or ranges.
 func (c *mergeCommand) Run(s *session) error {
-	m, err := c.manager()
-	if err != nil {
-		return err
-	}
-	at, t, err := typeAt(s, m, c.Into)
+	m, at, t, err := c.resourceAt(s, c.Into)
 	if err != nil {
 		return err
 	}
 	merge := m.API.TypeNamed(t.Name + "Merge")
 	if merge == nil {
-		return usageError{fmt.Errorf("%s is a %s: IPv4 blocks, networks and DHCP ranges are merged", c.Into, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s: IPv4 blocks, networks and DHCP ranges are merged", c.Into, t.Name)}
 	}
 	var others []map[string]int64
 	for _, path := range c.Others {
@@ -105,7 +109,7 @@ func (c *mergeCommand) Run(s *session) error {
 			return err
 		}
 		if kind != t {
-			return usageError{fmt.Errorf("%s is a %s, and %s a %s: those of one type are merged", path, kind.Name, c.Into, t.Name)}
+			return usageError{fmt.Errorf("%s is of the type %s, and %s of %s: those of one type are merged", path, kind.Name, c.Into, t.Name)}
 		}
 		others = append(others, map[string]int64{"id": other.ID})
 	}
@@ -135,17 +139,13 @@ func (moveCommand) Help() string {
 
 // Run moves a resource with all in it.
 func (c *moveCommand) Run(s *session) error {
-	m, err := c.manager()
-	if err != nil {
-		return err
-	}
-	at, t, err := typeAt(s, m, c.Path)
+	m, at, t, err := c.resourceAt(s, c.Path)
 	if err != nil {
 		return err
 	}
 	moves := at.Collection.Sub("moves")
 	if moves == nil {
-		return usageError{fmt.Errorf("%s is a %s, which is not moved", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s, which is not moved", c.Path, t.Name)}
 	}
 	key := at.Collection.KeyField()
 	to := c.To
@@ -169,7 +169,7 @@ func (c *moveCommand) Run(s *session) error {
 		break
 	}
 	if body == nil {
-		return usageError{fmt.Errorf("%s is a %s, which is not moved this way", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s, which is not moved this way", c.Path, t.Name)}
 	}
 	return act(s, m, at.String()+"/moves", body, c.changeFlags)
 }

@@ -125,7 +125,7 @@ func WriteTally(w io.Writer, t client.Tried) error {
 	if t.AtLeast {
 		about = "at least "
 	}
-	_, err := fmt.Fprintf(w, "only tried: %s%d resources would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
+	_, err := fmt.Fprintf(w, "only tried: %s%d would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/store"
 )
 
-// signingReport is how the zones are signed that a resource has the keys of: a zone itself, or the first reverse zone of a block or network.
+// signingReport is how the zones are signed that a resource has the keys of: a zone itself, a block or network its first reverse zone.
 type signingReport struct {
 	// Signed: it has a policy and keys. Policy is the policy's name; empty where the caller does not see it.
 	Signed bool   `json:"signed"`
@@ -99,7 +99,7 @@ func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of
 		if !there {
 			continue
 		}
-		z, err := signingIn(tx, a, signed, of, view, name)
+		z, err := signingIn(tx, signed, of, view, name)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ type zoneKeys struct {
 }
 
 // signingIn reads what was seen of the keys of a zone in a view.
-func signingIn(tx *store.Tx, a *resource.API, signed *dns.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
+func signingIn(tx *store.Tx, signed *dns.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
 	z = zoneKeys{Signed: signed, seen: map[uint16]dns.Seen{}}
 	kept, err := readSeen(tx, zoneID(view, name))
 	if err != nil {

@@ -348,8 +348,8 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 	return "", fmt.Errorf("a %s is not signed", row.Type)
 }
 
-// SignedZoneName gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its first
-// reverse zone.
+// SignedZoneName gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its
+// first reverse zone.
 func SignedZoneName(r *store.Resource) string {
 	if r.Collection == "zones" {
 		return r.Key

@@ -112,8 +112,8 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 			return err
 		}
 		if row.Parent != destination.Parent && (row.Parent != destination.ID || collection != "blocks") {
-			return problem.Invalid(collection, "%s %d, %s, does not lie beside %s %d", row.Type, row.ID, spanOf(row), destination.Type,
-				destination.ID)
+			return problem.Invalid(collection, "%s %d, %s, does not lie beside %s %d, %s", row.Type, row.ID, spanOf(row),
+				destination.Type, destination.ID, spanOf(destination))
 		}
 		others = append(others, row)
 	}

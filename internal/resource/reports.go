@@ -95,21 +95,21 @@ type Counts struct {
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
 }
 
-// The last parts of the paths of what is told of resources beside counts and reports: how full a resource is, and what a caller may do with it.
+// The last parts of the paths of what is told of resources beside counts and reports: how full one is, what a caller may do with it.
 const (
 	MapName       = "map"
 	EffectiveName = "effectiveRights"
 )
 
-// Tells reports whether something of a name is told of each resource of the collection, below its path: its map, its counts, what a caller may
-// do with it, or a report.
+// Tells reports whether something of a name is told of each resource of the collection, below its path: its map, its counts, what a caller
+// may do with it, or a report.
 func (c *Collection) Tells(name string) bool {
-	switch {
-	case name == MapName:
+	switch name {
+	case MapName:
 		return c.Map != nil
-	case name == EffectiveName:
+	case EffectiveName:
 		return c.Guard == Everybody && !c.Inner
-	case name == c.Counts.Name:
+	case c.Counts.Name:
 		return c.Counts.Of != nil
 	}
 	return slices.ContainsFunc(c.Reports, func(r Report) bool { return r.Name == name })

@@ -99,8 +99,8 @@ func (rq *request) rowsNotTried() error {
 	if !dryRun(rq.Request) {
 		return nil
 	}
-	return problem.BadRequest("InvalidHeaderValue", "%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)",
-		dryRunHeader)
+	return problem.BadRequest("InvalidHeaderValue",
+		"%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)", dryRunHeader)
 }
 
 // keepHeaders makes the headers that rows may have a member of the body, for they hold for rows that are worked off later.

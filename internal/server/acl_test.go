@@ -202,7 +202,8 @@ func TestSigningPolicies(t *testing.T) {
 		if r := m.want(200, "GET", "/api/v2/"+path+"/signing", ""); r.text("signed") != "true" || r.text("zones.0.zone") != name ||
 			r.text("policy") != "standard" || r.text("zones.0.keys.0.type") != "ZoneSigningKey" || r.text("zones.0.keys.0.state") != "GENERATED" ||
 			r.text("zones.0.keys.0.signs") != "false" ||
-			r.text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" || r.text("zones.0.keys.1.type") != "KeySigningKey" || r.text("zones.0.parentHere") != "false" {
+			r.text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" ||
+			r.text("zones.0.keys.1.type") != "KeySigningKey" || r.text("zones.0.parentHere") != "false" {
 			t.Errorf("%s is signed by %s", path, r.body)
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -55,4 +56,68 @@ func TestDefaultsAreFound(t *testing.T) {
 		}
 	}
 	m.verify()
+}
+
+// A required field is asked of what a request makes, and not of what comes along with that; definitions are seen by whoever sees anything.
+func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
+	m := startAlone(t)
+	_, _, zone, block, network := m.basics()
+	m.id("/api/v2/userDefinedFieldDefinitions",
+		`{"name":"ticket","displayName":"Ticket","resourceType":"IPv4Address","dataType":"TEXT","required":true}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"gateway":"10.0.0.77"}`, mergePatch)
+	m.refused(400, "MissingRequiredField", "userDefinedFields.ticket", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC"}`)
+	m.id("/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC","userDefinedFields":{"ticket":"7"}}`)
+	carol := m.id("/api/v2/users",
+		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	as := basicAuth("carol", "a-long-password")
+	if r := m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.count() != 0 {
+		t.Errorf("without any right carol sees %s", r.body)
+	}
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"FULL"}`)
+	if r := m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.text("data.0.name") != "ticket" {
+		t.Errorf("with a right on a network carol sees %s", r.body)
+	}
+	m.refused(403, "AccessDenied", "administrators", "PATCH", "/api/v2/userDefinedFieldDefinitions/"+
+		m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "").text("data.0.id"), `{"displayName":"x"}`, mergePatch, as)
+	m.verify()
+}
+
+// The name of a merge says nothing to who does not see what was merged.
+func TestNamesOfActsAreConcealed(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, _ := m.basics()
+	networks := "/api/v2/blocks/" + block + "/networks"
+	one := m.id(networks, `{"type":"IPv4Network","range":"10.9.0.0/25"}`)
+	two := m.id(networks, `{"type":"IPv4Network","range":"10.9.0.128/25"}`)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/merges",
+		`{"type":"IPv4NetworkMerge","networks":[{"id":`+two+`}],"destination":{"id":`+one+`}}`)
+	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/merges", ""); r.text("data.0.name") != "10.9.0.128/25 into 10.9.0.0/25" {
+		t.Errorf("the merge is %s", r.body)
+	}
+	carol := m.id("/api/v2/users",
+		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+one+`},"defaultAccessLevel":"HIDE"}`)
+	r := m.want(200, "GET", "/api/v2/blocks/"+block+"/merges", "", basicAuth("carol", "a-long-password"))
+	if r.count() != 1 || strings.Contains(string(r.body), "10.9.0") {
+		t.Errorf("carol, who does not see the network, is shown %s", r.body)
+	}
+}
+
+// An operation says what it is of however often it is asked, and has nothing to do with a resource of the same number.
+func TestOperationsAskedTwice(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, mergePatch)
+	operations := "/api/v2/transactions/" + m.last() + "/operations"
+	id := m.want(200, "GET", operations, "").text("data.0.id")
+	for range 3 {
+		if r := m.want(200, "GET", operations+"/"+id, ""); r.text("name") != "10.0.0.0/24 lab" {
+			t.Errorf("the operation is %s", r.body)
+		}
+	}
 }
