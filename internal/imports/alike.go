@@ -137,8 +137,8 @@ func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, e
 	return json.Marshal(texts)
 }
 
-// linksOf gives what a resource refers to by a field of many; where the subcollection of that name is of those that refer to it, such as the
-// restricted ranges of a view, these, as far as who started it sees them.
+// linksOf gives what a resource refers to by a field of many; where the subcollection of that name is of those that refer to it, such as
+// the restricted ranges of a view, these, as far as who started it sees them.
 func (p *perform) linksOf(there *store.Resource, name string) (ids []int64, err error) {
 	c := p.API.Collection(there.Collection)
 	sub := c.Sub(name)
