@@ -146,6 +146,10 @@ func TestCommandLineRefuses(t *testing.T) {
 		}
 	}
 	m.says([]string{"+ IPv4Network 10.1.0.0/24"}, "create", "IPv4Network", "range=10.1.0.0/24", "--configuration", "main")
+	// Flags may stand anywhere.
+	m.says([]string{"none -> a", "userDefinedFields.y  none -> -1", "only tried"}, "set", "-n", "blocks/10.0.0.0/8", "name=a",
+		"--configuration", "main", "userDefinedFields.y=-1")
+	m.says([]string{`"range":"10.0.0.0/8"`}, "list", "blocks", "-ojson", "--filter=range=10.0.0.0/8", "--configuration=main")
 	m.says([]string{"totalCount: 1", "GATEWAY: 1"}, "get", "blocks/10.0.0.0/8/addressCounts")
 	m.says([]string{"+ IPv4Network 10.1.1.0/24"}, "create", "IPv4Network", "range=10.1.1.0/24", "--configuration", "main")
 	m.says([]string{"+ IPv4NetworkMerge 10.1.1.0/24 into 10.1.0.0/24", "~ IPv4Network 10.1.0.0/23", "- IPv4Network 10.1.1.0/24",

@@ -125,7 +125,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(flagsFirst(parser.Model.Node, args))
 	if exit >= 0 { // help was asked for
 		return exit
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// flagsFirst gives arguments with the flags of a command before what else it is given, so that they may stand anywhere: what is read one
+// behind the other ends at a flag for kong. What it does not know stays where it is, for kong to say what is wrong.
+func flagsFirst(node *kong.Node, args []string) []string {
+	var command, flags, rest []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			rest = append(rest, args[i:]...)
+			break
+		}
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			child := slices.IndexFunc(node.Children, func(c *kong.Node) bool { return c.Name == arg || slices.Contains(c.Aliases, arg) })
+			if child < 0 || len(rest) > 0 {
+				rest = append(rest, arg)
+				continue
+			}
+			node, command = node.Children[child], append(command, arg)
+			if slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool { return p.Passthrough }) {
+				return args // it takes all as it is
+			}
+			continue
+		}
+		flag := flagNamed(node, arg)
+		if flag == nil {
+			return args
+		}
+		flags = append(flags, arg)
+		if takesNext(flag, arg) && i+1 < len(args) {
+			i++
+			flags = append(flags, args[i])
+		}
+	}
+	return slices.Concat(command, flags, rest)
+}
+
+// flagNamed gives the flag of a command, or of one above it, that an argument such as --name, --name=value or -nVALUE names; nil where there
+// is none.
+func flagNamed(node *kong.Node, arg string) *kong.Flag {
+	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+	for _, flags := range node.AllFlags(false) {
+		for _, f := range flags {
+			long := strings.HasPrefix(arg, "--") && (f.Name == name || slices.Contains(f.Aliases, name) || f.Tag.Negatable != "" && "no-"+f.Name == name)
+			if long || !strings.HasPrefix(arg, "--") && f.Short != 0 && strings.HasPrefix(arg[1:], string(f.Short)) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// takesNext reports whether the value of a flag is the next argument.
+func takesNext(f *kong.Flag, arg string) bool {
+	if f.IsBool() || f.IsCounter() {
+		return false
+	}
+	if strings.HasPrefix(arg, "--") {
+		return !strings.Contains(arg, "=")
+	}
+	return len(arg) == 1+len(string(f.Short))
+}
