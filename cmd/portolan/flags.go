@@ -42,14 +42,17 @@ func flagsFirst(node *kong.Node, args []string) []string {
 	return slices.Concat(command, flags, rest)
 }
 
-// flagNamed gives the flag of a command, or of one above it, that an argument such as --name, --name=value or -nVALUE names; nil where there
-// is none.
+// flagNamed gives the flag of a command, or of one above it, that an argument such as --name, --name=value or -nVALUE names; nil where
+// there is none.
 func flagNamed(node *kong.Node, arg string) *kong.Flag {
+	long := strings.HasPrefix(arg, "--")
 	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	for _, flags := range node.AllFlags(false) {
 		for _, f := range flags {
-			long := strings.HasPrefix(arg, "--") && (f.Name == name || slices.Contains(f.Aliases, name) || f.Tag.Negatable != "" && "no-"+f.Name == name)
-			if long || !strings.HasPrefix(arg, "--") && f.Short != 0 && strings.HasPrefix(arg[1:], string(f.Short)) {
+			if long && (f.Name == name || slices.Contains(f.Aliases, name) || f.Tag.Negatable != "" && "no-"+f.Name == name) {
+				return f
+			}
+			if !long && f.Short != 0 && strings.HasPrefix(arg[1:], string(f.Short)) {
 				return f
 			}
 		}
