@@ -14,67 +14,50 @@ import (
 
 // Items of a template in its own body, as release 9.6 has them.
 
-// maxTemplateItems is how many items a body may give.
-const maxTemplateItems = 1000
+// maxTemplateItems is how many items a body may give: each is compared with those that are there.
+const maxTemplateItems = 250
+
+// templateItems are the items of a template, and those of a body that are to be all that it has.
+type templateItems struct {
+	// there are the items that the template has, by their ids; gateway is the one that every template has, 0 where it has gone.
+	there   map[int64]*store.Resource
+	gateway int64
+	// given are the items of the body; named says which of those that are there each of them is, 0 where it is a new one.
+	given []map[string]json.RawMessage
+	named []int64
+}
 
 // keepItems makes the items that a body gives all that a template has: those that it names by their ids are changed as it says, others are
-// made, and the rest is deleted but for the gateway, which every template has: an item of its type is the gateway, named or not.
+// made, and the rest is deleted but for the gateway: an item of its type is the gateway, named or not.
 func (x *IPv4Template) keepItems(c *resource.Change) error {
 	if _, given := c.Sent["templateItems"]; !given {
 		return nil
 	}
-	var raw []json.RawMessage // null is none
-	if x.TemplateItems != nil {
-		if err := json.Unmarshal(x.TemplateItems, &raw); err != nil || len(raw) > maxTemplateItems {
-			return problem.Invalid("templateItems", "must be a list of at most %d objects", maxTemplateItems)
-		}
-	}
-	there := map[int64]*store.Resource{}
-	var gateway int64
+	items := templateItems{there: map[int64]*store.Resource{}}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("templateItems"), store.HasParent(x.ID)}},
 		func(r *store.Resource) error {
-			if there[r.ID] = r.Clone(); r.Type == gatewayItem {
-				gateway = r.ID
+			if items.there[r.ID] = r.Clone(); r.Type == gatewayItem {
+				items.gateway = r.ID
 			}
 			return nil
 		}); err != nil {
 		return err
 	}
-	given := make([]map[string]json.RawMessage, len(raw))
-	named := make([]int64, len(raw)) // 0: a new one
-	seen := map[int64]bool{gateway: true}
-	for i := range raw {
-		if json.Unmarshal(raw[i], &given[i]) != nil || given[i] == nil {
-			return problem.Field("JsonDeserializationError", "templateItems", "entry %d must be an object", i)
-		}
-		var err error
-		named[i], err = itemNamed(given[i], gateway)
-		switch id := named[i]; {
-		case err != nil || id == 0:
-		case there[id] == nil:
-			err = problem.Invalid("id", "the template has no item %d", id)
-		case slices.Contains(named[:i], id) && id == gateway:
-			err = problem.Invalid("type", "a template has one gateway, and the list has two")
-		case slices.Contains(named[:i], id):
-			err = problem.Invalid("id", "item %d is there twice", id)
-		}
-		if err != nil {
-			return problem.At(itemAt(i), err)
-		}
-		seen[named[i]] = true
-	}
-	if err := nameAlike(c, there, given, named, seen); err != nil {
+	if err := items.read(x.TemplateItems); err != nil {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(there)) {
-		if !seen[id] {
-			if err := c.Following().Delete(there[id]); err != nil {
+	if err := items.nameAlike(c.API); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(items.there)) {
+		if id != items.gateway && !slices.Contains(items.named, id) {
+			if err := c.Following().Delete(items.there[id]); err != nil {
 				return err
 			}
 		}
 	}
-	for i, members := range given {
-		ignored, err := x.keepItem(c, there[named[i]], members)
+	for i, members := range items.given {
+		ignored, err := x.keepItem(c, items.there[items.named[i]], members)
 		if err != nil {
 			return problem.At(itemAt(i), err)
 		}
@@ -85,21 +68,58 @@ func (x *IPv4Template) keepItems(c *resource.Change) error {
 	return nil
 }
 
-// nameAlike names items that say what one that is there is, and no other item is about: so a body that is sent again changes nothing.
-func nameAlike(c *resource.Change, there map[int64]*store.Resource, given []map[string]json.RawMessage, named []int64,
-	seen map[int64]bool,
-) error {
-	for i, members := range given {
-		for _, id := range slices.Sorted(maps.Keys(there)) {
-			if named[i] != 0 || seen[id] {
-				continue
-			}
-			o, err := c.API.Object(there[id])
-			if err != nil {
-				return err
-			}
-			if saysOf(c.API.TypeNamed(there[id].Type), o, members) {
-				named[i], seen[id] = id, true
+// read reads the items of a body; null is none.
+func (l *templateItems) read(text json.RawMessage) error {
+	var raw []json.RawMessage
+	if text != nil {
+		if err := json.Unmarshal(text, &raw); err != nil || len(raw) > maxTemplateItems {
+			return problem.Invalid("templateItems", "must be a list of at most %d objects", maxTemplateItems)
+		}
+	}
+	l.given, l.named = make([]map[string]json.RawMessage, len(raw)), make([]int64, len(raw))
+	for i := range raw {
+		if json.Unmarshal(raw[i], &l.given[i]) != nil || l.given[i] == nil {
+			return problem.Field("JsonDeserializationError", "templateItems", "entry %d must be an object", i)
+		}
+		id, err := itemNamed(l.given[i], l.gateway)
+		switch {
+		case err != nil || id == 0:
+		case l.there[id] == nil:
+			err = problem.Invalid("id", "the template has no item %d", id)
+		case slices.Contains(l.named[:i], id) && id == l.gateway:
+			err = problem.Invalid("type", "a template has one gateway, and the list has two")
+		case slices.Contains(l.named[:i], id):
+			err = problem.Invalid("id", "item %d is there twice", id)
+		}
+		if err != nil {
+			return problem.At(itemAt(i), err)
+		}
+		l.named[i] = id
+	}
+	return nil
+}
+
+// nameAlike names items that say what one is that is there, and that no other item is about: a body that is sent again changes nothing.
+func (l *templateItems) nameAlike(a *resource.API) error {
+	left := map[int64]schema.Object{}
+	for id, row := range l.there {
+		o, err := a.Object(row)
+		if err != nil {
+			return err
+		}
+		if left[id] = o; slices.Contains(l.named, id) {
+			delete(left, id)
+		}
+	}
+	for i, members := range l.given {
+		if l.named[i] != 0 {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(left)) {
+			if saysOf(a.TypeNamed(l.there[id].Type), left[id], members) {
+				l.named[i] = id
+				delete(left, id)
+				break
 			}
 		}
 	}
