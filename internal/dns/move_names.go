@@ -18,7 +18,7 @@ func registerMoves(r *resource.Registry) {
 
 // DNSMove is the moving of a zone or record to another name, and the record of it.
 type DNSMove struct { //nolint:revive // its published name
-	schema.Head `head:"readOnly" parents:"resourceRecords|zones"`
+	schema.Head `head:"readOnly" parents:"resourceRecords|zones" did:"Moved"`
 	// AbsoluteName is its whole name from then on.
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }
@@ -49,14 +49,14 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 
 // ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
 type ZoneMove struct {
-	schema.Head `head:"readOnly" parents:"zones" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"zones" later:"9.6" did:"Moved Zone"`
 	schema.Recorded
 	NameMove
 }
 
 // ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it.
 type ResourceRecordMove struct {
-	schema.Head `head:"readOnly" parents:"resourceRecords" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"resourceRecords" later:"9.6" did:"Moved ResourceRecord"`
 	schema.Recorded
 	NameMove
 }

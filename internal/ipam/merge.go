@@ -21,7 +21,7 @@ func registerMerges(r *resource.Registry) {
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.
 type IPv4BlockMerge struct {
-	schema.Head `head:"readOnly" parents:"configurations|blocks"`
+	schema.Head `head:"readOnly" parents:"configurations|blocks" did:"Merged IPv4Block"`
 	schema.Recorded
 	// Blocks are the blocks that go up in the destination: its siblings, or blocks right below it.
 	Blocks schema.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
@@ -45,7 +45,7 @@ func (x *IPv4BlockMerge) AfterWrite(c *resource.Change) error {
 
 // IPv4NetworkMerge is the merging of networks into one, and the record of it.
 type IPv4NetworkMerge struct {
-	schema.Head `head:"readOnly" parents:"blocks|networks"`
+	schema.Head `head:"readOnly" parents:"blocks|networks" did:"Merged IPv4Network"`
 	schema.Recorded
 	// Networks are the networks that go up in the destination, beside it.
 	Networks schema.RefList `api:"networks,required,writeOnly,createOnly" ref:"IPv4Network" min:"1"`
@@ -215,7 +215,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 
 // IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
 type IPv4DHCPRangeMerge struct {
-	schema.Head `head:"readOnly" parents:"networks"`
+	schema.Head `head:"readOnly" parents:"networks" did:"Merged IPv4DHCPRange"`
 	schema.Recorded
 	// Ranges are the ranges that go up in the destination, beside it.
 	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`

@@ -20,7 +20,7 @@ func registerMoves(r *resource.Registry) {
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
 type IPMove struct {
-	schema.Head `head:"readOnly" parents:"addresses|blocks|networks"`
+	schema.Head `head:"readOnly" parents:"addresses|blocks|networks" did:"Moved"`
 	// Address is where it is moved to: for a block or network, its first address from then on.
 	Address netip.Addr `api:"address,required"`
 	// MACAddress is the hardware address that an address has at the new place; where it is not given,

@@ -43,42 +43,42 @@ type SpacePlace struct {
 
 // IPv4AddressMove is the moving of an IPv4 address, and the record of it.
 type IPv4AddressMove struct {
-	schema.Head `head:"readOnly" parents:"addresses" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"addresses" later:"9.6" did:"Moved IPv4Address"`
 	schema.Recorded
 	AddressMove
 }
 
 // IPv6AddressMove is the moving of an IPv6 address, and the record of it.
 type IPv6AddressMove struct {
-	schema.Head `head:"readOnly" parents:"addresses" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"addresses" later:"9.6" did:"Moved IPv6Address"`
 	schema.Recorded
 	AddressMove
 }
 
 // IPv4BlockMove is the moving of an IPv4 block with all in it, and the record of it.
 type IPv4BlockMove struct {
-	schema.Head `head:"readOnly" parents:"blocks" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"blocks" later:"9.6" did:"Moved IPv4Block"`
 	schema.Recorded
 	SpaceMove
 }
 
 // IPv6BlockMove is the moving of an IPv6 block with all in it, and the record of it.
 type IPv6BlockMove struct {
-	schema.Head `head:"readOnly" parents:"blocks" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"blocks" later:"9.6" did:"Moved IPv6Block"`
 	schema.Recorded
 	SpaceMove
 }
 
 // IPv4NetworkMove is the moving of an IPv4 network with all in it, and the record of it.
 type IPv4NetworkMove struct {
-	schema.Head `head:"readOnly" parents:"networks" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"networks" later:"9.6" did:"Moved IPv4Network"`
 	schema.Recorded
 	SpaceMove
 }
 
 // IPv6NetworkMove is the moving of an IPv6 network with all in it, and the record of it.
 type IPv6NetworkMove struct {
-	schema.Head `head:"readOnly" parents:"networks" later:"9.6"`
+	schema.Head `head:"readOnly" parents:"networks" later:"9.6" did:"Moved IPv6Network"`
 	schema.Recorded
 	SpaceMove
 }

@@ -24,7 +24,7 @@ func registerSplits(r *resource.Registry) {
 
 // IPv4BlockSplit is the splitting of a block in two, and the record of it.
 type IPv4BlockSplit struct {
-	schema.Head `head:"readOnly" parents:"configurations|blocks"`
+	schema.Head `head:"readOnly" parents:"configurations|blocks" did:"Split IPv4Block"`
 	schema.Recorded
 	// Block is the block that is split; it keeps the part below the split point.
 	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
@@ -182,7 +182,7 @@ func linkParts(c *resource.Change, record int64, field string, parts []*store.Re
 
 // IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it.
 type IPv4NetworkSplit struct {
-	schema.Head `head:"readOnly" parents:"blocks"`
+	schema.Head `head:"readOnly" parents:"blocks" did:"Split IPv4Network"`
 	schema.Recorded
 	// Network is the network that is split; it keeps the first part.
 	Network schema.Ref `api:"network,required" ref:"IPv4Network"`

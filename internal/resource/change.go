@@ -260,7 +260,7 @@ func (c *Change) create() (*store.Resource, error) {
 		return nil, err
 	}
 	if first {
-		c.Tx.Summarize("Added " + describe(c.Type, c.New))
+		c.Tx.Summarize(made(c.Type, c.New))
 	}
 	if err := c.Tx.Insert(row); err != nil {
 		return nil, err

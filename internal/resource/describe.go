@@ -20,3 +20,11 @@ func describe(t *schema.Type, o schema.Object) string {
 	}
 	return text
 }
+
+// made says what making a resource did: it was added, or, where it is the record of something, that.
+func made(t *schema.Type, o schema.Object) string {
+	if t.Did == "" {
+		return "Added " + describe(t, o)
+	}
+	return t.Did + " " + schema.HeadOf(o).Name
+}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"reflect"
@@ -208,6 +209,8 @@ type Type struct {
 	Unique string
 	// NotMade says that no POST makes one.
 	NotMade bool
+	// Did is what making one did, for the history, where it is the record of something: "Merged IPv4Network"; empty elsewhere.
+	Did string
 	// Later says that a later release alone has it: a request has to name it.
 	Later  bool
 	goType reflect.Type
@@ -268,7 +271,7 @@ func setDefault(v reflect.Value, f *Field) {
 // The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it;
 // `unique` (siblings, all) says that no other one of the collection may have the name; `parents` are the collections
 // whose resources may be a parent of this type, where they are not those of the collection; `post:"no"` says that no
-// POST makes one; `later` names the release that first has it.
+// POST makes one; `later` names the release that first has it; `did` is what making one did, in words for the history.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
@@ -320,6 +323,7 @@ func (t *Type) collect(s reflect.Type, index []int) {
 			}
 			t.NotMade = t.NotMade || member.Tag.Get("post") == "no"
 			t.Later = t.Later || member.Tag.Get("later") != ""
+			t.Did = cmp.Or(t.Did, member.Tag.Get("did"))
 			before := len(t.Fields)
 			t.collect(member.Type, at)
 			if tag := member.Tag.Get("head"); tag != "" {

@@ -169,7 +169,7 @@ func TestReshapingSpace(t *testing.T) {
 		}
 		if strings.Contains(s.body, "NetworkMerge") {
 			if got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description"); got !=
-				"Added IPv4NetworkMerge 10.0.1.128/25 into 10.0.1.0/25" {
+				"Merged IPv4Network 10.0.1.128/25 into 10.0.1.0/25" {
 				t.Errorf("the merge is described as %q", got)
 			}
 		}
@@ -307,7 +307,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	m.refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
 	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
 	r := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
-	if got := r.text("data.0.description"); got != "Added IPv4NetworkSplit 10.1.0.0/24 in 4" {
+	if got := r.text("data.0.description"); got != "Split IPv4Network 10.1.0.0/24 in 4" {
 		t.Errorf("the history says %q", got)
 	}
 }
