@@ -90,9 +90,9 @@ type Collection struct {
 	Scope bool
 	// History: the resources are the transactions of the history.
 	History bool
-	// Complete, where there is one, puts into resources that are about to be shown what is not kept in
-	// their rows. It may set the rows' Name, Body and Refs anew, and must not write into the old ones. The rows
-	// are without span, key and links.
+	// Complete, where there is one, puts into resources that are about to be shown what is not kept in their rows. It may set the rows' Body
+	// and Refs anew, and, where they come from a source of their own, their Name; it must not write into the old ones. The rows are without
+	// span, key and links.
 	Complete func(tx *store.Tx, rows []*store.Resource) error
 
 	// What follows is found by NewAPI from the published facts.

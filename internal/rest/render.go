@@ -163,27 +163,22 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	return rd.load()
 }
 
-// shownKey names a row: what comes from a source of its own, such as an operation, has numbers of its own.
-type shownKey struct {
-	collection string
-	id         int64
-}
-
 // shownRow is a row as it was completed, of one version of it.
 type shownRow struct {
 	version int64
-	name    string
 	body    []byte
 	refs    []store.Ref
 }
 
-// readyOne is ready for one row. How it was completed is remembered while nothing at all changes.
+// readyOne is ready for one row. How it was completed is remembered while nothing at all changes, but of what comes from a source of its
+// own, such as an operation: that has numbers of its own.
 func (rd *renderer) readyOne(r *store.Resource) error {
-	if t := rd.typeOf(r); t == nil || rd.api.CollectionOf(t).Complete == nil {
+	t := rd.typeOf(r)
+	if t == nil || rd.api.CollectionOf(t).Complete == nil || rd.api.CollectionOf(t).From != store.Resources {
 		return rd.ready([]*store.Resource{r})
 	}
-	if done, ok := rd.api.shown.Get(rd.tx, shownKey{r.Collection, r.ID}); ok && done.version == r.Version {
-		r.Name, r.Body, r.Refs = done.name, done.body, done.refs
+	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
+		r.Body, r.Refs = done.body, done.refs
 		rd.want(r)
 		if err := rd.concealSums([]*store.Resource{r}); err != nil {
 			return err
@@ -193,7 +188,7 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 	err := rd.ready([]*store.Resource{r})
 	if err == nil {
 		done := r.Clone()
-		rd.api.shown.Put(rd.tx, shownKey{r.Collection, r.ID}, shownRow{done.Version, done.Name, done.Body, done.Refs})
+		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
 	}
 	return err
 }

@@ -62,7 +62,7 @@ type Server struct {
 	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
 	// rows with what Complete put into them.
 	heads *store.Cache[int64, store.Head]
-	shown *store.Cache[shownKey, shownRow]
+	shown *store.Cache[int64, shownRow]
 	// lists are those under way, reading those among them that have the database; disk is what they have in files.
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
@@ -99,7 +99,7 @@ func New(a *resource.API, settings Settings) *Server {
 		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
 		batching: make(chan struct{}, maxBatches),
 		heads:    store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
-		shown:    store.NewCache[shownKey](a.Store, store.CacheOptions[shownRow]{})}
+		shown:    store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	s.closing, s.letGo = context.WithCancel(context.Background())
 	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
 		changesName: {s.changes, s.changesPath}, applyName: {s.apply, s.applyPath}}
