@@ -883,6 +883,18 @@ func TestPlainPagesFitAPhone(t *testing.T) {
 	}
 }
 
+// The tab that is chosen is in sight on a phone, where not all of them are.
+func TestChosenTabIsInSight(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	s.ok(p.Size(390, 800, false))
+	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?tab=deployed"))
+	s.ok(p.Wait(`document.querySelector("#main [role=tab][aria-selected=true]") !== null`))
+	s.ok(p.Wait(`(() => { const tab = document.querySelector("#main [role=tab][aria-selected=true]")
+		const all = tab.parentElement.getBoundingClientRect(), one = tab.getBoundingClientRect()
+		return tab.innerText === "Deployed" && one.left >= all.left - 1 && one.right <= all.right + 1 && tab.parentElement.scrollLeft > 0 })()`))
+}
+
 // Who may only look is shown nothing to press that would be refused, and what is refused says so.
 func TestLookingOnly(t *testing.T) {
 	s := start(t)

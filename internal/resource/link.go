@@ -2,7 +2,6 @@ package resource
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"portolan/internal/problem"
@@ -77,7 +76,9 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 		return alreadyLinked(other.ID)
 	}
 	if f != nil {
-		c.Tx.Describe("UPDATE_"+a.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target.ID))
+		if err := c.describeLink(source, target.ID); err != nil {
+			return err
+		}
 		return c.relink(source, f, append(targets, target.ID))
 	}
 	return c.Link(source, field, target.ID)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -53,7 +52,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if len(changes) == 0 {
 		return cannotUndo("a request is not taken back: it is approved, denied or withdrawn")
 	}
-	if err := c.Tx.DescribeUndo(transaction, fmt.Sprintf("Undid transaction %d", transaction)); err != nil {
+	if err := c.Tx.DescribeUndo(transaction); err != nil {
 		return err
 	}
 	own, err := c.Tx.Number()

@@ -17,6 +17,10 @@ func TestTags(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "quay", "POST", "/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
 	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", ""); r.text("data.0.description") !=
+		"Linked Tag quay to Zone example.com" || r.text("data.1.description") != "Linked Tag quay to IPv4Network 10.0.0.0/24 office" {
+		t.Errorf("the history has %s", r.body)
+	}
 	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+below+`}`)
 	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)

@@ -79,11 +79,16 @@ func TestWorkflow(t *testing.T) {
 	if r := m.want(200, "GET", request, ""); r.text("state") != "APPROVED" || r.get("resource") != nil {
 		t.Errorf("the request is then %s", r.body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
-		""); r.text("data.0.description") != "Undid transaction "+approval {
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
+		""); r.text("data.0.description") != "Undid transaction "+approval+": "+r.text("data.1.description") {
 		t.Errorf("the history has %s", r.body)
 	}
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	undo := m.last()
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undo+`}`)
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
+		""); r.text("data.0.description") != "Undid transaction "+undo {
+		t.Errorf("the history has %s", r.body)
+	}
 	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.count() != 1 {
 		t.Errorf("taken back again there is %s", r.body)
 	}

@@ -33,15 +33,30 @@ func (tx *Tx) Rename(operation, summary string) { tx.operation, tx.summary = ope
 // Summary is the sentence that the transaction has so far.
 func (tx *Tx) Summary() string { return tx.summary }
 
-// DescribeUndo names the transaction as one that takes back another one.
-func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
+// DescribeUndo names the transaction as one that takes back another one, and says what that did. Of one that took back a third one,
+// its number is enough: sentences do not grow.
+func (tx *Tx) DescribeUndo(undone int64) error {
+	var did transaction
+	if err := tx.Each(func(scan func(...any) error) error {
+		var body []byte
+		if err := scan(&body); err != nil {
+			return err
+		}
+		return json.Unmarshal(body, &did)
+	}, "SELECT body FROM txn WHERE id = ?", undone); err != nil {
+		return fmt.Errorf("reading the history: %w", err)
+	}
+	summary := fmt.Sprintf("Undid transaction %d", undone)
+	if did.TransactionType == nil && did.Description != "" {
+		summary += ": " + did.Description
+	}
 	tx.Describe("UNDO", summary)
-	tx.kind, tx.undoes = "UNDO", transaction
+	tx.kind, tx.undoes = "UNDO", undone
 	own, err := tx.number()
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", transaction,
+	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", undone,
 		own); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}

@@ -153,7 +153,12 @@ export function Field({ label, hint, wrong, children }: { label: string; hint?: 
 
 /** Tabs, of which the chosen one stands in the URL or in the page's state. */
 export function Tabs({ tabs, chosen, choose }: { tabs: [key: string, label: string][]; chosen: string; choose: (key: string) => void }) {
-  return <div class="tabs" role="tablist">
+  const list = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => { // on a narrow window the chosen tab may lie beyond the edge
+    const all = list.current?.getBoundingClientRect(), tab = list.current?.querySelector("[aria-selected=true]")?.getBoundingClientRect()
+    if (all && tab) list.current!.scrollLeft += Math.min(0, tab.left - all.left) + Math.max(0, tab.right - all.right)
+  }, [chosen, tabs.length])
+  return <div class="tabs" role="tablist" ref={list}>
     {tabs.map(([key, label], i) => <button key={key} role="tab" aria-selected={key === chosen} tabIndex={key === chosen ? 0 : -1} onClick={() => choose(key)}
       onKeyDown={e => {
         const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0

@@ -23,8 +23,8 @@ export function Signing({ id, may }: { id: string; may: May }) {
   const zone = data.zones[0]
   if (!data.signed || !zone) return <Empty title="The zone is not signed.">It is once it has a signing policy: choose one with Change.</Empty>
   return <>
-    <p class="muted">Signed by the policy {data.policy ?? "that you do not see"}. Keys {data.automatic ? "follow each other by themselves" : "are not followed by others: keyAutoRegenerationEnabled of the configuration is false"}. {zone.parentHere ? "The zone above is deployed from here, and its DS records come and go by themselves." : "The zone above is elsewhere: its DS records are put there by people, or by whoever reads its CDS records."}</p>
-    {zone.keys.map(k => <section class="card" key={k.id}>
+    <p class="summary muted">Signed by the policy {data.policy ?? "that you do not see"}. Keys {data.automatic ? "follow each other by themselves" : "are not followed by others: keyAutoRegenerationEnabled of the configuration is false"}. {zone.parentHere ? "The zone above is deployed from here, and its DS records come and go by themselves." : "The zone above is elsewhere: its DS records are put there by people, or by whoever reads its CDS records."}</p>
+    <div class="cards">{zone.keys.map(k => <section class="card" key={k.id}>
       <h2><a href={"/ui/signingKeys/" + k.id}>{k.type === "KeySigningKey" ? "Key signing key" : "Zone signing key"} <span class="mono">{k.tag}</span></a> <State of={k.state} /></h2>
       <dl class="facts">
         <div><dt>State</dt><dd>{states[k.state] ?? k.state}{k.signs && k.state !== "ACTIVE" && "; its signatures are served"}</dd></div>
@@ -39,7 +39,7 @@ export function Signing({ id, may }: { id: string; may: May }) {
         {k.state === "ACTIVE" && zone.keys.filter(o => o.type === k.type).length === 1 && <Button icon="refresh-cw" onClick={() => ask({ key: k, body: { state: "REGENERATE" }, says: "Another key is made now, and takes over when everybody can know it." })}>Roll over now</Button>}
         {k.type === "KeySigningKey" && k.next === "TAKES_OVER" && k.waitsFor && !zone.parentHere && k.publishedDateTime && <Button icon="check" onClick={() => ask({ key: k, body: { dsConfirmed: true }, says: "The DS record of this key is in the zone above." })}>The DS record is there</Button>}
       </div>}
-    </section>)}
+    </section>)}</div>
     {asked && <Preview title={`Key ${asked.key.tag}`} close={() => ask(null)} done={reload} wanted={{ method: "PATCH", path: "signingKeys/" + asked.key.id, body: asked.body, says: asked.says }} />}
   </>
 }
