@@ -21,8 +21,8 @@ type AccessRight struct {
 	schema.Head `head:"readOnly"`
 	// UserScope is the user or the group.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
-	// Resource is what the right is for, with all that lies below it; null for everything.
-	Resource schema.Ref `api:"resource,createOnly" back:"accessRights" onDelete:"cascade"`
+	// Resource is what the right is for, with all that lies below it; null for everything. When it is split, the right is for each part.
+	Resource schema.Ref `api:"resource,createOnly" back:"accessRights" onDelete:"cascade" onSplit:"copy"`
 	// DefaultAccessLevel is what they may do there.
 	DefaultAccessLevel string `api:"defaultAccessLevel,required" enum:"HIDE|VIEW|CHANGE|ADD|FULL"`
 	// AccessOverrides are other levels for resources of some types.

@@ -28,7 +28,7 @@ var descriptions = map[string]string{
 	"AccessRight.defaultAccessLevel":                       "defaultAccessLevel is what they may do there.",
 	"AccessRight.deploymentsAllowed":                       "deploymentsAllowed says whether they may deploy.",
 	"AccessRight.quickDeploymentsAllowed":                  "quickDeploymentsAllowed says whether they may deploy their own changes.",
-	"AccessRight.resource":                                 "resource is what the right is for, with all that lies below it; null for everything.",
+	"AccessRight.resource":                                 "resource is what the right is for, with all that lies below it; null for everything. When it is split, the right is for each part.",
 	"AccessRight.selectiveDeploymentsAllowed":              "selectiveDeploymentsAllowed says whether they may deploy single records.",
 	"AccessRight.userScope":                                "userScope is the user or the group.",
 	"AccessRight.workflowLevel":                            "workflowLevel says whether their changes are asked for, and whether they approve those of others.",

@@ -89,6 +89,9 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 		return nil, err
 	}
 	r.note(nil, row)
+	if err := r.c.CopyOnSplit(like.ID, row.ID); err != nil {
+		return nil, err
+	}
 	if err := r.c.Tx.LoadLinks(like); err != nil {
 		return nil, err
 	}

@@ -71,6 +71,9 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	if rule := member.Tag.Get("onDelete"); rule != "" {
 		f.OnDelete = oneOf("onDelete", rule, "clear", "cascade", "refuse")
 	}
+	if rule := member.Tag.Get("onSplit"); rule != "" {
+		f.OnSplit = oneOf("onSplit", rule, "copy")
+	}
 	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
 	if n := bound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)

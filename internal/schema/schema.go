@@ -171,6 +171,8 @@ type Field struct {
 	// what holds where nothing is said, cascade deletes whoever refers too (of a list: with its last target), refuse
 	// refuses the deletion.
 	OnDelete string
+	// OnSplit says what happens to whoever refers when what it refers to is split: with copy, each part has one like it.
+	OnSplit string
 	// Owner is the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
 	// Members are those of a nested object; secret says that one of them, at any depth, is a SecretText.

@@ -755,3 +755,65 @@ func TestResourcesLieWhereTheyMay(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What is split keeps its rights in each of its parts, whoever splits it; undo takes them back with the parts.
+func TestRightsOfWhatIsSplit(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, block, network := m.basics()
+	person := func(name, level string) string {
+		id := m.id("/api/v2/users",
+			`{"name":"`+name+`","email":"x@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+		m.id("/api/v2/accessRights", `{"userScope":{"id":`+id+`},"resource":{"id":`+configuration+`},"defaultAccessLevel":"`+level+`"}`)
+		return id
+	}
+	carol, dave := person("carol", "VIEW"), person("dave", "FULL")
+	asCarol, asDave := basicAuth("carol", "a-long-password"), basicAuth("dave", "a-long-password")
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"HIDE",
+		"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+network+`},"defaultAccessLevel":"ADD","workflowLevel":"NONE"}`)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL","deploymentsAllowed":true}`)
+
+	split := `{"type":"IPv4NetworkSplit","network":{"id":` + network + `},"networkCount":4}`
+	m.refused(403, "AccessDenied", "", "POST", "/api/v2/blocks/"+block+"/splits", split, asDave)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", split)
+	m.want(200, "GET", "/api/v2/networks", "", asCarol).none(t)
+	for _, part := range strings.Split("10.0.0.0/26 10.0.0.64/26 10.0.0.128/26 10.0.0.192/26", " ") {
+		id := m.want(200, "GET", "/api/v2/networks?"+filter("range:'"+part+"'"), "").text("data.0.id")
+		r := m.want(200, "GET", "/api/v2/networks/"+id+"/accessRights?orderBy=asc(id)", "")
+		if r.count() != 2 || r.text("data.0.userScope.name") != "carol" || r.text("data.0.accessOverrides.0.accessLevel") != "VIEW" ||
+			r.text("data.1.userScope.name") != "dave" || r.text("data.1.defaultAccessLevel") != "ADD" {
+			t.Errorf("the rights of %s are %s", part, r.body)
+		}
+		m.refused(403, "AccessDenied", "", "DELETE", "/api/v2/networks/"+id, "", asDave)
+	}
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/accessRights", ""); r.count() != 2 {
+		t.Errorf("after undo the network has the rights %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/accessRights?total=true", ""); r.text("totalCount") != "5" {
+		t.Errorf("after undo there are the rights %s", r.body)
+	}
+
+	// Who may split need not be one who may give rights, and is shown none.
+	eve := person("eve", "FULL")
+	asEve := basicAuth("eve", "a-long-password")
+	if r := m.want(200, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve, "x-portolan-dry-run: true"); strings.Contains(string(r.body),
+		"carol") {
+		t.Errorf("eve, who sees no rights, is shown %s", r.body)
+	}
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve)
+	m.want(200, "GET", "/api/v2/networks", "", asCarol).none(t)
+	m.id("/api/v2/accessRights", `{"userScope":{"id":`+eve+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
+	halves := `{"type":"IPv4BlockSplit","block":{"id":` + block + `}}`
+	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/splits", halves, asEve)
+	blocks := m.want(200, "GET", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", asEve)
+	if blocks.count() != 2 {
+		t.Errorf("there are the blocks %s", blocks.body)
+	}
+	for i := range blocks.count() {
+		if r := m.want(200, "GET", "/api/v2/blocks/"+blocks.text(fmt.Sprintf("data.%d.id", i))+"/accessRights", ""); r.count() != 2 {
+			t.Errorf("%s has the rights %s", blocks.text(fmt.Sprintf("data.%d.range", i)), r.body)
+		}
+	}
+	m.verify()
+}
