@@ -26,7 +26,7 @@ type OptionFields struct {
 	// Code is the number of the option; null where it has none.
 	Code *int64 `api:"code" min:"1" max:"255"`
 	// Resource is what the option lies at.
-	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
 	// Mentions are the lists, keys, pools and classes that the value names.
 	Mentions schema.RefList `api:"mentions,hidden" onDelete:"refuse"`
 }
@@ -95,7 +95,7 @@ type RawFields struct {
 	// ServerScope is the server, or the group of servers, that the option is for; null means all.
 	ServerScope schema.Ref `api:"serverScope" ref:"Server|HAServer|ServerGroup" onDelete:"refuse"`
 	// Resource is what the option lies at.
-	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
 	// Value is the text.
 	Value string `api:"value,required,nonblank" length:"65535"`
 }

@@ -33,7 +33,7 @@ type DNSDeploymentRole struct {
 	// Interfaces are the interfaces, each with its deploymentRoleInterfaceType and deploymentRoleInterfaceProtocol.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
 	// Resource is what the role is for.
-	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
 	// RoleInterfaces are the same with what each is in the role, as they were given.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 
@@ -51,7 +51,7 @@ type DHCPDeploymentRole struct {
 	// Interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which makes a failover pair.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
 	// Resource is what the role is for.
-	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
 	// RoleInterfaces are the same with what each is in the role, as they were given.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 

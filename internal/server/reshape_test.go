@@ -311,3 +311,57 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		t.Errorf("the history says %q", got)
 	}
 }
+
+// What is set at a network that is split, its roles and options, is set at each of its parts.
+func TestWhatIsSetAtParts(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, _, block, network := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	one := m.id(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	face := m.want(200, "GET", "/api/v2/servers/"+one+"/interfaces", "").text("data.0.id")
+	tag := m.id("/api/v2/tagGroups/"+m.id("/api/v2/tagGroups", `{"name":"sites"}`)+"/tags", `{"name":"quay"}`)
+	list := m.id(at+"/accessControlLists", `{"name":"inside","matchElements":["10.0.0.0/8"]}`)
+	roles, options := "/api/v2/networks/"+network+"/deploymentRoles", "/api/v2/networks/"+network+"/deploymentOptions"
+	m.id(roles, `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+face+`}]}`)
+	m.id(roles, `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+view+`},"interfaces":[{"id":`+face+`}]}`)
+	tagged := m.id(options, `{"type":"DHCPv4ClientOption","name":"domain-name","value":"example.com","serverScope":{"id":`+one+`}}`)
+	m.want(201, "POST", "/api/v2/deploymentOptions/"+tagged+"/tags", `{"id":`+tag+`}`)
+	m.id(options, `{"type":"DHCPv4RawOption","name":"mine","value":"option x 1;"}`)
+	query := m.id(options, `{"type":"DNSOption","name":"allow-query","value":["inside"]}`)
+	before := m.want(200, "GET", options+"?orderBy=asc(id)&fields=type,name,value,serverScope", "")
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	part := "/api/v2/networks/" + m.want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.128/25'"), "").text("data.0.id")
+	got := m.want(200, "GET", part+"/deploymentRoles?orderBy=asc(id)", "")
+	if got.count() != 2 || got.text("data.0.type") != "DHCPDeploymentRole" || got.text("data.1.view.id") != view {
+		t.Errorf("the part has the roles %s", got.body)
+	}
+	for i := range 2 {
+		if r := m.want(200, "GET", "/api/v2/deploymentRoles/"+got.text(fmt.Sprintf("data.%d.id", i))+"/interfaces", ""); r.count() != 1 ||
+			r.text("data.0.id") != face {
+			t.Errorf("a role of the part has the interfaces %s", r.body)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/servers/"+one+"/deploymentRoles", ""); r.count() != 4 {
+		t.Errorf("the server has the roles %s", r.body)
+	}
+	after := m.want(200, "GET", part+"/deploymentOptions?orderBy=asc(id)&fields=type,name,value,serverScope", "")
+	for _, field := range []string{"type", "name", "value", "serverScope.id"} {
+		for i := range before.count() {
+			if path := fmt.Sprintf("data.%d.%s", i, field); fmt.Sprint(before.get(path)) != fmt.Sprint(after.get(path)) {
+				t.Errorf("%s: %v at the whole, %v at the part", path, before.get(path), after.get(path))
+			}
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources", ""); r.count() != 2 {
+		t.Errorf("tagged are %s", r.body)
+	}
+	split := m.last()
+	m.want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
+	m.refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // that of the part names it, too
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
+	if r := m.want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.text("totalCount") != "3" {
+		t.Errorf("after undo there are the options %s", r.body)
+	}
+	m.verify()
+}
