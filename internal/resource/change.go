@@ -445,28 +445,6 @@ func (c *Change) Link(source *store.Resource, name string, target int64) error {
 	return c.Tx.Replace(source, &with)
 }
 
-// describeLink names the transaction by what is linked to what, where nothing has named it yet.
-func (c *Change) describeLink(source *store.Resource, target int64) error {
-	if !c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "") {
-		return nil
-	}
-	other, err := c.Tx.Get(target)
-	if err != nil {
-		return err
-	}
-	var names [2]string
-	for i, row := range []*store.Resource{other, source} {
-		t := c.API.types[row.Type]
-		o, err := t.Object(row)
-		if err != nil {
-			return err
-		}
-		names[i] = describe(t, o)
-	}
-	c.Tx.Summarize("Linked " + names[0] + " to " + names[1])
-	return nil
-}
-
 // Each calls fn for the resources of which a condition holds. They are read first, so that fn may change them.
 func (c *Change) Each(where store.Expr, fn func(row *store.Resource, o schema.Object) error) error {
 	var rows []*store.Resource

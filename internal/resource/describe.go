@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // describe names a resource in a sentence: by what it is called in its field, such as its range or
@@ -27,4 +28,26 @@ func made(t *schema.Type, o schema.Object) string {
 		return "Added " + describe(t, o)
 	}
 	return t.Did + " " + schema.HeadOf(o).Name
+}
+
+// describeLink names the transaction by what is linked to what, where nothing has named it yet.
+func (c *Change) describeLink(source *store.Resource, target int64) error {
+	if !c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "") {
+		return nil
+	}
+	other, err := c.Tx.Get(target)
+	if err != nil {
+		return err
+	}
+	var names [2]string
+	for i, row := range []*store.Resource{other, source} {
+		t := c.API.types[row.Type]
+		o, err := t.Object(row)
+		if err != nil {
+			return err
+		}
+		names[i] = describe(t, o)
+	}
+	c.Tx.Summarize("Linked " + names[0] + " to " + names[1])
+	return nil
 }
