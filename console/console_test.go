@@ -434,6 +434,18 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Go("/ui/addresses?columns=address,userDefinedFields.owner&filter=userDefinedFields.owner:'pilots'"))
 	s.ok(p.Text("pilots"))
 	s.ok(p.Wait(heads + ` === "Address,Belongs to"`))
+	// The tree of the space and the records of a zone have them, too; what is free has no value.
+	s.api("POST", "/api/v2/userDefinedFieldDefinitions", `{"name":"vlan","displayName":"VLAN","dataType":"INTEGER","resourceType":"IPv4Network"}`)
+	s.api("PATCH", "/api/v2/networks/"+network, `{"userDefinedFields":{"vlan":4021}}`)
+	s.ok(p.Go("/ui/space?open=" + s.id("blocks", "range:'10.0.0.0/8'") + "." + s.id("blocks", "range:'10.0.0.0/16'")))
+	s.ok(p.Text("10.0.0.0/24"))
+	toggle("VLAN")
+	s.ok(p.Text("4021"))
+	s.ok(p.Wait(heads + ` === "Range,Name,Use,Addresses,Location,VLAN"`))
+	s.ok(p.Wait(`[...document.querySelectorAll("#main button")].some(b => b.getAttribute("aria-label")?.startsWith("Use this"))`))
+	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?columns=name,data,absoluteName&name=crane-1-1-1"))
+	s.ok(p.Wait(heads + ` === "Name,Data,Absolute name"`))
+	s.ok(p.Text("crane-1-1-1.harbour.example"))
 }
 
 // Who sees one network finds it in the space, whether its configuration is seen or not.
@@ -452,6 +464,8 @@ func TestOneNetwork(t *testing.T) {
 	s.press(p, "carol", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("10.0.0.0/24"))
 	s.ok(p.Text("You see no configuration as a whole"))
+	s.ok(p.Go("/")) // what it is told of is the overview
+	s.ok(p.Wait(`[...document.querySelectorAll(".card")].some(c => c.innerText.startsWith("Your networks") && c.innerText.includes("10.0.0.0/24"))`))
 	for _, block := range []string{"range:'10.0.0.0/8'", "range:'2001:db8::/32'"} {
 		if data, _ := s.api("GET", "/api/v2/blocks?fields=id&filter="+strings.ReplaceAll(block, "'", "%27"), "")["data"].([]any); len(data) > 0 {
 			right(s.id("blocks", block), "HIDE")
@@ -820,6 +834,14 @@ func TestBulk(t *testing.T) {
 	}
 	if n := count(); n != 0.0 {
 		t.Errorf("%v rows were made", n)
+	}
+	// Faults of every kind are said at once: of the row alone, of what is there, and of the rows among each other.
+	fill("#rows", "type,name,address,state,location\nIPv4Address,a,10.200.0.1,ODD,\nIPv4Address,b,10.200.0.2,STATIC,QQ\nIPv4Address,c,10.200.0.3,STATIC,\n"+
+		"IPv4Address,d,10.200.0.3,STATIC,\nIPv4Address,e,10.201.0.1,STATIC,\nIPv4Address,f,nonsense,STATIC,\n")
+	click("Try all")
+	s.ok(p.Text("5 faults: nothing is made."))
+	for _, cell := range []string{"ODD", "QQ", "10.200.0.3", "10.201.0.1", "nonsense"} {
+		s.ok(p.Wait(`[...document.querySelectorAll(".sheet td.faulty")].some(c => c.innerText === "` + cell + `")`))
 	}
 	fill("#rows", rows(false))
 	click("Try all")

@@ -59,6 +59,17 @@ export function parseSpan(text: string | null | undefined): Span | null {
 
 export function size(s: Span) { return s.high - s.low + 1n }
 
+/** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
+export function usedOf(r: { usage?: any; [other: string]: any }): { used: number; all: number } {
+  let used = 0, all = 0
+  for (const [state, n] of Object.entries((r.usage ?? {}) as Record<string, number>)) {
+    if (typeof n !== "number") continue
+    all += n
+    if (state !== "UNASSIGNED") used += n
+  }
+  return { used, all }
+}
+
 /** The length of the prefix that a span is; null where it is none. */
 export function prefixLength(s: Span): number | null {
   const n = size(s)

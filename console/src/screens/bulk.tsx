@@ -12,9 +12,40 @@ import { undo } from "../work"
 
 const atOnce = 10_000, shownRows = 200, mostFaults = 100
 
+/** How long faults are looked for behind the first ones, in milliseconds. */
+const patience = 2000
+
+interface One { method: string; path: string; body: Record<string, any> }
+
+interface Trial { faults: Fault[]; problem?: Problem; created?: number; updated?: number; more?: boolean }
+
+/**
+ * Tries to make all rows. A manager ends its trial where what a refused row has written would be in the way of the others: those without a fault are tried
+ * again, until no other fault comes, so that all of them are said at once.
+ */
+async function trial(list: One[]): Promise<Trial> {
+  const faults = await located(list.map(one => one.body)), until = performance.now() + patience
+  list.forEach((one, row) => { if (/^configurations\/\d+$/.test(one.path)) faults.push({ row, says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows." }) })
+  let problem: Problem | undefined = faults.length ? { status: 400, code: "Nowhere", message: "Some rows go nowhere." } : undefined
+  for (;;) {
+    const open = list.map((_, row) => row).filter(row => !faults.some(f => f.row === row))
+    if (!open.length) return { faults, problem }
+    try {
+      const t = await dryRun("POST", "batch", { changes: open.map(row => list[row]) })
+      return { faults, problem, created: t.created }
+    } catch (e) {
+      const p = problemOf(e), found = faultsOf(p).map(f => ({ ...f, row: open[f.row] }))
+      problem ??= p
+      faults.push(...found)
+      if (!found.length) return { faults, problem: p }
+      if (faults.length >= mostFaults || performance.now() > until) return { faults, problem, more: true }
+    }
+  }
+}
+
 export function Bulk() {
   const schema = useSchema(), c = configuration.value
-  const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<{ key: string; faults: Fault[]; problem?: Problem; created?: number; updated?: number }>(), [busy, work] = useState(false)
+  const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<Trial & { key: string }>(), [busy, work] = useState(false)
   const rows = useMemo(() => parseTable(text), [text]), head = rows[0] ?? [], data = rows.slice(1), heads = head.join("\t")
   useEffect(() => map({}), [heads]) // other columns, other names
   const names = head.map((h, i) => mapping[i] ?? h.trim())
@@ -74,29 +105,16 @@ export function Bulk() {
       const body = bodyOf(schema, names, cells, cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells))
       return { method: "POST", path: collectionFor(schema, target.data!, body.type) || target.data!, body }
     })
-    const nowhere = await located(list.map(one => one.body))
-    if (nowhere.length) {
-      show({ key, faults: nowhere, problem: { status: 400, code: "Nowhere", message: "Some locations are not there." } })
-      work(false)
-      return
-    }
-    const lost = list.flatMap((one, row) => /^configurations\/\d+$/.test(one.path) ? [{ row, says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows." }] : [])
-    if (lost.length) {
-      show({ key, faults: lost, problem: { status: 400, code: "Nowhere", message: "Some rows go nowhere." } })
-      work(false)
-      return
-    }
     try {
       if (keep) {
+        const nowhere = await located(list.map(one => one.body))
+        if (nowhere.length) throw new Error("Some locations are not there any more: try the rows again.")
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
         toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
         type("")
         show(undefined)
-      } else {
-        const t = await dryRun("POST", "batch", { changes: list })
-        show({ key, faults: [], created: t.created })
-      }
+      } else show({ key, ...await trial(list) })
     } catch (e) {
       const p = problemOf(e)
       show({ key, faults: faultsOf(p), problem: p })
@@ -120,7 +138,7 @@ export function Bulk() {
     {rows.length === 0 ? <Empty title="No rows yet." /> : <>
       <div class="tools"><Button disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema} onClick={() => void attempt(false)}>{busy ? "Trying …" : `Try all ${number(data.length)} rows`}</Button>
         <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>Apply all</Button>
-        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.faults.length >= mostFaults ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}{current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.</span>)}</span></div>
+        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.more ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}{current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.</span>)}</span></div>
       {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
       <div class="sheet" tabIndex={0} role="region" aria-label="The rows"><table><thead><tr><th>#</th>{head.map((h, i) => <th key={i}><label class="hidden" for={"col" + i}>Field of column {i + 1}</label>
         <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; map(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>

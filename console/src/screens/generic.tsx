@@ -15,6 +15,7 @@ import { go, place, setQuery } from "../router"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
 import { change } from "../work"
 import { History } from "./changes"
+import { Signing } from "./signing"
 
 /** Collections by what they are about, for the page of everything; what is in none of them comes last. */
 const groups: [string, RegExp][] = [
@@ -188,14 +189,14 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const c = schema.collections[collection]
   const subs = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && r._links?.[n] && n !== "transactions").sort()
   const base = `/ui/${collection}/${id}`
-  const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
+  const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
   return <>
     <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
       {c?.o?.includes("A") && may.change && <Button icon="pencil" onClick={() => edit(true)}>Change</Button>}
       {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
     </Head>
     <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
-    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : c?.b?.[below]
+    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : below === "signing" && "reverseZoneSigned" in r ? <Signing of={`${collection}/${id}`} may={may} /> : c?.b?.[below]
       ? <Table key={below} path={`${collection}/${id}/${below}`} collection={below} c={c.b[below]} heading={collectionName(below)} /> : <Nowhere />}
     {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
     {deleting && <Delete r={r} close={() => del(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}

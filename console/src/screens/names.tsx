@@ -7,7 +7,9 @@ import { kind, To } from "../links"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
+import { fieldName } from "../parts/form"
 import { Preview } from "../parts/preview"
+import { useColumns } from "../parts/userfields"
 import { dataOf, difference, lineText, linesOf, type Difference } from "../records"
 import { useMay, type May } from "../rights"
 import { go, guardLeaving, place, setQuery } from "../router"
@@ -15,7 +17,7 @@ import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
 import type { Zone } from "../types"
-import { CollectionPage, Crumbs, Fields } from "./generic"
+import { CollectionPage, Crumbs, Fields, Value } from "./generic"
 import { Signing } from "./signing"
 
 export function Names() {
@@ -68,7 +70,7 @@ export function ZonePage({ id }: { id: string }) {
       {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
     </Head>
     <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ...(z.signed ? [["signing", "Keys"] as [string, string]] : []), ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
-    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "signing" ? <Signing id={id} may={may} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
+    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "signing" ? <Signing of={"zones/" + id} may={may} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
     {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
     {act === "record" && <NewRecord z={z} close={() => set(null)} />}
@@ -97,24 +99,25 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
 const embed = "embed(addresses)"
 
 function Records({ z, may }: { z: Resource; may: May }) {
-  const q = place.value.query, types = useSchema()?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const q = place.value.query, schema = useSchema(), types = schema?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
+  const { columns, chooser } = useColumns("records of a zone", schema, types, [
+    { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
+    { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
+    { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
+    { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
+    { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
+  ], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
   return <>
     <div class="tools">
       <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-      <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span>
+      <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span><span class="grow" />{chooser}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
       <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
-        empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={[
-          { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
-          { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
-          { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
-          { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
-          { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
-        ]} />}
+        empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={columns} />}
     {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
   </>

@@ -16,22 +16,11 @@ import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { session } from "../session"
-import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
+import { address, amount, parseAddress, parseSpan, size, span, usedOf, type Span } from "../space"
 import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
 import { Crumbs, Fields, filterOf, Value } from "./generic"
 import { Doing, Menu } from "./space"
-
-/** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
-export function usedOf(r: Resource): { used: number; all: number } {
-  let used = 0, all = 0
-  for (const [state, n] of Object.entries((r.usage ?? {}) as Record<string, number>)) {
-    if (typeof n !== "number") continue
-    all += n
-    if (state !== "UNASSIGNED") used += n
-  }
-  return { used, all }
-}
 
 export function NetworkPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource<IPv4Network | (IPv6Network & { usage?: undefined; gateway?: undefined })>("networks/" + id, ["networks", "addresses", "ranges"])
@@ -49,7 +38,7 @@ export function NetworkPage({ id, map }: { id: string; map: boolean }) {
     <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
       {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
     {size(s) <= 65536n && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
-    <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
+    <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ..."reverseZoneSigned" in r && r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : [], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
       choose={k => go(k ? base + "/" + k : base)} />
     {map ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
     {act === "menu" && <Menu r={r} close={() => set(null)} pick={a => set(a)} />}

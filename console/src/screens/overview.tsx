@@ -1,9 +1,10 @@
 // What needs a look: full networks, alarms, the fleet, and what was changed last.
-import { get } from "../api"
+import { get, type Resource } from "../api"
 import { useData } from "../data"
 import { To } from "../links"
 import { Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
 import { configuration, configurations, session } from "../session"
+import { usedOf } from "../space"
 import { LastChanges } from "./changes"
 import { useFleet } from "./fleet"
 import { useLast } from "./generic"
@@ -12,8 +13,8 @@ export function Overview() {
   const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
   return <>
     <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
-    {c === null ? <Empty title="You see no configuration as a whole.">{session.value?.administrator ? <>A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></> : <>This is what you see of its <a href="/ui/space">address space</a> and its <a href="/ui/names">names</a>.</>}</Empty> :
-      <div class="cards wide-cards"><Fullest c={c} /><Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
+    {c === null && session.value?.administrator ? <Empty title="There is no configuration.">A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></Empty> :
+      <div class="cards wide-cards">{c === null ? <><Networks /><Zones /></> : <Fullest c={c} />}<Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
   </>
 }
 
@@ -25,6 +26,28 @@ function Fullest({ c }: { c: number }) {
   return <section class="card"><h2><a href="/ui/space">Fullest networks</a></h2>
     {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">No IPv4 address is in use yet. <a href="/ui/space">Make a network</a>.</p> :
       <table class="small-table"><tbody>{data.data.slice(0, 8).map(n => <tr key={n.id}><td><To r={n as never} mono /></td><td class="muted cut">{n.name}</td><td><Use part={n.used} of={n.size} /></td></tr>)}</tbody></table>}
+  </section>
+}
+
+/** How many networks are read to find the fullest of those that are seen. */
+const mostLooked = 200
+
+/** The fullest of the networks that are seen, where no configuration is seen as a whole. */
+function Networks() {
+  const { data, problem, reload } = useLast("networks", { limit: mostLooked, orderBy: "range" }, ["networks", "addresses"])
+  const share = (r: Resource) => { const u = r.usage ? usedOf(r) : null; return u && u.all ? u.used / u.all : 0 }
+  const list = [...data?.data ?? []].sort((a, b) => share(b) - share(a)).slice(0, 8)
+  return <section class="card"><h2><a href="/ui/space">Your networks</a></h2>
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !list.length ? <p class="muted">You see no network.</p> :
+      <table class="small-table"><tbody>{list.map(n => <tr key={n.id}><td><To r={n} mono /></td><td class="muted cut">{n.name}</td><td>{n.usage && <Use part={usedOf(n).used} of={usedOf(n).all} />}</td></tr>)}</tbody></table>}
+  </section>
+}
+
+function Zones() {
+  const { data, problem, reload } = useLast("zones", { limit: 8, orderBy: "absoluteName", fields: "id,type,absoluteName,view" }, ["zones"])
+  return <section class="card"><h2><a href="/ui/names">Your zones</a></h2>
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !data.data.length ? <p class="muted">You see no zone.</p> :
+      <table class="small-table"><tbody>{data.data.map(z => <tr key={z.id}><td><To r={z} mono /></td><td class="muted cut">{z.view?.name}</td></tr>)}</tbody></table>}
   </section>
 }
 

@@ -1,4 +1,5 @@
 // Address space as a tree: blocks, networks, and what is free between them.
+import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useResource } from "../data"
@@ -9,13 +10,15 @@ import { Button, Dialog, Empty, Field, Head, Loading, number, Trouble, Use } fro
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
+import { fieldName } from "../parts/form"
 import { Preview, type Wanted } from "../parts/preview"
+import { useColumns } from "../parts/userfields"
 import { anything, useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
+import { useSchema } from "../schema"
 import { configuration, configurations, session } from "../session"
-import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
-import { Crumbs } from "./generic"
-import { usedOf } from "./network"
+import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, usedOf, type Span } from "../space"
+import { Crumbs, Value } from "./generic"
 
 /** What a block, or a configuration, has right below it. */
 export interface Children {
@@ -156,27 +159,34 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     else if (row.is === "gap" && (e.key === "n" || e.key === "Enter")) { e.preventDefault(); act({ act: "gap", row }) }
   }
   const indent = (depth: number) => ({ paddingLeft: `calc(${depth} * var(--indent))` })
+  const { columns, chooser } = useColumns("space", useSchema(), ["IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"], [
+    { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: r => r.range },
+    { key: "name", title: "Name", cell: r => <span class="cut">{r.name}</span> },
+    { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> },
+    { key: "size", title: "Addresses", width: "13rem", number: true, minor: true, cell: r => <UsedOf r={r} /> },
+    { key: "location", title: "Location", minor: true, cell: r => r.location && <span class="cut">{r.location.name}</span> },
+    { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: () => null },
+  ], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
+  // What a row shows that is not of its resource alone, by its column; of what is free nothing else is said.
+  const own: Record<string, (row: Row) => ComponentChildren> = {
+    range: row => <span class="tree-cell" style={indent(row.depth)}>
+      {row.is === "resource" ? <>
+        {row.opens ? <button class="plain twist" tabIndex={-1} aria-label={(row.open ? "Close " : "Open ") + row.r.range} onClick={() => tree.toggle(row.r.id)}><Icon name={row.open ? "chevron-down" : "chevron-right"} size={15} /></button> : <span class="twist" />}
+        <Icon name={row.opens ? "boxes" : "network"} size={15} class={row.opens ? "block" : "net"} /><a class="mono" tabIndex={-1} href={hrefOf(row.r)}>{row.r.range}</a></>
+        : row.is === "gap" ? <><span class="twist" /><Icon name="circle-slash" size={14} class="muted" /><span class="mono free">{span(row.s)}</span></>
+          : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message} <button class="small" onClick={() => tree.read(row.parent)}>Try again</button></span>}
+    </span>,
+    acts: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
+      : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null,
+  }
+  const ofGap: Record<string, (s: Span) => ComponentChildren> = { name: () => <span class="free">free</span>, size: s => amount(size(s)) }
   return <>
-    <div class="tools"><label class="inline"><input type="checkbox" checked={showFree} onChange={e => setQuery({ free: e.currentTarget.checked ? null : "0" })} />Show free space</label></div>
+    <div class="tools"><label class="inline"><input type="checkbox" checked={showFree} onChange={e => setQuery({ free: e.currentTarget.checked ? null : "0" })} />Show free space</label><span class="grow" />{chooser}</div>
     <Grid<Row> tree label="Address space" count={tree.rows.length} at={i => tree.rows[i]} id={row => row.is === "resource" ? row.r.id : row.is + row.depth + ("s" in row ? span(row.s) : "parent" in row ? row.parent : "")}
       open={row => { if (row.is === "resource") go(hrefOf(row.r)); else if (row.is === "more") tree.more(row.parent) }} onKey={keys}
       attributes={row => ({ "aria-level": row.depth + 1, ...(row.is === "resource" && row.opens ? { "aria-expanded": row.open } : {}) })}
       empty={may.add ? <Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty> : <Empty title="There is no address space that you see." />}
-      columns={[
-        { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: row => <span class="tree-cell" style={indent(row.depth)}>
-          {row.is === "resource" ? <>
-            {row.opens ? <button class="plain twist" tabIndex={-1} aria-label={(row.open ? "Close " : "Open ") + row.r.range} onClick={() => tree.toggle(row.r.id)}><Icon name={row.open ? "chevron-down" : "chevron-right"} size={15} /></button> : <span class="twist" />}
-            <Icon name={row.opens ? "boxes" : "network"} size={15} class={row.opens ? "block" : "net"} /><a class="mono" tabIndex={-1} href={hrefOf(row.r)}>{row.r.range}</a></>
-            : row.is === "gap" ? <><span class="twist" /><Icon name="circle-slash" size={14} class="muted" /><span class="mono free">{span(row.s)}</span></>
-              : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message} <button class="small" onClick={() => tree.read(row.parent)}>Try again</button></span>}
-        </span> },
-        { key: "name", title: "Name", cell: row => row.is === "resource" ? <span class="cut">{row.r.name}</span> : row.is === "gap" ? <span class="free">free</span> : null },
-        { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
-        { key: "size", title: "Addresses", width: "13rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? <UsedOf r={row.r} /> : null },
-        { key: "location", title: "Location", minor: true, cell: row => row.is === "resource" && row.r.location ? <span class="cut">{row.r.location.name}</span> : null },
-        { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
-          : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null },
-      ]} />
+      columns={columns.map(c => ({ ...c, cell: (row: Row, i: number) => own[c.key]?.(row) ?? (row.is === "resource" ? c.cell(row.r, i) : row.is === "gap" ? ofGap[c.key]?.(row.s) : null) }))} />
     {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => act({ act: a, row: doing.row })} />}
     {doing?.act === "gap" && doing.row.is === "gap" && <UseGap s={doing.row.s} block={doing.row.block} close={close} done={done} />}
     {doing && doing.row.is === "resource" && <Doing act={doing.act} r={doing.row.r} parent={doing.row.parent} close={close} done={done} />}
