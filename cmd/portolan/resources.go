@@ -66,7 +66,7 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 	for _, text := range c.Filter {
 		switch found := setting.FindStringSubmatch(text); {
 		case found != nil:
-			all = append(all, cli.Condition(m.API, at.Types(m.API), found[1], found[2]))
+			all = append(all, cli.Condition(m.API, at.Types(m.API), found[1], unquoted(found[2])))
 		case part.MatchString(text):
 			all = append(all, "name:contains("+cli.Quoted(text)+")")
 		default:
@@ -77,6 +77,14 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 		return m.Scoped(at.Collection, all)
 	}
 	return strings.Join(all, " and ")
+}
+
+// unquoted is a value without the quotes around it, which people write as they do in filters of the API.
+func unquoted(value string) string {
+	if n := len(value) - 1; n > 0 && (value[0] == '\'' || value[0] == '"') && value[n] == value[0] {
+		return value[1:n]
+	}
+	return value
 }
 
 // list prints what is at a path.

@@ -215,7 +215,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	b.WriteString(`{"type":` + jsonText(t.Name))
 	if c.Scope {
 		b.WriteString(`,"in":""`)
-	} else if c.Place == nil {
+	} else if c.Place == nil || !saysPlace(c, t) {
 		in, err := e.parentOf(members, above)
 		if err != nil {
 			return err
@@ -227,7 +227,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	if c.PlacedBy != "" {
 		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); t.ByName[c.PlacedBy] == nil {
 			e.placed[head.ID] = e.placed[upOf(members)]
-			if e.placed[head.ID] != "" {
+			if e.placed[head.ID] != "" && saysPlace(c, t) {
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}

@@ -24,6 +24,13 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
+// saysPlace reports whether what resources of a type are called says where they belong: of a type whose whole name follows from where it lies,
+// such as ENUMZone, it does not.
+func saysPlace(c *resource.Collection, t *schema.Type) bool {
+	key := t.ByName[c.KeyField()]
+	return key == nil || !key.ReadOnly
+}
+
 // value is what the document says of a field; nil: nothing.
 func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (value json.RawMessage,
 	err error) {
@@ -36,8 +43,8 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	}
 	text := string(raw)
 	key := t.ByName[c.KeyField()]
-	whole := f.Name == "name" && key != nil && key.DNS // the whole name says it
-	placed := f.Name == c.PlacedBy
+	whole := f.Name == "name" && key != nil && key.DNS && saysPlace(c, t) // the whole name says it
+	placed := f.Name == c.PlacedBy && saysPlace(c, t)
 	switch {
 	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil

@@ -18,6 +18,9 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	if within.Collection != "views" && within.Collection != "configurations" {
 		return within, nil
 	}
+	if within.Collection == "views" && t.ByName["absoluteName"].ReadOnly && members["absoluteName"] == nil { // zones of telephone numbers
+		return within, nil
+	}
 	name, err := absoluteIn(members)
 	if err != nil {
 		return nil, err
