@@ -67,9 +67,13 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("the history says\n%s", history)
 	}
 	m.says([]string{"ttl  none -> 300"}, "history", transactionOf(m, "ttl"))
+	number, _, _ := strings.Cut(strings.Split(m.portolan("history", "networks/10.9.0.0/24", "--limit", "1", "-o", "csv"), "\n")[1], ",")
+	m.says([]string{"range  10.1.0.0/24 -> 10.9.0.0/24"}, "history", number)
 	m.says([]string{"~ HostRecord"}, "undo", transactionOf(m, "ttl"), "--dry-run", "--force")
 	// What is listed as CSV is imported as it is, references and all.
 	m.portolan("set", "networks/10.9.0.0/24", "location=NO")
+	number, _, _ = strings.Cut(strings.Split(m.portolan("history", "networks/10.9.0.0/24", "--limit", "1", "-o", "csv"), "\n")[1], ",")
+	m.says([]string{"location  none -> NO"}, "history", number) // by its key, not by its number
 	for _, c := range []struct{ collection, says string }{{"networks", "2 rows: 0 created, 0 updated, 2 unchanged"},
 		{"records", "1 rows: 0 created, 0 updated, 1 unchanged"}, {"addresses", "0 updated, 4 unchanged"}} {
 		table := filepath.Join(t.TempDir(), "table.csv")

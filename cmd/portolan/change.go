@@ -336,7 +336,7 @@ func act(s *session, m *cli.Manager, path string, body any, f changeFlags) error
 		if err != nil {
 			return err
 		}
-		return cli.WriteTally(s.stdout, t)
+		return m.WriteTally(s.ctx, s.stdout, t)
 	}
 	raw, err := m.Make(s.ctx, http.MethodPost, path, body, f.options())
 	if err != nil {
@@ -356,7 +356,7 @@ func act(s *session, m *cli.Manager, path string, body any, f changeFlags) error
 		}); err != nil {
 		return err
 	}
-	if err := cli.WriteChanges(s.stdout, changes); err != nil {
+	if err := m.WriteChanges(s.ctx, s.stdout, changes); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "done, transaction %d\n", made.Transaction.ID)

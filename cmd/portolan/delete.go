@@ -52,11 +52,11 @@ func (c *deleteCommand) Run(s *session) error {
 		if t.Estimate {
 			about = "about "
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %s%d resources would be deleted, %d changed\n", about, t.Deleted, t.Changed)
+		_, err = fmt.Fprintf(s.stdout, "only tried: %s%s would be deleted, %d changed\n", about, resources(t.Deleted), t.Changed)
 		return err
 	}
 	if asked() && !c.Yes {
-		fmt.Fprintf(s.stderr, "%s and all below it: about %d resources. Delete that? [y/N] ", c.Resource, t.Deleted)
+		fmt.Fprintf(s.stderr, "%s and all below it: about %s. Delete that? [y/N] ", c.Resource, resources(t.Deleted))
 		if !answered() {
 			return errors.New("nothing was deleted")
 		}
@@ -84,6 +84,14 @@ func (c *deleteCommand) Run(s *session) error {
 	if steps > 1 {
 		in = fmt.Sprintf(", in %d transactions: portolan undo takes each of them back, the last one first", steps)
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d resources deleted%s\n", deleted, in)
+	_, err = fmt.Fprintf(s.stdout, "%s deleted%s\n", resources(deleted), in)
 	return err
+}
+
+// resources words how many there are.
+func resources(n int) string {
+	if n == 1 {
+		return "1 resource"
+	}
+	return fmt.Sprint(n, " resources")
 }

@@ -97,7 +97,7 @@ func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
 		return err
 	}
 	if c.Output == cli.Table {
-		return cli.WriteChanges(s.stdout, changes)
+		return m.WriteChanges(s.ctx, s.stdout, changes)
 	}
 	out := cli.NewOutput(s.stdout, c.Output, "operations", []string{"id", "operationType", "resourceType", "resourceId"})
 	for _, raw := range all {
@@ -157,7 +157,7 @@ func (c *undoCommand) undo(s *session, m *cli.Manager, number int64, o client.Ch
 		if err != nil {
 			return err
 		}
-		return cli.WriteTally(s.stdout, t)
+		return m.WriteTally(s.ctx, s.stdout, t)
 	}
 	raw, err := m.Make(s.ctx, http.MethodPost, "transactions", body, o)
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -114,8 +115,8 @@ func Summary(a client.Applied) string {
 }
 
 // WriteTally prints what a dry run of a request counted, and its first changes.
-func WriteTally(w io.Writer, t client.Tried) error {
-	if err := WriteChanges(w, t.Operations); err != nil {
+func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) error {
+	if err := m.WriteChanges(ctx, w, t.Operations); err != nil {
 		return err
 	}
 	about := ""
@@ -129,10 +130,14 @@ func WriteTally(w io.Writer, t client.Tried) error {
 	return err
 }
 
-// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end.
-func WriteChanges(w io.Writer, changes []client.Change) error {
-	p := PainterFor(w)
-	for _, o := range merged(changes) {
+// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end, and the names of what they
+// refer to.
+func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []client.Change) error {
+	p, all := PainterFor(w), merged(changes)
+	if err := m.nameReferences(ctx, all); err != nil {
+		return err
+	}
+	for _, o := range all {
 		mark := marks[map[string]string{"ADD": "CREATED", "CHANGE": "CHANGED", "DELETE": "DELETED"}[o.OperationType]]
 		line := fmt.Sprintf("%s %s %s", mark[0], o.ResourceType, nameIn(o))
 		if o.Collection != "" {
