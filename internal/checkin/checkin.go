@@ -150,6 +150,8 @@ type ContentRequest struct {
 	From string `json:"from"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
+	// Application is the id of the application that it is for: each of a service point waits for itself. It may be empty.
+	Application string `json:"application,omitempty"`
 }
 
 // UpdateRequest brings a message that changes a zone (RFC 2136), as the application of a service point took it from a client, whom it has

@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"portolan/internal/dns"
 	"portolan/internal/naming"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
 )
@@ -20,33 +22,42 @@ const deletedRecords store.Source = "deployment_deleted"
 // deleted, in as many of the last transactions.
 const mostNoted = 10_000
 
-// carried are the names that a deployment changed of a zone: what was done, by the name's key (naming.Key).
-type carried map[string]string
+// carried are the records that a deployment changed of a zone: what was done, by the name's key (naming.Key) and the type.
+type carried map[string]map[uint16]string
 
-// carriedOf gives the names that a publication changes, as far as there is room for them.
-func carriedOf(c *publication) (carried, error) {
-	kinds := map[string]string{}
-	for _, e := range c.removed {
-		kinds[string(e.Key)] = recordDeleted
-	}
-	for _, e := range c.added {
-		if _, both := kinds[string(e.Key)]; both {
-			kinds[string(e.Key)] = recordUpdated
-		} else {
-			kinds[string(e.Key)] = recordAdded
+// of gives what was done with records of some types under a name; empty where nothing was.
+func (c carried) of(name string, types []uint16) string {
+	for _, one := range types {
+		if kind := c[name][one]; kind != "" {
+			return kind
 		}
 	}
-	found := carried{}
-	for _, entries := range [][]zonedata.Entry{c.removed, c.added} {
+	return ""
+}
+
+// carriedOf gives the records that a publication changes, as far as there is room for them.
+func carriedOf(c *publication) (carried, error) {
+	found, noted := carried{}, 0
+	for i, entries := range [][]zonedata.Entry{c.removed, c.added} {
 		for _, e := range entries {
-			if len(found) >= mostNoted {
+			if noted >= mostNoted {
 				return found, nil
 			}
 			rr, err := e.Record.RR()
 			if err != nil {
 				return nil, err
 			}
-			found[naming.Key(naming.Clean(rr.Header().Name))] = kinds[string(e.Key)]
+			name, kind := naming.Key(naming.Clean(rr.Header().Name)), []string{recordDeleted, recordAdded}[i]
+			if found[name] == nil {
+				found[name] = map[uint16]string{}
+			}
+			switch was := found[name][e.Record.Type()]; {
+			case was == "":
+				noted++
+			case was != kind:
+				kind = recordUpdated
+			}
+			found[name][e.Record.Type()] = kind
 		}
 	}
 	return found, nil
@@ -54,7 +65,7 @@ func carriedOf(c *publication) (carried, error) {
 
 // noteRecords keeps which records a deployment carried: of each name that changed, those that are there, which are new or others, and those
 // that are not there any more.
-func (o *outcome) noteRecords(tx *store.Tx, deployment int64) error {
+func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64) error {
 	noted := 0
 	note := func(kind string, record int64) error {
 		noted++
@@ -72,12 +83,18 @@ func (o *outcome) noteRecords(tx *store.Tx, deployment int64) error {
 		if err != nil {
 			return err
 		}
-		for name, kind := range names {
-			if kind != recordAdded {
+		for name, kinds := range names {
+			for one, kind := range kinds {
+				if kind == recordAdded {
+					continue
+				}
 				if fewer[zone] == nil {
 					fewer[zone] = carried{}
 				}
-				fewer[zone][name], kind = kind, recordUpdated
+				if fewer[zone][name] == nil {
+					fewer[zone][name] = map[uint16]string{}
+				}
+				fewer[zone][name][one] = kind
 			}
 			rows, err := tx.ByKey(c.zone.row.Configuration, name)
 			if err != nil {
@@ -85,6 +102,17 @@ func (o *outcome) noteRecords(tx *store.Tx, deployment int64) error {
 			}
 			for _, r := range rows {
 				if r.Collection != "resourceRecords" || r.Parent != zone || noted >= mostNoted {
+					continue
+				}
+				types, err := dns.RecordTypes(api, r)
+				if err != nil {
+					return err
+				}
+				kind := names.of(name, types)
+				if kind == recordDeleted { // others of its name and type went
+					kind = recordUpdated
+				}
+				if kind == "" {
 					continue
 				}
 				if err := note(kind, r.ID); err != nil {
@@ -100,8 +128,11 @@ func (o *outcome) noteRecords(tx *store.Tx, deployment int64) error {
 		return nil
 	}
 	return tx.EachDeleted(since, mostNoted, mostNoted, func(r *store.Resource) error {
-		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == "" || noted >= mostNoted {
+		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= mostNoted {
 			return nil
+		}
+		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].of(r.Key, types) == "" {
+			return err
 		}
 		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // it is there again
 			return err

@@ -27,7 +27,7 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if points, err = tellServers(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		if err := o.noteRecords(tx, id); err != nil {
+		if err := o.noteRecords(tx, d.api, id); err != nil {
 			return err
 		}
 		for _, server := range o.awaited(changed) {

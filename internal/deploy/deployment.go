@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -322,17 +323,7 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	z := p.zoneOf(above)
-	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
-		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role, or is not to be deployed", above.Type,
-			above.ID, cmp.Or(above.Key, above.Name, spanText(above)))
-	}
-	_, there, err := readDeployed(c.Tx, z.id)
-	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d, %s, was not deployed: begin with a FullDeployment",
-			above.Type, above.ID, cmp.Or(above.Key, above.Name, spanText(above)))
-	}
-	return err
+	return p.isDeployed(c.Tx, x.Parent)
 }
 
 // zoneOf gives the zone of an id, or the reverse zone that a network's addresses lie in, the first one where it has several; nil where no
@@ -376,6 +367,7 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	}
 	configuration := int64(0)
 	var wanted []int64
+	zones := map[int64]bool{}
 	for i, item := range x.Resources.Items {
 		row, err := c.API.Visible(c.Tx, item.ID, c.Caller)
 		if problem.Is(err, "ResourceNotFound") || err == nil && row.Collection != "resourceRecords" {
@@ -394,11 +386,42 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
 			return err
 		}
-		configuration = row.Configuration
+		configuration, zones[row.Parent] = row.Configuration, true
 		wanted = append(wanted, item.ID)
 	}
 	x.Resources, x.Wanted = schema.RefList{}, schema.Refer(wanted)
+	if x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled {
+		return nil
+	}
+	p, err := newPlan(c.Tx, c.API, configuration)
+	if err != nil {
+		return err
+	}
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		if err := p.isDeployed(c.Tx, zone); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// isDeployed refuses a zone, or a block or network with a reverse zone, that nobody answers for, or that was not deployed before.
+func (p *plan) isDeployed(tx *store.Tx, id int64) error {
+	row, err := tx.Get(id)
+	if err != nil {
+		return err
+	}
+	z := p.zoneOf(row)
+	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role, or is not to be deployed", row.Type,
+			row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
+	}
+	_, there, err := readDeployed(tx, z.id)
+	if err == nil && !there {
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d, %s, was not deployed: begin with a FullDeployment",
+			row.Type, row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
+	}
+	return err
 }
 
 // deployable refuses a server that is planned, disabled, run by others, or no service point of the fleet.

@@ -159,6 +159,9 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 				continue
 			}
 			c, err := p.wholly(z, d.api.Store.Now())
+			if err == nil && c != nil {
+				err = p.refused(z, c)
+			}
 			if isFault(err) && !there { // there is nothing to serve
 				s.leaveOut(z)
 			}
@@ -232,6 +235,9 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 			c, err = p.wholly(z, d.api.Store.Now())
 		} else {
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
+		}
+		if err == nil && c != nil {
+			err = p.refused(z, c)
 		}
 		if err == nil && !there { // who serves it is to be told, too
 			o.anew = true

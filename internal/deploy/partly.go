@@ -15,6 +15,29 @@ import (
 	wire "github.com/miekg/dns"
 )
 
+// names are names of records, as the keys of their owners.
+type names map[string]bool
+
+// add takes a name in.
+func (n names) add(name string) error {
+	owner, err := keyOf(name)
+	if err == nil {
+		n[owner] = true
+	}
+	return err
+}
+
+// keyOf gives the key of a name, as an owner of records (zonedata.Key).
+func keyOf(name string) (string, error) {
+	ascii, err := naming.ASCII(naming.Clean(name))
+	if err != nil {
+		return "", err
+	}
+	packed := make([]byte, 256)
+	end, err := wire.PackDomainName(wire.CanonicalName(ascii), packed, 0, nil, false)
+	return string(zonedata.Key(packed[:max(end, 0)])), err
+}
+
 // names gives the keys that lie in a zone, those in zones below it included.
 func (z *plannedZone) names(keys []string) (mine []string) {
 	if z.row.ID == 0 {
@@ -172,18 +195,6 @@ func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
 
 // lower gives a name in wire form in lower case.
 func lower(name []byte) []byte { return bytes.ToLower(name) }
-
-// keyOf is the key of a name in the data of zones.
-func keyOf(name string) (string, error) {
-	one := names{}
-	if err := one.add(name); err != nil {
-		return "", err
-	}
-	for key := range one {
-		return key, nil
-	}
-	return "", nil
-}
 
 // cutAbove gives the first zone, from the apex down, that a name below the apex lies in; empty where there is none.
 func cutAbove(owner, apex string, cuts map[string]bool) string {

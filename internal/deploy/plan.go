@@ -71,6 +71,8 @@ type plan struct {
 	// byName are the zones by view and by their names with their last dots; below are the signed zones below zones, once somebody has asked.
 	byName map[int64]map[string]*plannedZone
 	below  map[*plannedZone][]*plannedZone
+	// checks are those of servers, once somebody has asked.
+	checks map[int64]checks
 }
 
 // roleServer is an interface of a server as name servers are told of it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"portolan/internal/naming"
+	"portolan/internal/dns"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -176,30 +176,53 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 	return f.err()
 }
 
-// names are names of records, as the keys of their owners.
-type names map[string]bool
+// selection are the records that a deployment is about: of each view the names, each with the types that are meant. What DNS has of one name
+// and one type goes together (RFC 2181 section 5).
+type selection map[int64]map[string]map[uint16]bool
 
-// add takes a name in.
-func (n names) add(name string) error {
-	ascii, err := naming.ASCII(naming.Clean(name))
+// add takes in what a resource is, in the view of the zone that it lies in; nothing where that zone is not there any more.
+func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error {
+	zone, err := tx.Get(r.Parent)
+	if store.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	packed := make([]byte, 256)
-	end, err := wire.PackDomainName(wire.CanonicalName(ascii), packed, 0, nil, false)
+	types, err := dns.RecordTypes(api, r)
+	if err != nil || len(types) == 0 {
+		return err
+	}
+	name, err := keyOf(r.Key)
 	if err != nil {
 		return err
 	}
-	n[string(zonedata.Key(packed[:end]))] = true
+	view := zone.Ref("view")
+	if n[view] == nil {
+		n[view] = map[string]map[uint16]bool{}
+	}
+	if n[view][name] == nil {
+		n[view][name] = map[uint16]bool{}
+	}
+	for _, one := range types {
+		n[view][name][one] = true
+	}
 	return nil
 }
 
-// wanted reports whether a record has one of the names, or leads back to one.
-func (n names) wanted(e zonedata.Entry) bool {
-	if n[string(e.Key)] {
-		return true
+// wanted gives what reports whether a record of a zone of a view is meant, or leads back to a host that is.
+func (n selection) wanted(view int64) func(zonedata.Entry) bool {
+	names := n[view]
+	return func(e zonedata.Entry) bool {
+		if names[string(e.Key)][e.Record.Type()] {
+			return true
+		}
+		if e.Record.Type() != wire.TypePTR {
+			return false
+		}
+		host := names[string(zonedata.Key(e.Record.Data()))]
+		return host[wire.TypeA] || host[wire.TypeAAAA]
 	}
-	return e.Record.Type() == wire.TypePTR && n[string(zonedata.Key(e.Record.Data()))]
 }
 
 // prepareQuick finds what a user has changed of the zones that the primary server of a zone writes.
@@ -233,7 +256,7 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 			}
 		}
 	}
-	wanted, err := changedBy(tx, user, since)
+	wanted, err := d.changedBy(tx, user, since)
 	if err != nil {
 		return nil, err
 	}
@@ -246,9 +269,9 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 }
 
 // prepareNames finds what has changed of some names.
-func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted names) error {
+func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted selection) error {
 	for _, z := range zones {
-		c, err := p.publication(z, wanted.wanted, p.api.Store.Now())
+		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
 		if isFault(err) && out.continues {
 			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
 			continue
@@ -263,8 +286,8 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 	return nil
 }
 
-// changedBy gives the names of the records that a user has changed since a time, in Unix milliseconds.
-func changedBy(tx *store.Tx, user, since int64) (names, error) {
+// changedBy gives the records that a user has changed since a time, in Unix milliseconds.
+func (d *Deployer) changedBy(tx *store.Tx, user, since int64) (selection, error) {
 	var transactions []int64
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id int64
@@ -274,7 +297,7 @@ func changedBy(tx *store.Tx, user, since int64) (names, error) {
 	}, "SELECT id FROM txn WHERE at >= ? AND user_id = ? ORDER BY id", since, user); err != nil {
 		return nil, err
 	}
-	found := names{}
+	found := selection{}
 	for _, id := range transactions {
 		changes, err := tx.Changes(id)
 		if err != nil {
@@ -282,14 +305,14 @@ func changedBy(tx *store.Tx, user, since int64) (names, error) {
 		}
 		for _, c := range changes {
 			for _, image := range []json.RawMessage{c.Before, c.After} {
-				var record struct {
-					Collection string
-					Body       struct{ AbsoluteName string }
+				r, err := store.DecodeImage(image)
+				if err != nil {
+					return nil, err
 				}
-				if image == nil || json.Unmarshal(image, &record) != nil || record.Collection != "resourceRecords" {
+				if r == nil || r.Collection != "resourceRecords" {
 					continue
 				}
-				if err := found.add(record.Body.AbsoluteName); err != nil {
+				if err := found.add(tx, d.api, r); err != nil {
 					return nil, err
 				}
 			}
@@ -300,7 +323,7 @@ func changedBy(tx *store.Tx, user, since int64) (names, error) {
 
 // prepareSelected finds what has changed of some records.
 func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outcome, error) {
-	wanted, out := names{}, &outcome{continues: x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled}
+	wanted, out := selection{}, &outcome{continues: x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled}
 	var p *plan
 	ids, err := tx.Links(x.ID, "wanted")
 	if err != nil {
@@ -337,7 +360,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if skips {
 				continue
 			}
-			if err := wanted.add(r.Key); err != nil {
+			if err := wanted.add(tx, d.api, r); err != nil {
 				return nil, err
 			}
 		}
@@ -346,6 +369,9 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 		return out, nil
 	}
 	out.configuration = p.configuration
+	if err := d.left(tx, p, ids, out); err != nil {
+		return nil, err
+	}
 	var zones []*plannedZone
 	for _, z := range p.zones {
 		_, there, err := readDeployed(tx, z.id)
@@ -358,6 +384,30 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 	}
 	out.zones = len(zones)
 	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// left warns of the zones of records that are not deployed.
+func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) error {
+	seen := map[int64]bool{}
+	for _, id := range records {
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if seen[row.Parent] {
+			continue
+		}
+		seen[row.Parent] = true
+		if err := p.isDeployed(tx, row.Parent); isFault(err) {
+			out.warnings = append(out.warnings, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dynamically does what is said of dynamic records: it ends the deployment, passes over the record, or has it made static.

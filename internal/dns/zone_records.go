@@ -2,10 +2,12 @@ package dns
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"portolan/internal/naming"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 
 	"github.com/miekg/dns"
@@ -85,6 +87,17 @@ func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 		return []dns.RR{rr}, nil
 	}
 	return nil, nil
+}
+
+// RecordTypes gives the types of the records that a resource stands for, whatever they say; none for what is no record of DNS.
+func RecordTypes(a *resource.API, r *store.Resource) (types []uint16, err error) {
+	z := &zoneReader{api: a, targets: map[int64]string{r.ID: "."},
+		addresses: map[int64][]netip.Addr{r.ID: {netip.IPv4Unspecified(), netip.IPv6Unspecified()}}}
+	rrs, err := z.recordsOf(r)
+	for _, rr := range rrs {
+		types = append(types, rr.Header().Rrtype)
+	}
+	return types, err
 }
 
 // chunks cuts text into strings of at most 255 bytes, as the DNS library writes them.

@@ -260,7 +260,10 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			generation, now, title, anycast, limits); err != nil {
 			return err
 		}
-		return s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying)
+		if err := s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
+			return err
+		}
+		return notedOf(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
 	})
 	if errors.Is(err, errRepeated) {
 		err = nil
@@ -329,10 +332,31 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
 			return err
 		}
-		return tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
+		if err := tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
 			"anycast = ?, limits = ? WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, anycast, limits,
-			id)
+			id); err != nil {
+			return err
+		}
+		return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, c.says())
 	})
+}
+
+// says words what a change of an application is about. Configurations may have secrets: what is in them is not told.
+func (c ApplicationChange) says() string {
+	var all []string
+	if c.Configuration != nil {
+		all = append(all, "its configuration")
+	}
+	if c.AnycastAddresses != nil {
+		all = append(all, "its anycast addresses "+strings.Join(c.AnycastAddresses, " "))
+	}
+	if c.Limits != nil {
+		all = append(all, "its limits")
+	}
+	if c.TargetVersion != nil {
+		all = append(all, "to be updated to "+*c.TargetVersion)
+	}
+	return strings.Join(all, ", ")
 }
 
 // place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
@@ -400,8 +424,11 @@ func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 		if err := s.moves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
 			return err
 		}
-		return tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
-			id)
+		if err := tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
+			id); err != nil {
+			return err
+		}
+		return notedOf(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
 	})
 }
 

@@ -94,7 +94,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 				return err
 			}
 			c.FleetInstanceID, c.RegistrationKey = newID(w.Name), key.String()
-			return s.insert(tx, c.FleetInstanceID, w, key)
+			if err := s.insert(tx, c.FleetInstanceID, w, key); err != nil {
+				return err
+			}
+			return noted(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
 		case err != nil:
 			return err
 		}
@@ -108,8 +111,11 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			if err := s.rekey(tx, id, Expired, key); err != nil {
 				return err
 			}
-			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
-				w.Description, w.NodeCount, several(w.NodeCount), id)
+			if err := tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
+				w.Description, w.NodeCount, several(w.NodeCount), id); err != nil {
+				return err
+			}
+			return noted(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
@@ -210,7 +216,10 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		if err != nil {
 			return err
 		}
-		return s.rekey(tx, id, before, key)
+		if err := s.rekey(tx, id, before, key); err != nil {
+			return err
+		}
+		return notedOf(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
 	})
 	if err == nil {
 		s.forget(id)

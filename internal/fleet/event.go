@@ -55,7 +55,7 @@ func (s *Service) counted(update store.Updater) store.Updater {
 func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
 	return s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
-	})(ctx, store.Author{}, fn)
+	})(ctx, authorOf(ctx), fn)
 }
 
 // keptEvents is how many events of a service point are kept.

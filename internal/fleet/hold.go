@@ -80,21 +80,24 @@ func (s *Service) wake(h *hold) {
 type Held struct {
 	service *Service
 	at      seat
+	// what tells it from others of the node that wait for something else.
+	what    string
 	hold    *hold
 	changed <-chan struct{}
 }
 
-// Hold holds something open for whose certificate is shown, until Release.
-func (s *Service) Hold(shown *x509.Certificate) *Held {
+// Hold holds something open for whose certificate is shown, until Release. what is what it waits for, such as the id of an application.
+func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
 	at := seatOf(shown)
-	return &Held{service: s, at: at, hold: s.hold(at.id)}
+	return &Held{service: s, at: at, what: what, hold: s.hold(at.id)}
 }
 
 // Look is called before the database is asked whether there is something new.
 func (h *Held) Look() { h.changed = h.service.next(h.hold) }
 
 // Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment. What waited for the same
-// node is called with last: who asks again has given up what it asked before.
+// of the same node is called with last: who asks again has given up what it asked before. So is what has waited longest where a node has
+// more waiting than it can have applications.
 func (h *Held) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
@@ -103,15 +106,24 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 		go again(false)
 		return
 	}
+	ofNode := 0
+	for _, one := range h.hold.others {
+		if one.at == h.at && one.what != h.what {
+			ofNode++
+		}
+	}
 	h.hold.others = slices.DeleteFunc(h.hold.others, func(one *waitingHeld) bool {
-		if one.at != h.at {
+		if one.at != h.at || one.what != h.what && ofNode < maxApplications {
 			return false
+		}
+		if one.what != h.what {
+			ofNode--
 		}
 		one.timer.Stop()
 		go one.again(true)
 		return true
 	})
-	one := &waitingHeld{at: h.at, again: again}
+	one := &waitingHeld{at: h.at, what: h.what, again: again}
 	h.hold.others = append(h.hold.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -135,6 +147,7 @@ func (s *Service) Ends() bool { return s.closes() }
 // waitingHeld is a Held that waits.
 type waitingHeld struct {
 	at    seat
+	what  string
 	again func(last bool)
 	timer *time.Timer
 }

@@ -285,6 +285,9 @@ func Unknown(id string) error { return problem.NotFound("there is no fleet servi
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
+		if err := notedOf(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
+			return err
+		}
 		if err := s.spend(tx, id); err != nil {
 			return err
 		}

@@ -186,7 +186,10 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 		if err := s.recount(tx, id, count+1); err != nil {
 			return err
 		}
-		return s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix())
+		if err := s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix()); err != nil {
+			return err
+		}
+		return notedOf(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
 	})
 	if err == nil {
 		s.Wake(id)
@@ -227,6 +230,9 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 			return problem.Conflict("LastNode", "%s is the only node: portolan fleet rekey lets another machine take its place", name)
 		}
 		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
+			return err
+		}
+		if err := notedOf(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
 			return err
 		}
 		return s.regroup(tx, id, func() error {

@@ -202,7 +202,10 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
 	return id, s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
-	})(ctx, store.Author{}, func(tx *store.Tx) error {
+	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
+		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s to %d service points", id, p.Version, len(candidates)); err != nil {
+			return err
+		}
 		rows, err := members(tx, candidates, id, &p)
 		if err != nil {
 			return err
@@ -427,6 +430,9 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return problem.Conflict("RolloutState", "rollout %s is %s, and nobody was away: that allows no %s", id, r.Status, action)
 		}
 		s.movedRollout(tx, id, r.Status, a.to, "")
+		if err := noted(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
+			return err
+		}
 		if r.Status == RolloutHalted && a.to == RolloutRunning { // whoever resumes it has looked at the wave that is over
 			if err := tx.Write("UPDATE rollout SET wave = coalesce((SELECT min(m.wave) FROM rollout_member m WHERE m.rollout = rollout.id "+
 				"AND m.state = ?), wave) WHERE id = ?", memberWaiting, id); err != nil {
@@ -466,6 +472,9 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 			return problem.Conflict("RolloutState", "rollout %s is %s: it can be deleted once it has ended", id, r.Status)
 		}
 		if err := tx.Write("DELETE FROM rollout_member WHERE rollout = ?", id); err != nil {
+			return err
+		}
+		if err := noted(tx, "DELETE_ROLLOUT", "Deleted the rollout %s of %s", id, r.Version); err != nil {
 			return err
 		}
 		return tx.Write("DELETE FROM rollout WHERE id = ?", id)

@@ -67,28 +67,33 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 			if err := locked(tx, id); err != nil {
 				return err
 			}
-			return change(tx)
+			return notedChange(tx, id, c, func() error { return change(tx) })
 		})
 	}
 	return s.desire(ctx, id, func(tx *store.Tx, generation int64) error {
-		if err := change(tx); err != nil {
+		return notedChange(tx, id, c, func() error { return s.reorder(tx, id, c, generation, change) })
+	})
+}
+
+// reorder changes what a service point is to run, in the generation that it is given, beside what change does.
+func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
+	if err := change(tx); err != nil {
+		return err
+	}
+	if c.NTPServers != nil {
+		if err := configureNTP(tx, id, c.NTPServers); err != nil {
 			return err
 		}
-		if c.NTPServers != nil {
-			if err := configureNTP(tx, id, c.NTPServers); err != nil {
-				return err
-			}
+	}
+	if c.Anycast != nil {
+		if err := configureAnycast(tx, id, *c.Anycast); err != nil {
+			return err
 		}
-		if c.Anycast != nil {
-			if err := configureAnycast(tx, id, *c.Anycast); err != nil {
-				return err
-			}
-		}
-		if c.TargetVersion == nil {
-			return nil
-		}
-		return s.order(tx, id, *c.TargetVersion, generation)
-	})
+	}
+	if c.TargetVersion == nil {
+		return nil
+	}
+	return s.order(tx, id, *c.TargetVersion, generation)
 }
 
 // locked refuses a service point that there is not, and keeps others from changing it.

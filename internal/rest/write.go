@@ -281,6 +281,15 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 	return rq.keepHeaders(a)
 }
 
+// Comment is what a request says of its change, by the header x-bcn-change-control-comment.
+func Comment(r *http.Request) (string, error) {
+	comment := r.Header.Get(commentHeader)
+	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
+		return "", problem.BadRequest("InvalidHeaderValue", "%s: longer than %d bytes or with control characters", commentHeader, maxComment)
+	}
+	return comment, nil
+}
+
 // readHead reads what the headers of a change say.
 func (a *Server) readHead(rq *request) (err error) {
 	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
@@ -292,10 +301,9 @@ func (a *Server) readHead(rq *request) (err error) {
 	if rq.Header.Get(confirmHeader) != "" && !(rq.Method == http.MethodDelete && rq.List) {
 		return problem.BadRequest("InvalidHeaderValue", "%s: is for the deletion of a list", confirmHeader)
 	}
-	comment := rq.Header.Get(commentHeader)
-	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return problem.BadRequest("InvalidHeaderValue",
-			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
+	comment, err := Comment(rq.Request)
+	if err != nil {
+		return err
 	}
 	rq.author = rq.caller.Author(comment)
 	if text := rq.Header.Get(atMostHeader); text != "" {

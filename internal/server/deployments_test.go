@@ -394,3 +394,85 @@ func TestRecordsOfDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a selective deployment names goes out, and nothing else: neither what has the same name in another view, nor records of another type;
+// a quick deployment carries what its user has changed in that view. What nobody answers for, or was not deployed before, is refused.
+func TestSelectionsStayInTheirView(t *testing.T) {
+	m := startAlone(t)
+	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	d := m.deployment(at)
+	own := m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id")
+	outside := m.id(at+"/views", `{"name":"outside"}`)
+	twin := "/api/v2/zones/" + m.id("/api/v2/views/"+outside+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	m.id("/api/v2/views/"+outside+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+outside+`},"interfaces":[{"id":`+own+`}]}`)
+	nobody := "/api/v2/zones/" + m.id("/api/v2/views/"+m.id(at+"/views", `{"name":"nowhere"}`)+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	record := func(zone, kind, more string) string {
+		return m.id(zone+"/resourceRecords", `{"type":"`+kind+`","name":"b",`+more+`}`)
+	}
+	wanted := record(d.zone, "TXTRecord", `"text":"wanted"`)
+	record(d.zone, "HINFORecord", `"cpu":"a","os":"b"`)
+	pending := record(twin, "TXTRecord", `"text":"pending"`)
+	lost := record(nobody, "TXTRecord", `"text":"lost"`)
+	selective := func(record, more string) string {
+		return `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":` + record + `}]` + more + `}`
+	}
+	m.refused(400, "NoAssignedDnsDeploymentRoles", "wire.example", "POST", "/api/v2/deployments", selective(lost, ""))
+	if message := m.deploymentIs(m.id("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
+		t.Errorf("what nobody answers for is left with %q", message)
+	}
+	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, "of which 1 have changed: 2 records added, 1 removed") { // and the SOA record
+
+		t.Errorf("a selective deployment of one record says %q", message)
+	}
+	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.text("totalCount") != "1" || r.text("data.0.id") != wanted {
+		t.Errorf("it added %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/updatedRecords?total=true", ""); r.text("totalCount") != "0" {
+		t.Errorf("it changed %s", r.body)
+	}
+	d.carries("/api/v2/deployments", selective(pending, ""))
+	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords", ""); r.text("data.0.id") != pending || r.count() != 1 {
+		t.Errorf("the other view got %s", r.body)
+	}
+}
+
+// What the checks of a server say fails does not go out of a live view either; it is told, and goes out once it is mended.
+func TestChecksOfLiveViews(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	view := m.want(200, "GET", d.zone, "").text("view.id")
+	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	records := func() (n int) {
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&n)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	told := func(what string) func() bool {
+		return func() bool {
+			return m.want(200, "GET", "/api/v2/events?"+filter("message:contains('"+what+"')"), "").count() > 0
+		}
+	}
+	before := records()
+	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
+	eventually(t, "it is told", told("under_score.wire.example. is no host name"))
+	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
+	eventually(t, "both go out", func() bool { return records() == before+2 })
+	alias := m.id(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
+	eventually(t, "the alias goes out", func() bool { return records() == before+3 })
+	mx := m.id(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
+	eventually(t, "that is told, too", told("leads to an alias"))
+	if n := records(); n != before+3 {
+		t.Errorf("there are %d records, want %d", n, before+3)
+	}
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
+	eventually(t, "the alias goes", func() bool { return records() == before+2 })
+}

@@ -292,7 +292,7 @@ func TestAnswersThatPanic(t *testing.T) {
 	w.answer(200)
 	w.send("HTTP/1.1", "")
 	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
-	broken := &wantedContent{m: m.Manager, held: m.Fleet.Hold(shown)} // it has no request: looking at it panics
+	broken := &wantedContent{m: m.Manager, held: m.Fleet.Hold(shown, "")} // it has no request: looking at it panics
 	broken.m = nil
 	if _, _, err := broken.look(t.Context(), false); err == nil || !strings.Contains(err.Error(), "panic") {
 		t.Errorf("a look that panics gives %v", err)
@@ -320,6 +320,39 @@ func TestContentWaits(t *testing.T) {
 			t.Fatalf("the answer is %+v, %v", rs, err)
 		}
 	}
+}
+
+// TestContentOfTwoApplications: each waits for itself, and none ends the other's wait; who asks again has given up its own.
+func TestContentOfTwoApplications(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	ask := func(w *waiter, application string) {
+		t.Helper()
+		body := `{"from":"","waitSeconds":30,"application":"` + application + `"}`
+		if _, err := fmt.Fprintf(w.conn, "POST %s HTTP/1.1\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			checkin.ContentPath, len(body), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func(w *waiter) {
+		t.Helper()
+		if rs, err := http.ReadResponse(w.in, nil); err != nil || rs.StatusCode != http.StatusNoContent {
+			t.Fatalf("the answer is %+v, %v", rs, err)
+		}
+	}
+	server, resolver := m.waiter(certificate), m.waiter(certificate)
+	ask(server, "server")
+	ask(resolver, "resolver")
+	eventually(t, "both wait", func() bool { return m.waiting() == 2 })
+	again := m.waiter(certificate)
+	ask(again, "resolver")
+	answered(resolver)
+	eventually(t, "the other one still waits", func() bool { return m.waiting() == 2 })
+	for i := range 70 { // more than it can have applications: those that have waited longest go
+		ask(m.waiter(certificate), fmt.Sprint("other-", i))
+	}
+	answered(server)
+	eventually(t, "there are as many as it can have", func() bool { return m.waiting() == 65 || m.waiting() == 64 })
 }
 
 // TestCheckInsEndWithTheManager: what is held open is answered when the manager ends.

@@ -252,15 +252,24 @@ func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) er
 		if err != nil {
 			return err
 		}
-		if p.Role != access.Administrator {
-			if p.ReadOnly || p.User == 0 {
-				return access.Forbidden(p)
-			}
+		switch {
+		case p.Role == access.Administrator && p.ReadOnly:
+			return problem.Forbidden("ReadOnlySession", "this session or token may only read")
+		case p.Role == access.Administrator:
+		case p.ReadOnly || p.User == 0:
+			return access.Forbidden(p)
+		default:
 			if r, err = m.within(r, p, levelFor(r), p.Rights == nil || p.Rights.Everything()); err != nil {
 				return err
 			}
 		}
-		return handle(w, r)
+		comment, err := rest.Comment(r)
+		if err != nil {
+			return err
+		}
+		caller := access.CallerOf(p)
+		caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
+		return handle(w, r.WithContext(fleet.By(r.Context(), caller.Author(comment))))
 	}
 }
 

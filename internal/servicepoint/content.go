@@ -225,7 +225,7 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 	if full || p.isRefused() {
 		have = ""
 	}
-	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, have, to) })
+	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, p.id, have, to) })
 	if errors.Is(err, errNothingNew) {
 		return false, nil
 	}
@@ -388,14 +388,14 @@ func (p *process) give(ctx context.Context, stream io.Reader) error {
 // contentLimit is how long it may take to fetch what is to be served, or to give it.
 const contentLimit = time.Hour
 
-// fetchContent fetches what leads from a revision to what the application is to serve, as soon as that is something else; errNothingNew
+// fetchContent fetches what leads from a revision to what an application is to serve, as soon as that is something else; errNothingNew
 // where it has taken too long.
-func (a *Agent) fetchContent(ctx context.Context, from string, to io.Writer) error {
+func (a *Agent) fetchContent(ctx context.Context, application, from string, to io.Writer) error {
 	a.mu.Lock()
 	m, enrolled := a.manager, a.identity != nil
 	a.mu.Unlock()
 	if !enrolled {
 		return errors.New("this service point is not enrolled")
 	}
-	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds())}, to)
+	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds()), Application: application}, to)
 }

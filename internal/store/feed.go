@@ -76,7 +76,7 @@ type Entry struct {
 	Operation string
 	// Body is the transaction as the history shows it.
 	Body json.RawMessage
-	// first and last are the numbers of its first and its last change.
+	// first and last are the numbers of its first and its last change, noChanges where it has none.
 	first, last int64
 }
 
@@ -173,6 +173,9 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 
 // Whole gives ErrPruned where the changes of a transaction of the feed are not all kept any more: the first one goes first.
 func (tx *Tx) Whole(e Entry) error {
+	if e.first == noChanges {
+		return nil
+	}
 	var whole bool
 	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM change WHERE txn = ? AND seq = ?)", e.ID, e.first).Scan(&whole)
 	if err == nil && !whole {

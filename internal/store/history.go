@@ -66,9 +66,32 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 // Number is the number that the transaction has in the history.
 func (tx *Tx) Number() (int64, error) { return tx.number() }
 
+// noChanges are the first and the last number of the changes of a transaction that stands in the history without any (Note).
+const noChanges = -1
+
+// Note has the transaction stand in the history, with its author, although it may change no resource: what a room keeps in tables of its own
+// was changed by somebody, such as a service point of the fleet. It cannot be taken back. summary says what was done, in a sentence.
+func (tx *Tx) Note(operation, summary string) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	if _, err := tx.number(); err != nil {
+		return err
+	}
+	tx.noted = true
+	tx.Rename(operation, summary)
+	return nil
+}
+
+// Noted reports whether a transaction stands in the history without changes of resources (Note).
+func (tx *Tx) Noted(transaction int64) (noted bool, err error) {
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM txn WHERE id = ? AND first = ?)", transaction, noChanges).Scan(&noted)
+	return noted, err
+}
+
 // Recorded is the number that the transaction has in the history; 0 as long as it has changed nothing that the history keeps.
 func (tx *Tx) Recorded() int64 {
-	if tx.first == 0 {
+	if tx.first == 0 && !tx.noted {
 		return 0
 	}
 	return tx.txn
@@ -289,9 +312,13 @@ func orNull(text string) *string {
 	return &text
 }
 
-// writeHistory writes the transaction's own row, if it changed anything the history keeps.
+// writeHistory writes the transaction's own row, if it changed anything the history keeps, or is to stand there all the same.
 func (tx *Tx) writeHistory() error {
-	if tx.first == 0 {
+	switch {
+	case tx.first != 0:
+	case tx.noted:
+		tx.first, tx.last = noChanges, noChanges
+	default:
 		return nil
 	}
 	var undoes *int64

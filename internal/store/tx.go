@@ -92,8 +92,9 @@ type Tx struct {
 	askedBy   int64  // the user who asked for it; 0 where nobody did, or no user
 	totals    totals
 	due       []int64 // whose texts have changed
-	// first and last are the numbers of this job's changes in the history, 0 until there is one.
+	// first and last are the numbers of this job's changes in the history, 0 until there is one; noted says that it stands there also without.
 	first, last int64
+	noted       bool
 	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics
 	// of the jobs before it that share its commit.
 	step int

@@ -56,7 +56,7 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
-// Changes without their transaction, and transactions that do not name their first and their last change. SQLite, whose figures may be
+// Changes without their transaction, and transactions that do not name their first and their last change: noChanges where there is none. SQLite, whose figures may be
 // of a time when there were few transactions, is told to look each of them up: a join it would make by looking through all for each.
 var (
 	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
@@ -65,7 +65,7 @@ var (
 		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), -1) OR " +
 		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), -1))",
 		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
-			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)"}
+			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, -1) <> t.first OR coalesce(c.last, -1) <> t.last)"}
 )
 
 // historyFaults checks that transactions and their changes belong together, and that every number is one given out.

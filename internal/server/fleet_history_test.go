@@ -1,0 +1,74 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// Who changes the fleet stands in the history, with what was changed, before and after it; nothing of it can be taken back.
+func TestFleetChangesStandInTheHistory(t *testing.T) {
+	m := startAlone(t)
+	last := func() reply {
+		return m.want(200, "GET", "/api/v2/transactions/"+m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").text("data.0.id"), "")
+	}
+	says := func(operation, description string) {
+		t.Helper()
+		if r := last(); r.text("operation") != operation || !strings.HasPrefix(r.text("description"), description) || r.text("principal") != "admin" ||
+			!strings.HasPrefix(r.text("credential"), "token ") || r.text("remoteAddress") != "127.0.0.1" {
+			t.Errorf("the history says %s, want %s %q", r.body, operation, description)
+		}
+	}
+	const fleetOf = "/user/api/v1/fleetInstances"
+	m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`, "x-bcn-change-control-comment: for the north")
+	says("ADD_SERVICE_POINT", "Added service point pier")
+	if comment := last().text("comment"); comment != "for the north" {
+		t.Errorf("the comment is %q", comment)
+	}
+	m.refused(400, "InvalidHeaderValue", "x-bcn-change-control-comment", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`,
+		"x-bcn-change-control-comment: "+strings.Repeat("x", 5000))
+	id := m.want(200, "GET", fleetOf+"?name=pier", "").text("data.0.id")
+	m.want(200, "PATCH", fleetOf+"/"+id, `{"labels":{"site":"north","floor":"2"},"description":"by the lighthouse"}`)
+	says("UPDATE_SERVICE_POINT", "Changed service point pier: description: none -> by the lighthouse, label floor: none -> 2, label site: none -> north")
+	m.want(200, "PATCH", fleetOf+"/"+id, `{"labels":{"floor":null},"name":"mole"}`)
+	says("UPDATE_SERVICE_POINT", "Changed service point pier: label floor: 2 -> none, name: pier -> mole")
+	before := last().text("id")
+	m.want(200, "PATCH", fleetOf+"/"+id, `{"labels":{"site":"north"}}`) // as it is
+	if now := last().text("id"); now != before {
+		t.Errorf("nothing was changed, and that is transaction %s", now)
+	}
+	m.want(202, "POST", fleetOf+"/"+id+"/registrationKey", "")
+	says("REKEY_SERVICE_POINT", "Gave service point mole a new registration key")
+	application := m.want(202, "POST", fleetOf+"/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).text("id")
+	says("ADD_APPLICATION", "Deployed to service point mole the application http-probe-service ("+application+")")
+	m.want(202, "PATCH", fleetOf+"/"+id+"/applications/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]},"limits":{"memoryMiB":512}}`)
+	says("UPDATE_APPLICATION", "Changed of service point mole the application http-probe-service ("+application+"): its configuration, its limits")
+	m.want(202, "DELETE", fleetOf+"/"+id+"/applications/"+application, "")
+	says("DELETE_APPLICATION", "Took off service point mole the application http-probe-service")
+	m.want(202, "POST", fleetOf+"/"+id+"/nodes", "")
+	says("UPDATE_SERVICE_POINT", "Let service point mole have another node: there may be 2")
+	m.want(204, "DELETE", fleetOf+"/"+id, "")
+	says("DELETE_SERVICE_POINT", "Deleted service point mole")
+	number := last().text("id")
+	if r := m.want(200, "GET", "/api/v2/transactions/"+number+"/operations?total=true", ""); r.text("totalCount") != "0" {
+		t.Errorf("its operations are %s", r.body)
+	}
+	m.refused(409, "UndoConflict", "changed the fleet", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	if r := m.want(200, "GET", "/api/v2/transactions?total=true&"+filter("operation:'UPDATE_SERVICE_POINT'"), ""); r.text("totalCount") != "3" {
+		t.Errorf("changes of service points are %s", r.body)
+	}
+}
+
+// A session for reading alone changes nothing of the fleet, whoever it is of.
+func TestReadOnlySessionOfTheFleet(t *testing.T) {
+	m := startAlone(t)
+	m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)
+	id := m.want(200, "GET", "/user/api/v1/fleetInstances?name=pier", "").text("data.0.id")
+	cookie := m.atConsole(`{"username":"admin","password":"` + adminPassword + `","readOnly":true}`)
+	none := "Authorization:"
+	m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "", none, cookie)
+	for _, c := range [][3]string{{"PATCH", "/user/api/v1/fleetInstances/" + id, `{"description":"mine"}`},
+		{"POST", "/user/api/v1/fleetInstances/" + id + "/registrationKey", ""}, {"DELETE", "/user/api/v1/fleetInstances/" + id, ""},
+		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`}} {
+		m.refused(403, "ReadOnlySession", "only read", c[0], c[1], c[2], none, cookie)
+	}
+}
