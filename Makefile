@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test ansible-test terraform-test
+.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -72,7 +72,10 @@ ansible-test: bin/ansible/made ## play what the collection for Ansible has, and 
 terraform-test: ## the provider's acceptance tests, by OpenTofu or Terraform, whichever is on the PATH
 	@cd clients/terraform && go vet ./... && tf="$$(command -v tofu || command -v terraform || true)" && \
 		{ [ -n "$$tf" ] || echo "neither tofu nor terraform is on the PATH: the acceptance tests are skipped"; } && \
-		TF_ACC="$${tf:+1}" TF_ACC_TERRAFORM_PATH="$$tf" TF_ACC_PROVIDER_NAMESPACE=portolan TF_ACC_PROVIDER_HOST=registry.terraform.io go test -count=1 ./...
+		TF_ACC="$${tf:+1}" TF_ACC_TERRAFORM_PATH="$$tf" TF_ACC_PROVIDER_NAMESPACE=portolan TF_ACC_PROVIDER_HOST="$$(case "$$tf" in *tofu) echo registry.opentofu.org;; *) echo registry.terraform.io;; esac)" go test -count=1 ./...
+
+cross: ## build the program for the other platforms of a release
+	@for p in darwin/arm64 windows/amd64 linux/arm64; do echo "$$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/portolan || exit 1; done
 
 docs-test: ## run the commands of the pages
 	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'

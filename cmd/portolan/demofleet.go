@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -116,6 +117,9 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 		return err
 	}
 	_, err = api.DeployServer(ctx, id, "FullDeployment")
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code == "ServerIsDeploying" { // the demo was stopped meanwhile, and that goes on
+		return nil
+	}
 	return err
 }
 

@@ -25,7 +25,7 @@ type loginCommand struct {
 	URL           string        `arg:"" optional:"" help:"The manager's URL." default:"http://127.0.0.1:8080"`
 	Name          string        `help:"What the context is called. Default: the manager's host." placeholder:"NAME"`
 	User          string        `help:"Who signs in; the password is asked for, or taken from PORTOLAN_PASSWORD or standard input." default:"admin" placeholder:"NAME"`
-	Token         string        `help:"Note this bearer token, and make none." placeholder:"TOKEN"`
+	Token         string        `help:"Note this bearer token, and make none." placeholder:"TOKEN" env:"-"`
 	Role          string        `help:"What the new token may do: ${enum}; never more than the user." enum:"administrator,analyst" default:"administrator"`
 	Expires       time.Duration `help:"How long the new token lives." default:"720h"`
 	CA            string        `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" type:"existingfile" placeholder:"FILE"`

@@ -220,7 +220,8 @@ type passwordCommand struct {
 // Help has examples.
 func (passwordCommand) Help() string {
 	return `Whoever may write the data directory may do this, and nobody else. The new password is asked for on a terminal, or
-read from standard input; where that is empty one is made, and printed once.
+read from standard input; where that is empty one is made, and printed once. The user's sessions end, and its bearer tokens
+and key sets are revoked: who has them may be the one whom the password is changed against.
 
 Examples:
 
@@ -245,9 +246,9 @@ func (c *passwordCommand) Run(s *session) error {
 		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
 			return err
 		}
-		text := "the password is changed; sessions of the user are ended"
+		text := "the password is changed; the user's sessions are ended, and its tokens and key sets revoked"
 		if made {
-			text = "the new password of " + c.User + ", shown once: " + password
+			text = "the new password of " + c.User + ", shown once: " + password + "\nThe user's sessions are ended, and its tokens and key sets revoked."
 		}
 		_, err := fmt.Fprintln(s.stdout, text)
 		return err

@@ -129,6 +129,9 @@ func run(version, out, names, key string) error {
 	if err := r.image(platforms); err != nil {
 		return fmt.Errorf("the image: %w", err)
 	}
+	if err := r.containers(); err != nil {
+		return fmt.Errorf("what runs the image: %w", err)
+	}
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}

@@ -16,9 +16,12 @@ var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/u
 	"monitoring": "/usr/share/doc/portolan/monitoring",
 	"systemd":    "/usr/lib/systemd/system", ".": "/usr/share/doc/portolan"}
 
-// completions are where shells look, by the name of the file.
-var completions = map[string]string{"portolan.bash": "/usr/share/bash-completion/completions/portolan",
-	"portolan.zsh": "/usr/share/zsh/site-functions/_portolan", "portolan.fish": "/usr/share/fish/vendor_completions.d/portolan.fish"}
+// completions are where shells look, by the name of the file; ofDebian where they look on Debian, if that is another place.
+var (
+	completions = map[string]string{"portolan.bash": "/usr/share/bash-completion/completions/portolan",
+		"portolan.zsh": "/usr/share/zsh/site-functions/_portolan", "portolan.fish": "/usr/share/fish/vendor_completions.d/portolan.fish"}
+	ofDebian = map[string]string{"portolan.zsh": "/usr/share/zsh/vendor-completions/_portolan"}
+)
 
 // packages writes the deb and the rpm for a platform.
 func (r *release) packages(p platform) error {
@@ -34,6 +37,11 @@ func (r *release) packages(p platform) error {
 		case "completions":
 			if c.Destination = completions[path.Base(e.to)]; c.Destination == "" {
 				return fmt.Errorf("%s: nobody said where shells look for it", e.to)
+			}
+			if there := ofDebian[path.Base(e.to)]; there != "" {
+				other := *c
+				c.Packager, other.Packager, other.Destination = "rpm", "deb", there
+				contents = append(contents, &other)
 			}
 		case "etc":
 			c.Destination, c.Type = "/etc/portolan/"+path.Base(e.to), files.TypeConfigNoReplace

@@ -3,13 +3,17 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +88,15 @@ func TestRelease(t *testing.T) {
 	}
 	providerInstalls(t, filepath.Join(first, "terraform-provider-portolan_0.1.0_linux_"+runtime.GOARCH+".zip"))
 	imageRuns(t, filepath.Join(first, "portolan_0.1.0_oci.tar"))
+	if compose := read(t, filepath.Join(first, "portolan_0.1.0_compose.yaml")); !bytes.Contains(compose, []byte("image: portolan:${PORTOLAN_VERSION:-0.1.0}")) {
+		t.Errorf("the Compose file is\n%s", compose)
+	}
+	chartIs(t, filepath.Join(first, "portolan-chart-0.1.0.tgz"))
+	rpms, err := filepath.Glob(filepath.Join(first, "portolan-0.1.0*.rpm"))
+	if err != nil || len(rpms) != 1 {
+		t.Fatal(rpms, err)
+	}
+	rpmInstalls(t, rpms[0], filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"))
 	installs(t, filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"), filepath.Join(next, "portolan_0.2.0_"+runtime.GOARCH+".deb"))
 }
 
@@ -123,6 +136,81 @@ resource "portolan_ipv4_block" "harbour" { range = "10.0.0.0/8" }
 		c.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(site, "rc"))
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s %v: %v %s", program, args, err, out)
+		}
+	}
+}
+
+// chartIs looks at the chart: it has the version of the release, and every template.
+func chartIs(t *testing.T, path string) {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[h.Name] = string(body)
+	}
+	if about := found["portolan/Chart.yaml"]; !strings.Contains(about, "\nversion: 0.1.0\n") || !strings.Contains(about, "appVersion: 0.1.0\n") {
+		t.Errorf("the chart is %q", about)
+	}
+	here, err := filepath.Glob("deploy/helm/portolan/templates/*")
+	if err != nil || len(here) == 0 {
+		t.Fatal(here, err)
+	}
+	for _, one := range here {
+		if found["portolan/templates/"+filepath.Base(one)] != string(read(t, one)) {
+			t.Errorf("%s is not in the chart, or is another", one)
+		}
+	}
+}
+
+// rpmInstalls installs the rpm into a root of its own, without its scripts, and compares what is there with what the deb has: shells look for
+// completions elsewhere.
+func rpmInstalls(t *testing.T, rpm, deb string) {
+	t.Helper()
+	program, err := exec.LookPath("rpm")
+	if err != nil {
+		t.Log("there is no rpm on this machine: the package for it is not installed")
+		return
+	}
+	root, other := t.TempDir(), t.TempDir()
+	for _, args := range [][]string{{program, "--root", root, "--nodeps", "--noscripts", "--nosignature", "-i", rpm},
+		{program, "--root", root, "--nodeps", "--noscripts", "-V", "portolan"}, {"dpkg-deb", "-x", deb, other}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // our own words
+			t.Fatalf("%v: %v %s", args, err, out)
+		}
+	}
+	list := func(dir string) (all []string) {
+		if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			name := strings.TrimPrefix(path, dir)
+			if err == nil && !d.IsDir() && !strings.HasPrefix(name, "/var/lib/rpm") && !strings.HasPrefix(name, "/usr/lib/sysimage") &&
+				!strings.HasPrefix(name, "/root/") && !strings.HasPrefix(name, "/usr/share/zsh/") {
+				all = append(all, fmt.Sprintf("%s %x", name, sha256.Sum256(read(t, path))))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got, want := list(root), list(other); len(want) < 50 || !slices.Equal(got, want) {
+		t.Errorf("the rpm has %d files, the deb %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+	}
+	for _, path := range []string{filepath.Join(root, "/usr/share/zsh/site-functions/_portolan"), filepath.Join(other, "/usr/share/zsh/vendor-completions/_portolan")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
 		}
 	}
 }

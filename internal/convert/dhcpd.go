@@ -137,9 +137,16 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
 		words = words[1:]
 	}
+	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
+		d.leave("that the range %s is of temporary addresses", words[0])
+		words = words[:n-1]
+	}
 	if len(words) == 1 && strings.Contains(words[0], "/") {
-		d.leave("the range %s of %v: ranges lie between two addresses", words[0], p)
-		return nil
+		part, err := netip.ParsePrefix(words[0])
+		if err != nil {
+			return fmt.Errorf("line %d: the range %s is no prefix", s.line, words[0])
+		}
+		words = []string{part.Masked().Addr().String(), last(part).String()}
 	}
 	if len(words) == 1 {
 		words = append(words, words[0])
@@ -156,6 +163,18 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	to, e := netip.ParseAddr(high)
 	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
 		return fmt.Errorf("line %d: %s to %s is no range of %v", line, low, high, p)
+	}
+	// The first address of a network, and the last one of IPv4, are no host's (RFC 4291 section 2.6.1, RFC 1122 section 3.2.1.3).
+	edge := func(a netip.Addr) bool {
+		return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
+	}
+	if edge(from) && from != to {
+		d.leave("%v of a pool, which no host of %v has", from, p)
+		from = from.Next()
+	}
+	if edge(to) && from != to {
+		d.leave("%v of a pool, which no host of %v has", to, p)
+		to = to.Prev()
 	}
 	d.add(Resource{"type": family(from) + "DHCPRange", "range": from.String() + "-" + to.String()})
 	return nil

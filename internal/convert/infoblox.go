@@ -19,7 +19,7 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	r := csv.NewReader(strings.NewReader(text(raw)))
 	r.FieldsPerRecord, r.LazyQuotes = -1, true
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
-		columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
+		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]bool{}}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -65,8 +65,10 @@ type infoblox struct {
 	// from are the views there that are read, by the columns that name them: the first one that is met, where none was asked for.
 	from    map[string]string
 	columns map[string]map[string]int
-	// hosts are the records of hosts by their names: their addresses come in rows of their own.
-	hosts map[string]Resource
+	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the names of those that are not
+	// to be in DNS.
+	hosts  map[string]Resource
+	silent map[string]bool
 }
 
 // prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network.
@@ -180,6 +182,16 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		}
 		x.add(Resource{"type": "Zone", "absoluteName": fqdn, "view": x.view})
 	case "hostrecord":
+		if strings.EqualFold(of("configure_for_dns"), "false") {
+			x.leave("names of hosts that are not configured for DNS: their addresses have them")
+			x.silent[strings.ToLower(fqdn)] = true
+			for a := range strings.SplitSeq(of("addresses"), ",") {
+				if err := x.silentAddress(fqdn, a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
 		r := Resource{"type": "HostRecord", "addresses": []string{}}
 		for a := range strings.SplitSeq(of("addresses"), ",") {
 			if err := x.hostAddress(r, a); err != nil {
@@ -189,6 +201,12 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		record(r)
 		x.hosts[strings.ToLower(fqdn)] = r
 	case "hostaddress", "ipv6hostaddress":
+		if parent := strings.TrimSuffix(of("parent"), "."); x.silent[strings.ToLower(parent)] {
+			if mac := of("mac_address"); mac != "" {
+				return x.reservation(0, of("address"), mac, host(parent))
+			}
+			return x.silentAddress(parent, of("address"))
+		}
 		if r := x.hosts[strings.ToLower(strings.TrimSuffix(of("parent"), "."))]; r != nil {
 			if err := x.hostAddress(r, of("address")); err != nil {
 				return err
@@ -222,6 +240,19 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	default:
 		x.leave("rows of the kind %s", kind)
 	}
+	return nil
+}
+
+// silentAddress adds an address of a host that is not to be in DNS.
+func (x *infoblox) silentAddress(name, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return fmt.Errorf("%q is no address", text)
+	}
+	x.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": "STATIC", "name": host(name)})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -179,7 +180,11 @@ func (d *Document) keaReservations(all []keaReservation) error {
 	return nil
 }
 
-// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them; what stands in texts stays.
+// lastComma finds texts, which stay, and commas behind the last entry of a list or an object.
+var lastComma = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,\s*[\]}]`)
+
+// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them, and commas behind the last entry, and writes .5 as 0.5;
+// what stands in texts stays.
 func withoutComments(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -207,9 +212,16 @@ func withoutComments(text string) string {
 				return b.String()
 			}
 			i += end + 1
+		case rest[0] == '.' && (i == 0 || text[i-1] < '0' || text[i-1] > '9'):
+			b.WriteString("0.")
 		default:
 			b.WriteByte(rest[0])
 		}
 	}
-	return b.String()
+	return lastComma.ReplaceAllStringFunc(b.String(), func(found string) string {
+		if strings.HasPrefix(found, ",") {
+			return strings.TrimPrefix(found, ",")
+		}
+		return found // a text
+	})
 }

@@ -94,6 +94,10 @@ func (d *phpipam) file(raw []byte) error {
 }
 
 func (d *phpipam) subnet(of func(string) string) error {
+	if strings.HasSuffix(of("subnet"), "(folder)") { // as export-subnets.php of phpIPAM words one
+		d.leave("folders: what lies in them goes by its range")
+		return nil
+	}
 	p, err := prefixOf(of("subnet"), of("mask"))
 	if err != nil {
 		return fmt.Errorf("the subnet %s: %w", of("subnet"), err)

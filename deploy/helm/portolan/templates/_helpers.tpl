@@ -7,3 +7,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/name: portolan
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
+{{- define "portolan.database" -}}
+app.kubernetes.io/name: portolan-postgresql
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
