@@ -297,6 +297,7 @@ func (c *assignCommand) Run(s *session) error {
 
 type nextCommand struct {
 	freeFlags
+	jsonFlag
 }
 
 // Help has examples.
@@ -321,6 +322,13 @@ func (c *nextCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if c.JSON {
+		free := []string{}
+		for _, one := range done.Resources {
+			free = append(free, one.Key)
+		}
+		return c.print(s, free)
+	}
 	for _, one := range done.Resources {
 		if _, err := fmt.Fprintln(s.stdout, one.Key); err != nil {
 			return err
@@ -330,17 +338,23 @@ func (c *nextCommand) Run(s *session) error {
 }
 
 // act sends a change that is no resource to be kept, or only tries it, and prints what came of it.
-func act(s *session, m *cli.Manager, path string, body any, f changeFlags) error {
+func act(s *session, m *cli.Manager, path string, body any, f changeFlags, as jsonFlag) error {
 	if f.DryRun {
 		t, err := m.Try(s.ctx, http.MethodPost, path, body, f.options())
 		if err != nil {
 			return err
+		}
+		if as.JSON {
+			return as.print(s, t)
 		}
 		return m.WriteTally(s.ctx, s.stdout, t)
 	}
 	raw, err := m.Make(s.ctx, http.MethodPost, path, body, f.options())
 	if err != nil {
 		return err
+	}
+	if as.JSON {
+		return as.print(s, raw)
 	}
 	var made struct{ Transaction client.Head }
 	if err := json.Unmarshal(raw, &made); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,10 +101,27 @@ func clientFor(one cli.Context) (*client.Client, error) {
 	return c, nil
 }
 
+// jsonFlag says whether a command prints JSON, for programs: by --json, or as other commands say it.
+type jsonFlag struct {
+	JSON   bool   `help:"Print JSON." name:"json"`
+	Output string `help:"How it is printed: ${enum}." short:"o" enum:"text,json" default:"text" env:"-"`
+}
+
+// AfterApply has both flags say the same.
+func (f *jsonFlag) AfterApply() error {
+	f.JSON = f.JSON || f.Output == cli.JSON
+	return nil
+}
+
+// print prints an answer of the API as JSON.
+func (f jsonFlag) print(s *session, answer any) error {
+	return json.NewEncoder(s.stdout).Encode(answer)
+}
+
 // managerFlags are those of commands that print a table, or JSON.
 type managerFlags struct {
 	connectFlags
-	JSON bool `help:"Print JSON." name:"json"`
+	jsonFlag
 }
 
 // scopeFlags say where resources are that several configurations may have.

@@ -10,7 +10,7 @@ import (
 
 type deleteCommand struct {
 	scopeFlags
-	JSON     bool   `help:"Print JSON." name:"json"`
+	jsonFlag
 	DryRun   bool   `short:"n" help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
 	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
 	Yes      bool   `help:"Do not ask." short:"y" env:"-"`

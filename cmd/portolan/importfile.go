@@ -12,7 +12,7 @@ import (
 
 type importFile struct {
 	scopeFlags
-	JSON    bool              `help:"Print JSON." name:"json"`
+	jsonFlag
 	Into    string            `help:"What the rows belong below: a collection such as networks/100123/addresses, or a resource in which each finds its place, such as configurations/main." placeholder:"PATH" complete:"path"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
 	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`

@@ -13,6 +13,7 @@ import (
 type splitCommand struct {
 	scopeFlags
 	changeFlags
+	jsonFlag
 	At    string `help:"A block: the first address of the part that becomes a block of its own. Default: its middle." placeholder:"ADDRESS" env:"-"`
 	Parts int    `help:"A network: how many it becomes, a power of two." default:"2"`
 	Path  string `arg:"" help:"The block or the network, such as networks/10.1.0.0/24." complete:"path"`
@@ -49,7 +50,7 @@ func (c *splitCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return act(s, m, above+"/splits", body, c.changeFlags)
+	return act(s, m, above+"/splits", body, c.changeFlags, c.jsonFlag)
 }
 
 // up is the path of what a resource lies in.
@@ -78,6 +79,7 @@ func (f scopeFlags) resourceAt(s *session, path string) (m *cli.Manager, at cli.
 type mergeCommand struct {
 	scopeFlags
 	changeFlags
+	jsonFlag
 	Into   string   `arg:"" help:"The block, network or range that is left, such as networks/10.1.0.0/24." complete:"path"`
 	Others []string `arg:"" help:"Those that go up in it, which adjoin it." complete:"path"`
 }
@@ -118,12 +120,13 @@ func (c *mergeCommand) Run(s *session) error {
 		return err
 	}
 	return act(s, m, above+"/merges", map[string]any{"type": merge.Name, at.Collection.Name: others,
-		"destination": map[string]int64{"id": at.ID}}, c.changeFlags)
+		"destination": map[string]int64{"id": at.ID}}, c.changeFlags, c.jsonFlag)
 }
 
 type moveCommand struct {
 	scopeFlags
 	changeFlags
+	jsonFlag
 	Path string `arg:"" help:"What is moved, such as networks/10.1.0.0/24, addresses/10.1.0.10 or zones/example.net." complete:"path"`
 	To   string `arg:"" help:"Where to: the range, the address or the name that it has then; of a block or network the first address is enough."`
 }
@@ -171,5 +174,5 @@ func (c *moveCommand) Run(s *session) error {
 	if body == nil {
 		return usageError{fmt.Errorf("%s is of the type %s, which is not moved this way", c.Path, t.Name)}
 	}
-	return act(s, m, at.String()+"/moves", body, c.changeFlags)
+	return act(s, m, at.String()+"/moves", body, c.changeFlags, c.jsonFlag)
 }

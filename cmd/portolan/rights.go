@@ -9,7 +9,7 @@ import (
 
 type rightsCommand struct {
 	scopeFlags
-	JSON     bool   `help:"Print JSON." name:"json"`
+	jsonFlag
 	User     string `help:"The user who is asked about, by name or number; without it, who asks."`
 	Resource string `arg:"" complete:"path" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
 }

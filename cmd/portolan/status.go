@@ -150,6 +150,7 @@ func writeStatus(w io.Writer, now *server.Status) error {
 
 type doctorCommand struct {
 	serveCommand
+	jsonFlag
 	URL   string `help:"The manager's URL, to ask it what it sees. Default: that of the context." name:"url" placeholder:"URL"`
 	Token string `help:"A bearer token for it." placeholder:"TOKEN"`
 	CA    string `help:"A file with the authority to trust." name:"ca" placeholder:"FILE"`
@@ -201,9 +202,16 @@ func (c *doctorCommand) Run(s *session) error {
 			all = append(all, server.Finding{What: "alarm", Is: a.What, Do: a.Do, Fault: a.Severity == "CRITICAL"})
 		}
 	}
-	for _, f := range all {
-		if err := f.Print(s.stdout); err != nil {
+	if c.JSON {
+		if err := c.print(s, all); err != nil {
 			return err
+		}
+		all = slices.DeleteFunc(all, func(f server.Finding) bool { return !f.Fault })
+	} else {
+		for _, f := range all {
+			if err := f.Print(s.stdout); err != nil {
+				return err
+			}
 		}
 	}
 	if n := server.Faults(all); n > 0 {

@@ -104,7 +104,7 @@ func (f scopeFlag) scopes() (access.Scopes, error) {
 
 type tokenList struct {
 	dataFlag
-	JSON bool `help:"Print JSON." name:"json"`
+	jsonFlag
 }
 
 // Run lists the tokens.

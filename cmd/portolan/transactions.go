@@ -112,6 +112,7 @@ func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
 type undoCommand struct {
 	scopeFlags
 	changeFlags
+	jsonFlag
 	Force       bool    `help:"Take back also what was changed again since, as far as that can be."`
 	Transaction []int64 `arg:"" help:"The numbers of the transactions, as portolan history prints them, in the order in which they are taken back: the last one first."`
 }
@@ -157,11 +158,17 @@ func (c *undoCommand) undo(s *session, m *cli.Manager, number int64, o client.Ch
 		if err != nil {
 			return err
 		}
+		if c.JSON {
+			return c.print(s, t)
+		}
 		return m.WriteTally(s.ctx, s.stdout, t)
 	}
 	raw, err := m.Make(s.ctx, http.MethodPost, "transactions", body, o)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return c.print(s, raw)
 	}
 	var made client.Head
 	if err := json.Unmarshal(raw, &made); err != nil {

@@ -24,10 +24,11 @@ import (
 // Finding is what came of looking at one thing.
 type Finding struct {
 	// What was looked at, and how it is.
-	What, Is string
+	What string `json:"what"`
+	Is   string `json:"is"`
 	// Do says what to do about it; empty where it is well. Fault says that nothing goes on before that is done.
-	Do    string
-	Fault bool
+	Do    string `json:"do"`
+	Fault bool   `json:"fault"`
 }
 
 // Print prints it in a line, with what to do below it.
@@ -163,12 +164,13 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	if serving {
 		is += "; a manager is serving it"
 	}
-	all := []Finding{{"database", is, "", false}}
+	all := append([]Finding{{"database", is, "", false}}, examineSettings(ctx, s, o.Database != "")...)
+	all = append(all, examineClock())
 	if o.Database == "" {
-		return append(all, Finding{What: "clock", Is: time.Now().UTC().Format(time.RFC3339) + ", of this machine"})
+		return all
 	}
 	ahead, err := s.Ahead(ctx)
-	clock := Finding{What: "clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
+	clock := Finding{What: "database clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
 	if err != nil || ahead.Abs() > time.Second {
 		clock.Do = "let both machines follow the same time servers (chronyc sources)"
 	}
