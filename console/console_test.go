@@ -928,10 +928,98 @@ func TestLookingOnly(t *testing.T) {
 	s.press(p, "auditor", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("crane-1-1-1"))
 	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))
-	s.ok(p.Go("/ui/users"))
-	s.ok(p.Still())
-	s.ok(p.Go("/ui/fleet"))
-	s.ok(p.Still())
+	for _, path := range []string{"/ui/users", "/ui/fleet", "/ui/names", "/ui/servers", "/ui/accessRights", "/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'") + "/ranges"} {
+		s.ok(p.Go(path))
+		s.ok(p.Still())
+		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Take)/.test(b.innerText))`))
+	}
+	s.ok(p.Go("/ui/transactions"))
+	s.ok(p.Text("No change that you may see."))
 	s.ok(p.Go("/ui/space"))
 	s.ok(p.Text("10.0.0.0/8"))
+}
+
+// A service point is changed, gets another node and another key; an application is changed and taken off; all of it as it is shown.
+func TestServicePoint(t *testing.T) {
+	s := start(t)
+	point := s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)["fleetInstanceID"].(string)
+	at := "/user/api/v1/fleetInstances/" + point
+	s.api("PATCH", at, `{"labels":{"site":"north","floor":"2"}}`)
+	s.api("POST", at+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
+	p := s.open()
+	s.ok(p.Go("/ui/fleet/" + point))
+	s.ok(p.Text("http-probe-service"))
+	s.click(p, "Change")
+	s.fill(p, "Labels", "site=south")
+	s.fill(p, "Description", "by the lighthouse")
+	dialog := func(word string) {
+		t.Helper()
+		button := `[...document.querySelectorAll("dialog button")].find(b => b.innerText.trim() === "` + word + `" && !b.disabled)`
+		s.ok(p.Wait("!!" + button))
+		_, err := browser.Eval[any](p, button+".click()")
+		s.ok(err)
+		s.ok(p.Wait("!document.querySelector('dialog')"))
+	}
+	dialog("Change")
+	s.ok(p.Text("by the lighthouse"))
+	if got := fmt.Sprint(s.api("GET", at, "")["labels"]); got != "map[site:south]" {
+		t.Errorf("its labels are %s", got)
+	}
+	application := `[...document.querySelectorAll(".card li")].find(l => l.innerText.includes("http-probe-service"))`
+	press := func(word string) {
+		t.Helper()
+		button := `[...` + application + `.querySelectorAll("button")].find(b => b.innerText === "` + word + `")`
+		s.ok(p.Wait("!!" + button))
+		_, err := browser.Eval[any](p, button+".click()")
+		s.ok(err)
+	}
+	press("Change")
+	s.ok(p.Wait(`document.querySelector("dialog textarea")?.value.includes("127.0.0.1")`))
+	s.fill(p, "Memory, MiB", "256")
+	dialog("Change")
+	if got := fmt.Sprint(s.api("GET", at+"/applications", "")["data"]); !strings.Contains(got, "memoryMiB:256") {
+		t.Errorf("the application is %s", got)
+	}
+	s.click(p, "Another node")
+	s.click(p, "Make room for it")
+	s.ok(p.Text("PORTOLAN_REGISTRATION_KEY="))
+	dialog("Close")
+	if got := s.api("GET", at, "")["nodeCount"]; got != 2.0 {
+		t.Errorf("it may have %v nodes", got)
+	}
+	press("Take off")
+	dialog("Take it off")
+	if got := fmt.Sprint(s.api("GET", at+"/applications", "")["data"]); !strings.Contains(got, "DELETE_QUEUED") {
+		t.Errorf("the applications are %s", got)
+	}
+}
+
+// Several changes of one window are put on the change list one by one; what belongs to a network is shown on its page.
+func TestStagedTogether(t *testing.T) {
+	s := start(t)
+	s.api("POST", "/api/v2/blocks/"+s.id("blocks", "range:'10.0.0.0/8'")+"/networks", `{"type":"IPv4Network","range":"10.201.0.0/24","gateway":null}`)
+	network := s.id("networks", "range:'10.201.0.0/24'")
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.click(p, "Assign the first")
+	s.fill(p, "How many", "3")
+	s.fill(p, "Name", "together")
+	s.click(p, "Add to change list")
+	s.ok(p.Wait(`document.querySelector("a.staged")?.innerText.trim() === "3"`))
+	s.ok(p.Go("/ui/staged"))
+	s.ok(p.Text("3 new"))
+	s.click(p, "Apply all 3")
+	s.ok(p.Text("All of it is made."))
+	s.id("addresses", "name:'together-3'")
+	for _, tab := range []string{"ranges", "deploymentOptions", "fields", "transactions"} {
+		s.ok(p.Go("/ui/networks/" + network + "/" + tab))
+		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=tab]")].some(b => b.innerText === "Addresses") && [...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("Assign address"))`))
+	}
+	s.ok(p.Go("/ui/networks/" + network + "/tags")) // and what is seldom asked for with everything else
+	s.ok(p.Text("Also:"))
+	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?tab=text"))
+	s.ok(p.Wait(`document.querySelector("#zone-text")?.value.includes("crane-1-1-1")`))
+	_, err := browser.Eval[any](p, `(() => { const e = document.querySelector("#zone-text"); e.value += "bad line here x\n"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+	s.ok(p.Text("LINE is no type of records"))
 }

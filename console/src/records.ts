@@ -38,6 +38,9 @@ export function parseLine(text: string): Line | string {
   return m && m[4].toUpperCase() !== "IN" ? { name: m[1], ttl: m[2] ?? m[3] ?? "-", type: m[4].toUpperCase(), data: m[5].trim() } : "a line is NAME TTL TYPE DATA; TTL may be - or left out"
 }
 
+/** The types that lines may have beside those of generic records, which the schema names. */
+const own = ["A", "AAAA", "CNAME", "MX", "SRV", "TXT"]
+
 /** Types whose data is more than a line says well: they are changed on their own pages. */
 const apart = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
 
@@ -60,13 +63,14 @@ export interface Difference { gone: string[]; come: string[]; changes: Omit<Want
 
 const ttlOf = (l: Line) => l.ttl === "-" ? null : Number(l.ttl)
 
-/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. Names in data that have no dot at their end lie in the zone origin. */
-export function difference(zone: number, records: Resource[], text: string, origin = ""): Difference {
+/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. Names in data that have no dot at their end lie in the zone origin; types are those of generic records. */
+export function difference(zone: number, records: Resource[], text: string, origin = "", types?: string[]): Difference {
   const was = linesOf(records), texts = new Set(was.map(w => lineText(w.line))), faults: string[] = [], wanted = new Map<string, Line>()
   text.split("\n").forEach((t, i) => {
     if (!t.trim() || t.trim().startsWith(";")) return
     const l = parseLine(t)
     if (typeof l === "string") { faults.push(`line ${i + 1}: ${l}`); return }
+    if (types && ![...own, ...apart, ...types].includes(l.type) && !/^TYPE\d+$/.test(l.type)) { faults.push(`line ${i + 1}: ${l.type} is no type of records`); return }
     if (origin && ["CNAME", "MX", "SRV"].includes(l.type)) l.data = l.data.replace(/(\S+)$/, n => n.endsWith(".") ? n : n === "@" ? origin + "." : `${n}.${origin}.`)
     wanted.set(lineText(l), l)
   })

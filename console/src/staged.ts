@@ -41,11 +41,23 @@ export function setStaged(list: Staged[]) {
   } catch { full.value = true }
 }
 
-/** Puts a change on the list. */
-export function stage(change: Omit<Staged, "key">) {
-  const list = kept(), key = Math.max(Date.now(), (list.at(-1)?.key ?? 0) + 1)
-  const same = change.method === "PATCH" ? list.find(s => s.method === "PATCH" && s.path === change.path) : undefined
-  setStaged(same ? list.map(s => s === same ? { ...same, body: merged(same.body, change.body) } : s) : [...list, { key, ...change }])
+/** Puts changes on the list. */
+export function stage(...changes: Omit<Staged, "key">[]) {
+  const list = kept()
+  for (const change of changes) {
+    const at = change.method === "PATCH" ? list.findIndex(s => s.method === "PATCH" && s.path === change.path) : -1
+    if (at >= 0) list[at] = { ...list[at], body: merged(list[at].body, change.body) }
+    else list.push({ key: Math.max(Date.now(), (list.at(-1)?.key ?? 0) + 1), ...change })
+  }
+  setStaged(list)
+}
+
+const did: Record<string, string> = { POST: "made", PATCH: "changed", DELETE: "deleted" }
+
+/** The single changes of one that has several: of a batch, or of a list that is made. */
+export function single(change: Omit<Staged, "key">): Omit<Staged, "key">[] {
+  const all: Omit<Staged, "key" | "says">[] = change.path === "batch" ? change.body.changes : Array.isArray(change.body) ? change.body.map((body: any) => ({ ...change, body })) : []
+  return all.length ? all.map(c => ({ ...c, says: `${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path} is ${did[c.method]}.` })) : [change]
 }
 
 /** A change behind another one of the same resource: user-defined fields are changed one by one, everything else as a whole. */

@@ -14,6 +14,9 @@ import (
 // flagSchedule is the name of the schedule that the command line of a manager asks for.
 const flagSchedule = "every"
 
+// firstAfter is how long behind the start of a manager the first backup of a new schedule is due: nobody is to be without one for a day.
+const firstAfter = time.Minute
+
 // Every lets a schedule of its own make a backup each interval, of which keep are kept. An interval of 0 changes nothing: a
 // schedule that is there stays as it is.
 func Every(ctx context.Context, a *resource.API, interval time.Duration, keep int64) error {
@@ -35,7 +38,7 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 			return err
 		}
 		if len(there) == 0 {
-			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(interval).UTC().Truncate(time.Second), Interval: length, MaxFileCount: keep,
+			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(firstAfter).UTC().Truncate(time.Second), Interval: length, MaxFileCount: keep,
 				LocalBackupsEnabled: true}
 			x.Type, x.Name, x.Parent = "DatabaseBackupSchedule", flagSchedule, database.ID
 			_, err = c.Create(a.TypeNamed(x.Type), x)

@@ -72,3 +72,24 @@ func TestReadOnlySessionOfTheFleet(t *testing.T) {
 		m.refused(403, "ReadOnlySession", "only read", c[0], c[1], c[2], none, cookie)
 	}
 }
+
+// What became of a resource that is gone is told to who sees all of the history, at the path that it had; to nobody else, and of nothing else.
+func TestHistoryOfWhatIsGone(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"gone"}`)
+	m.want(204, "DELETE", "/api/v2/addresses/"+address, "", "x-bcn-change-control-comment: too old")
+	r := m.want(200, "GET", "/api/v2/addresses/"+address+"/transactions?orderBy=desc(id)&total=true", "")
+	if r.text("totalCount") != "2" || r.text("data.0.comment") != "too old" || r.text("data.0.principal") != "admin" {
+		t.Errorf("its history is %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/networks/"+network, "")
+	if r := m.want(200, "GET", "/api/v2/addresses/"+address+"/transactions?total=true", ""); r.text("totalCount") != "2" {
+		t.Errorf("its history is %s", r.body)
+	}
+	m.refused(404, "ResourceNotFound", address, "GET", "/api/v2/addresses/"+address, "")
+	m.refused(404, "ResourceNotFound", address, "GET", "/api/v2/networks/"+address+"/transactions", "")
+	m.refused(404, "ResourceNotFound", "999999", "GET", "/api/v2/addresses/999999/transactions", "")
+	_, as := m.user("ada", "NO_ACCESS")
+	m.refusedAs(as, 404, "ResourceNotFound", address, "GET", "/api/v2/addresses/"+address+"/transactions", "")
+}

@@ -123,6 +123,20 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	return images, nil
 }
 
+// LastImage gives a resource as the last change of it in the history left it, or found it where that took it away; nil where no change of it
+// is kept.
+func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var image []byte
+		if err := scan(&image); err != nil {
+			return err
+		}
+		last, err = DecodeImage(image)
+		return err
+	}, "SELECT coalesce(after, before) FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT 1", id)
+	return last, err
+}
+
 // DecodeImage gives a resource as the history keeps it; nil where it was not there.
 func DecodeImage(image []byte) (*Resource, error) {
 	if image == nil {

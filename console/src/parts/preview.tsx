@@ -5,7 +5,7 @@ import { dryRun, get, query, type Operation, type Problem, type Resource, type T
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { kind, title } from "../links"
-import { stage, type Staged } from "../staged"
+import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
 import { Button, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
@@ -15,10 +15,12 @@ export interface Wanted { method: Staged["method"]; path: string; body?: any; he
  * A window with a form. wanted is the change that it stands for now; null as long as something is missing. After each pause in typing it is tried, and
  * what would come of it is shown; nothing is kept until a button is pressed, and none can be before that.
  */
-export function Preview({ title, wanted, children, close, done, danger, unstaged, waits, stale }: {
-  title: string; wanted: Wanted | null; children?: (problem: Problem | undefined) => ComponentChildren; close: () => void; done?: (body: any) => void; danger?: boolean; unstaged?: boolean
+export function Preview({ title, wanted, children, close, done, danger, waits, stale, staged }: {
+  title: string; wanted: Wanted | null; children?: (problem: Problem | undefined) => ComponentChildren; close: () => void; done?: (body: any) => void; danger?: boolean
   /** Nothing is said of what is wrong before something was typed. */
   waits?: boolean
+  /** Called when the change was put on the change list. */
+  staged?: () => void
   /** Reads again what somebody else has changed since the window was opened. */
   stale?: () => void
 }) {
@@ -59,7 +61,7 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
       <div class="buttons">
         <span class="outcome small" aria-hidden="true">{problem && !quiet ? <span class="bad-text">Refused: see above.</span> : fresh?.tried ? outcome(fresh.tried) : wanted ? "Trying …" : ""}</span>
         <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
-        {!unstaged && <Button icon="list-checks" disabled={busy || !fresh?.tried || !!problem} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
+        <Button icon="list-checks" disabled={busy || !fresh?.tried || !!problem} onClick={() => { stage(...single(wanted!)); close(); staged?.(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>
         <Button onClick={close}>Cancel</Button>
       </div>
     </form>

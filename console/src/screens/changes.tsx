@@ -6,6 +6,7 @@ import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } 
 import { Grid } from "../parts/grid"
 import { Effect, Operations } from "../parts/preview"
 import { go, place, setQuery } from "../router"
+import { session } from "../session"
 import { change } from "../work"
 import { filterOf } from "./generic"
 
@@ -25,7 +26,7 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => mine("")}>All</button>}
       </form><span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span></div>}
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the history" /> :
-      <Grid label="Changes" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/transactions/" + r.id)} empty={<Empty title="Nothing was changed." />}
+      <Grid label="Changes" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/transactions/" + r.id)} empty={<Empty title={session.value?.administrator ? "Nothing was changed." : "No change that you may see."}>{!session.value?.administrator && "Who sees the changes of others has the right to the history."}</Empty>}
         columns={[
           { key: "when", title: "When", width: "9rem", narrow: "5.4rem", cell: r => <When at={r.creationDateTime} /> },
           { key: "who", title: "Who", width: "minmax(6rem,10rem)", minor: true, cell: r => r.principal ?? <span class="muted">the manager</span> },
@@ -84,7 +85,7 @@ export function Transaction({ id }: { id: string }) {
     {operations.problem ? <Trouble problem={operations.problem} /> : !operations.data ? <Loading /> : operations.data.data.length ? <>
       <Operations list={operations.data.data} />
       {operations.data.totalCount! > operations.data.data.length && <Button onClick={() => more(n => n + 400)}>Show more of {number(operations.data.totalCount!)}</Button>}
-    </> : <p class="muted">Nothing of it may be shown to you, or it is not kept any more.</p>}
+    </> : <p class="muted">It changed no resource, as a change of the fleet does; or nothing of it may be shown to you, or is not kept any more.</p>}
     {undoing && <Undo t={t} close={() => undo(false)} done={reload} />}
   </>
 }
@@ -94,7 +95,7 @@ export function LastChanges({ path }: { path: string }) {
   const url = path + query({ orderBy: "desc(id)", limit: 8 })
   const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, undo] = useState<Resource | null>(null)
   if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
-  if (!data.data.length) return <p class="muted">Nothing was changed.</p>
+  if (!data.data.length) return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>
   return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /><span><a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></span>{!t.revertingTransaction && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
     {undoing && <Undo t={undoing} close={() => undo(null)} done={reload} />}</>
 }

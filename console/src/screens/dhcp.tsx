@@ -1,7 +1,7 @@
 // DHCP: ranges and how full they may get, reservations, leases, and what clients are told.
 import { useData, useRows } from "../data"
-import { get, type Page, type Resource } from "../api"
-import { To } from "../links"
+import { get, query, type Page, type Resource } from "../api"
+import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { go, place, setQuery } from "../router"
@@ -18,7 +18,7 @@ export function DHCP() {
   return <>
     <Head title="DHCP" kind={configurations.value.find(x => x.id === c)?.name ?? ""} />
     <Tabs tabs={[["", "Ranges"], ["reservations", "Reservations"], ["leases", "Leases"], ["marks", "Water marks"], ["clientClasses", "Client classes"], ["macPools", "MAC pools"], ["deploymentOptions", "Options"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "" ? <Ranges c={c} /> : tab === "reservations" ? <Reservations c={c} /> : tab === "leases" ? <Leases /> : tab === "marks" ? <Marks c={c} /> : schema?.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Loading />}
+    {tab === "" ? <Ranges c={c} /> : tab === "reservations" ? <Reservations c={c} /> : tab === "leases" ? <Leases c={c} /> : tab === "marks" ? <Marks c={c} /> : schema?.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Loading />}
   </>
 }
 
@@ -42,25 +42,24 @@ function Reservations({ c }: { c: number }) {
       { key: "mac", title: "Hardware", width: "11rem", cell: r => r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span> }, { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> }]} />
 }
 
-function Leases() {
-  const rows = useRows<DHCPv4Lease>("leases", {}, ["leases"])
+function Leases({ c }: { c: number }) {
+  const rows = useRows<DHCPv4Lease>("leases", { filter: `configuration.id:${c}` }, ["leases"])
   return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the leases" /> :
     <Grid label="Leases" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/leases/" + r.id)} empty={<Empty title="No lease is known.">No application of a service point serves DHCP yet.</Empty>} columns={[
       { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> }, { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
       { key: "began", title: "Given", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> }, { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> }]} />
 }
 
-/** How many networks are looked at for their marks. */
+/** How many of each are looked at for their marks. */
 const looked = 1000
 
-/** Networks with water marks, and how they stand. */
+/** Blocks and networks with water marks, and how they stand. */
 function Marks({ c }: { c: number }) {
-  const path = `networks?limit=${looked}&filter=` + encodeURIComponent(`configuration.id:${c} and highWaterMark:ne(null)`)
-  const { data, problem, reload } = useData<Page>(path, s => get(path, { signal: s }), ["networks", "addresses"])
+  const filter = `configuration.id:${c} and (highWaterMark:ne(null) or lowWaterMark:ne(null))`
+  const { data, problem, reload } = useData<Resource[]>("marks " + c, async signal => (await Promise.all(["blocks", "networks"].map(what => get<Page>(what + query({ limit: looked, filter, orderBy: "range" }), { signal })))).flatMap(p => p.data), ["blocks", "networks", "addresses"])
   if (problem) return <Trouble problem={problem} retry={reload} />
-  if (!data) return <Loading what="the networks" />
-  const list = data.data as Resource[]
-  return <Grid label="Networks with water marks" count={list.length} at={i => list[i]} id={r => r.id} open={r => go("/ui/networks/" + r.id)} empty={<Empty title="No network has a water mark.">A mark is a field of a network, in percent: an event is made where its use goes beyond.</Empty>} columns={[
-    { key: "range", title: "Network", width: "minmax(10rem,2fr)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", cell: r => r.name },
-    { key: "use", title: "Use", width: "9rem", cell: r => <UseOf r={r} /> }, { key: "low", title: "Low mark", width: "7rem", number: true, cell: r => r.lowWaterMark ?? "—" }, { key: "high", title: "High mark", width: "7rem", number: true, cell: r => r.highWaterMark ?? "—" }]} />
+  if (!data) return <Loading what="the blocks and networks" />
+  return <Grid label="Blocks and networks with water marks" count={data.length} at={i => data[i]} id={r => r.id} open={r => go(hrefOf(r))} empty={<Empty title="Nothing has a water mark.">A mark is a field of a block or a network, in percent: an event is made where its use goes beyond.</Empty>} columns={[
+    { key: "range", title: "Range", width: "minmax(10rem,2fr)", narrow: "minmax(0,2fr)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", narrow: "minmax(0,1fr)", cell: r => <span class="cut">{r.name}</span> },
+    { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> }, { key: "low", title: "Low mark", width: "7rem", narrow: "2.6rem", number: true, cell: r => r.lowWaterMark ?? "—" }, { key: "high", title: "High mark", width: "7rem", narrow: "2.6rem", number: true, cell: r => r.highWaterMark ?? "—" }]} />
 }

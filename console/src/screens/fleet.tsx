@@ -6,6 +6,7 @@ import { session } from "../session"
 import { Icon } from "../icons"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When, words } from "../parts/basics"
 import { Grid } from "../parts/grid"
+import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { go, place, setQuery } from "../router"
 
 const base = "/user/api/v1/fleetInstances"
@@ -83,7 +84,6 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
     e.preventDefault()
     try { make((await call("POST", "/api/v1/fleetInstanceMinimumConfig", { name, description: description || null })).body); done() } catch (e) { fail(problemOf(e)) }
   }
-  const command = made ? `PORTOLAN_REGISTRATION_KEY=${made.registrationKey} portolan agent --registration-endpoint ${made.registrationEndpoint} --state /var/lib/portolan-agent` : ""
   return <Dialog title="New service point" close={close} wide>
     {!made ? <form onSubmit={submit}>
       {problem && <Trouble problem={problem} />}
@@ -93,9 +93,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
     </form> : <>
       <ol class="steps">
         <li class="done"><Icon name="circle-check" /> <span><strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment within seven days.</span></li>
-        <li class={up ? "done" : ""}><Icon name={up ? "circle-check" : "terminal"} /> <div>On the machine at the edge: <pre class="command">{command}</pre>
-          <Button icon="copy" onClick={() => navigator.clipboard?.writeText(command).then(() => toast("Copied."))}>Copy</Button>
-          <p class="muted small">It pings its gateway and 9.9.9.9, looks up example.com, and shows its diagnostics at port 8083 of all its addresses. <code>--gateway off --ping-target off --http-target off --diagnostics-listen 127.0.0.1:8083</code> keep it from that.</p></div></li>
+        <li class={up ? "done" : ""}><Icon name={up ? "circle-check" : "terminal"} /> <AgentCommand made={made} /></li>
         <li class={up ? "done green" : ""} aria-live="polite"><Icon name={up ? "circle-check" : "loader"} /> {up ? <span>It has checked in: <State of={at.data!.status} /></span> : <span>Waiting for its first check-in … <State of={at.data?.status ?? "WAITING_FOR_REGISTRATION"} /></span>}</li>
       </ol>
       <div class="buttons">{up && <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>Show it</a>}<Button onClick={close}>Close</Button></div>
@@ -107,29 +105,34 @@ export function ServicePoint({ id }: { id: string }) {
   const path = base + "/" + encodeURIComponent(id)
   const { data: p, problem, reload } = usePolled<Point>(path, signal => get<Point>(path, { signal }), 1500)
   const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(path + "/events", signal => get(path + "/events", { signal }), 5000)
-  const [deploying, deploy] = useState(false), [deleting, del] = useState(false), [log, showLog] = useState<Application | null>(null)
+  const [act, set] = useState<{ what: "change" | "deploy" | "delete" | "registrationKey" | "nodes" } | { what: "log" | "application" | "takeOff"; a: Application } | { what: "node"; node: string } | null>(null), close = () => set(null)
   if (problem && !p) return <><Head title="Service point" crumbs={<a href="/ui/fleet">Fleet</a>} /><Trouble problem={problem} retry={reload} /></>
   if (!p) return <Loading />
   return <>
-    <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}><Button icon="rocket" onClick={() => deploy(true)}>Deploy application</Button><Button icon="trash-2" onClick={() => del(true)}>Delete</Button></Head>
+    <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}><Button icon="pencil" onClick={() => set({ what: "change" })}>Change</Button><Button icon="refresh-cw" onClick={() => set({ what: "registrationKey" })}>New key</Button><Button icon="trash-2" onClick={() => set({ what: "delete" })}>Delete</Button><Button icon="rocket" primary onClick={() => set({ what: "deploy" })}>Deploy application</Button></Head>
     <div class="cards wide-cards">
       <section class="card"><h2>State</h2><dl class="facts">
         <div><dt>Status</dt><dd><State of={p.status} /></dd></div><div><dt>Connection</dt><dd><State of={p.connectionStatus} /></dd></div><div><dt>Last seen</dt><dd><When at={p.lastSeen} /></dd></div>
         <div><dt>Version</dt><dd>{p.version ?? "—"}</dd></div><div><dt>Update</dt><dd><State of={p.updateStatus} />{p.targetVersion && <> to {p.targetVersion}</>}</dd></div>{p.platform && <div><dt>Platform</dt><dd>{p.platform}</dd></div>}
         {p.description && <div><dt>Description</dt><dd>{p.description}</dd></div>}{p.labels && Object.keys(p.labels).length > 0 && <div><dt>Labels</dt><dd>{Object.entries(p.labels).map(([k, v]) => `${k}=${v}`).join(", ")}</dd></div>}
       </dl>{p.errorConditions.map(e => <p key={e} class="bad-text"><Icon name="circle-alert" size={14} /> {e}</p>)}</section>
-      <section class="card"><h2>Nodes</h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
+      <section class="card"><h2>Nodes <button class="small" onClick={() => set({ what: "nodes" })}>Another node</button></h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name} {p.nodes.length > 1 && <button class="small" onClick={() => set({ what: "node", node: n.id })}>Take away</button>}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
         {n.addresses.map(a => <div key={a.type + a.ipAddress}><dt>{a.type.toLowerCase()}</dt><dd class="mono">{a.ipAddress}</dd></div>)}
         {[["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]], ["Asks names of", n.dnsServers ?? []]].map(([word, list]) => (list as string[]).some(Boolean) && <div key={word as string}><dt>{word}</dt><dd class="mono">{(list as string[]).filter(Boolean).join(", ")}</dd></div>)}</dl>
         {n.diagnosticsUrl && <p class="muted small">What its probes say, it shows itself: <code>curl {n.diagnosticsUrl}</code></p>}</div>)}</section>
       <section class="card"><h2>Applications</h2>{p.applications.length === 0 ? <p class="muted">Nothing runs there.</p> : <ul class="plain-list">{p.applications.map(a => <li key={a.id}><State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>{" "}
-        <button class="small" onClick={() => showLog(a)}>Log</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
+        <button class="small" onClick={() => set({ what: "log", a })}>Log</button> <button class="small" onClick={() => set({ what: "application", a })}>Change</button> <button class="small" onClick={() => set({ what: "takeOff", a })}>Take off</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
       <section class="card"><h2>Time line</h2>{events.problem ? <p class="muted">{events.problem.message}</p> : !events.data ? <Loading /> : events.data.data.length === 0 ? <p class="muted">Nothing has happened yet.</p> :
         <ul class="plain-list history">{events.data.data.slice(-30).reverse().map((e, i) => <li key={i}><When at={e.at} /><span><span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span> {e.before && <>{words(e.before)} → </>}<State of={e.after} /></span></li>)}</ul>}</section>
     </div>
-    {deploying && <DeployApplication path={path} close={() => deploy(false)} done={reload} />}
-    {deleting && <DeletePoint p={p} path={path} close={() => del(false)} />}
-    {log && <Log path={`${path}/applications/${log.id}/log`} name={log.name} close={() => showLog(null)} />}
+    {act?.what === "change" && <ChangePoint p={p} path={path} close={close} done={reload} />}
+    {act?.what === "deploy" && <DeployApplication path={path} close={close} done={reload} />}
+    {act?.what === "delete" && <DeletePoint p={p} path={path} close={close} />}
+    {(act?.what === "registrationKey" || act?.what === "nodes") && <NewKey p={p} path={path} what={act.what} close={close} done={reload} />}
+    {act?.what === "node" && <RemoveNode node={act.node} path={path} close={close} done={reload} />}
+    {act?.what === "application" && <ChangeApplication a={act.a} path={path} close={close} done={reload} />}
+    {act?.what === "takeOff" && <TakeOff a={act.a} path={path} close={close} done={reload} />}
+    {act?.what === "log" && <Log path={`${path}/applications/${act.a.id}/log`} name={act.a.name} close={close} />}
   </>
 }
 
@@ -139,7 +142,7 @@ function Log({ path, name, close }: { path: string; name: string; close: () => v
 }
 
 /** The applications of a service point, and a configuration to begin with. */
-const configurationsOf: Record<string, string> = { "dns-resolver-service": "{}", "dns-authoritative-service": "{}", "http-probe-service": '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}' }
+const configurationsOf: Record<string, string> = { "dns-resolver-service": '{\n "listen": [{"address": "127.0.0.1"}],\n "upstreams": [{"address": "198.51.100.1"}]\n}', "dns-authoritative-service": '{\n "listen": [{"address": "127.0.0.1"}]\n}', "http-probe-service": '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}' }
 
 function DeployApplication({ path, close, done }: { path: string; close: () => void; done: () => void }) {
   const [name, choose] = useState("dns-resolver-service"), [text, type] = useState(configurationsOf["dns-resolver-service"]), [problem, fail] = useState<Problem>()
@@ -172,11 +175,12 @@ interface Rollout { id: string; version: string; description?: string; status: s
 function Rollouts() {
   const { data, problem, reload } = usePolled<{ data: Rollout[] }>("rollouts", signal => get<{ data: Rollout[] }>("/user/api/v1/rollouts", { signal }), 2000), [starting, start] = useState(false), [shown, show] = useState<string | null>(null)
   const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told."); reload() } catch (e) { toast(problemOf(e).message, { bad: true }) } }
+  const forget = async (r: Rollout) => { if (!confirm(`Delete the rollout of ${r.version}? What it has done stays.`)) return; try { await call("DELETE", "/user/api/v1/rollouts/" + r.id); reload() } catch (e) { toast(problemOf(e).message, { bad: true }) } }
   return <section><div class="buttons"><a class="button" href="/ui/fleet">All service points</a><Button icon="rocket" primary onClick={() => start(true)}>New rollout</Button></div>
     {problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet.">One updates service points in waves, and halts where too many fail.</Empty> :
     <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> {r.description} <span class="muted">wave {r.wave} of {r.waveCount} {r.reason}</span>
       <p><progress max={r.total || 1} value={r.counts.UPDATED ?? 0} aria-label="Progress" /> <span class="muted">{Object.entries(r.counts).filter(([, n]) => n > 0).map(([k, n]) => `${number(n)} ${words(k)}`).join(", ")}</span></p>
-      <div class="buttons"><Button onClick={() => show(shown === r.id ? null : r.id)}>{shown === r.id ? "Hide who takes part" : "Who takes part"}</Button>{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div>
+      <div class="buttons"><Button onClick={() => show(shown === r.id ? null : r.id)}>{shown === r.id ? "Hide who takes part" : "Who takes part"}</Button>{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}{["DONE", "TAKEN_BACK"].includes(r.status) && <Button icon="trash-2" onClick={() => void forget(r)}>Delete</Button>}</div>
       {shown === r.id && <Members id={r.id} />}</li>)}</ul>}
     {starting && <StartRollout close={() => start(false)} done={reload} />}</section>
 }

@@ -10,8 +10,9 @@ import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
 import { Preview, shown } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
-import { useMay } from "../rights"
+import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
+import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
 import { change } from "../work"
 import { History } from "./changes"
@@ -38,6 +39,14 @@ export function Everything() {
     <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
     <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{heading === "People" && <li><a href="/ui/tokens">Tokens</a></li>}{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
   </>
+}
+
+/** What administrators alone make. */
+const people = groups[3][1]
+
+/** The collections below whose resources those of a collection are made. */
+function parentsOf(schema: Schema, name: string): string[] {
+  return Object.keys(schema.collections).filter(c => schema.collections[c].b?.[name]?.m?.includes("P") && Object.keys(schema.collections[c].b![name].n ?? {}).length > 0).sort()
 }
 
 /** A value of a field, as a table and a page show it. */
@@ -87,11 +96,13 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
   const schema = useSchema(), q = place.value.query
   const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
   const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
-  const rows = useRows(path, { filter: [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ") || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
+  const whole = [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ")
+  const rows = useRows(path, { filter: whole || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
   const { columns, chooser } = useColumns(collection, schema, c.t ?? [], schema ? columnsOf(schema, c.t ?? []) : [], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   // What is there already is joined to the resource above, and taken off it: tags, members of groups, zones.
-  const joins = path.includes("/") && c.m?.includes("P") && !can, may = useMay(joins ? path.split("/").slice(0, 2).join("/") : null)
+  const joins = path.includes("/") && c.m?.includes("P") && !can, below = path.includes("/"), may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
+  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)), above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
   return <>
     <div class="tools">
@@ -101,13 +112,14 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
       </form>
       <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
       {chooser}
-      <a class="button" download href={"/api/v2/" + path + query({ filter, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter, orderBy: order }) }}><Icon name="download" />CSV</a>
-      {can && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
+      <a class="button" download href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter: whole, orderBy: order }) }}><Icon name="download" />CSV</a>
+      {makes && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
       {joins && may.change && <Button icon="plus" primary onClick={() => create(true)}>Add</Button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
       <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columns, { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columns} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); edit(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); del(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
         empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
+    {above.length > 0 && <p class="muted small">A new one is made below what it belongs to, on its page: {above.map((a, i) => <span key={a}>{i ? ", " : ""}<a href={"/ui/" + a}>{collectionName(a).toLowerCase()}</a></span>)}.</p>}
     {editing && <Edit r={editing} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
     {creating && joins && <Join path={path} types={c.t ?? []} close={() => create(false)} done={rows.reload} />}
@@ -180,6 +192,15 @@ export function Crumbs({ r }: { r: Resource }) {
   return <>{(list ?? []).map(x => <span key={x.id}><To r={x} /> <Icon name="chevron-right" size={13} /> </span>)}</>
 }
 
+/** What lies below a resource, or is told of it. */
+export function Below({ r, collection, what, may }: { r: Resource; collection: string; what: string; may: May }) {
+  const c = useSchema()?.collections[collection], path = `${collection}/${r.id}`
+  if (what === "transactions") return <History path={path + "/transactions"} />
+  if (what === "signing" && "reverseZoneSigned" in r) return <Signing of={path} may={may} />
+  if (!c) return <Loading what="the schema" />
+  return c.b?.[what] ? <Table key={what} path={path + "/" + what} collection={what} c={c.b[what]} heading={collectionName(what)} /> : <Nowhere />
+}
+
 /** The page of any resource: its fields, and what lies below it. */
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
@@ -187,7 +208,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const [editing, edit] = useState(false), [deleting, del] = useState(false), may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
   if (!r || !schema) return problem ? <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const c = schema.collections[collection]
-  const subs = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && r._links?.[n] && n !== "transactions").sort()
+  const all = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && n !== "transactions").sort(), subs = all.filter(n => r._links?.[n]), others = all.filter(n => !r._links?.[n])
   const base = `/ui/${collection}/${id}`
   const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
   return <>
@@ -196,8 +217,8 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
       {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
     </Head>
     <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
-    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : below === "signing" && "reverseZoneSigned" in r ? <Signing of={`${collection}/${id}`} may={may} /> : c?.b?.[below]
-      ? <Table key={below} path={`${collection}/${id}/${below}`} collection={below} c={c.b[below]} heading={collectionName(below)} /> : <Nowhere />}
+    {others.length > 0 && <p class="muted small">Also: {others.map((n, i) => <span key={n}>{i ? ", " : ""}{below === n ? <strong>{collectionName(n).toLowerCase()}</strong> : <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>}</span>)}.</p>}
+    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : <Below r={r} collection={collection} what={below} may={may} />}
     {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
     {deleting && <Delete r={r} close={() => del(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
   </>

@@ -8,7 +8,7 @@ import { Find } from "./find"
 import { Fleet, ServicePoint } from "./fleet"
 import { CollectionPage, Everything, Nowhere, ResourcePage } from "./generic"
 import { Names, ZonePage } from "./names"
-import { AddressPage, NetworkPage } from "./network"
+import { AddressPage, NetworkPage, ofNetwork } from "./network"
 import { Servers } from "./servers"
 import { BlockPage, Space } from "./space"
 import { StagedChanges } from "./staged"
@@ -35,10 +35,8 @@ export function Screen() {
   }
   if (first === "fleet") return <ServicePoint key={id} id={id} />
   if (!/^\d+$/.test(id)) return <Nowhere />
-  if (!below || below === "map") switch (first) {
-    case "blocks": return <BlockPage key={id} id={id} map={below === "map"} />
-    case "networks": return <NetworkPage key={id} id={id} map={below === "map"} />
-  }
+  if (first === "networks" && (!below || ofNetwork.includes(below))) return <NetworkPage key={id} id={id} below={below} />
+  if (first === "blocks" && (!below || below === "map")) return <BlockPage key={id} id={id} map={below === "map"} />
   if (!below) switch (first) {
     case "addresses": return <AddressPage key={id} id={id} />
     case "zones": return <ZonePage key={id} id={id} />

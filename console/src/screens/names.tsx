@@ -26,9 +26,10 @@ export function Names() {
   const list = views.data?.data ?? [], wanted = q.get("view") ?? "", view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
   const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
+  const into = view || (list[0] ? String(list[0].id) : ""), may = useMay(c ? "configurations/" + c : null), mayInto = useMay(into ? "views/" + into : null)
   if (c === null) return <><p class="muted">You see no configuration as a whole: these are the zones that you see.</p><CollectionPage name="zones" /></>
   return <>
-    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" onClick={() => make("view")}>New view</Button><Button icon="plus" primary disabled={!list.length} onClick={() => make("zone")}>New zone</Button></Head>
+    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" onClick={() => make("view")}>New view</Button>}{mayInto.add && <Button icon="plus" primary disabled={!list.length} onClick={() => make("zone")}>New zone</Button>}</Head>
     <div class="tools">
       <label class="inline">View <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}><option value="">all {list.length}</option>{list.map(v => <option key={v.id} value={v.id}>{v.name}{v.liveDeployment ? " (live)" : ""}</option>)}</select></label>
       {view && <a href={"/ui/views/" + view}>about this view</a>}
@@ -44,7 +45,7 @@ export function Names() {
         { key: "signed", title: "Signed", width: "6rem", narrow: "4rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
       ]} />}
     {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => make(null)} done={views.reload} />}
-    {making === "zone" && <NewZone views={list} view={view || String(list[0]?.id)} close={() => make(null)} done={rows.reload} />}
+    {making === "zone" && <NewZone views={list} view={into} close={() => make(null)} done={rows.reload} />}
   </>
 }
 
@@ -135,9 +136,10 @@ function AsText({ z }: { z: Resource }) {
     guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
     return () => guardLeaving(null)
   }, [!edited])
+  const generic = useSchema()?.types.GenericRecord?.f.find(f => f.n === "recordType")?.e
   if (!found.data) return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
   const text = edited?.text ?? null, type = (t: string | null) => edit(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
-  const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? ""), moved = edited && edited.base !== found.data.data
+  const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic), moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
   /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
   const prepare = async () => {
@@ -164,8 +166,8 @@ function AsText({ z }: { z: Resource }) {
       <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>
       <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>Try and apply</Button><Button onClick={() => { type(null); fail(undefined) }}>Back to what is</Button></div></section>}
     {problem && <Trouble problem={problem} />}
-    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(null)} unstaged done={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
-      {() => <p>{d.gone.length} lines go, {d.come.length} come: {d.changes.length} changes, all of them or none.</p>}</Preview>}
+    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(null)} done={() => type(null)} staged={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
+      {() => <p>{counted(d.gone.length, "lines")} {d.gone.length === 1 ? "goes" : "go"}, {number(d.come.length)} {d.come.length === 1 ? "comes" : "come"}: {counted(d.changes.length, "changes")}, all of them or none.</p>}</Preview>}
   </>
 }
 

@@ -19,10 +19,14 @@ import { session } from "../session"
 import { address, amount, parseAddress, parseSpan, size, span, usedOf, type Span } from "../space"
 import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
-import { Crumbs, Fields, filterOf, Value } from "./generic"
+import { Below, Crumbs, Fields, filterOf, Value } from "./generic"
 import { Doing, Menu } from "./space"
 
-export function NetworkPage({ id, map }: { id: string; map: boolean }) {
+/** What of a network is shown on its page: the tab, and what it is called. */
+const parts: [below: string, label: string][] = [["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["signing", "Keys"], ["fields", "All fields"], ["transactions", "History"]]
+export const ofNetwork = parts.map(([below]) => below)
+
+export function NetworkPage({ id, below = "" }: { id: string; below?: string }) {
   const { data: r, problem, reload } = useResource<IPv4Network | (IPv6Network & { usage?: undefined; gateway?: undefined })>("networks/" + id, ["networks", "addresses", "ranges"])
   const may = useMay("networks/" + id)
   const [act, set] = useState<string | null>(null), [assigning, assigns] = useState<{ s: Span; count: number } | null>(null), assign = (s: Span, count = 1) => assigns({ s, count })
@@ -37,10 +41,9 @@ export function NetworkPage({ id, map }: { id: string; map: boolean }) {
     </Head>
     <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
       {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
-    {size(s) <= 65536n && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
-    <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ..."reverseZoneSigned" in r && r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : [], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
-      choose={k => go(k ? base + "/" + k : base)} />
-    {map ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
+    {size(s) <= 65536n && (below === "" || below === "ranges") && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
+    <Tabs tabs={[["", "Addresses"], ...parts.filter(([k]) => k !== "signing" || "reverseZoneSigned" in r && r.reverseZoneSigned), ["tags", "Further"]]} chosen={below} choose={k => go(k ? base + "/" + k : base)} />
+    {below === "map" ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : below === "fields" ? <Fields r={r} /> : below ? <Below r={r} collection="networks" what={below} may={may} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
     {act === "menu" && <Menu r={r} close={() => set(null)} pick={a => set(a)} />}
     {act === "address" && <Create path={`networks/${id}/addresses`} makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }} values={{ state: "STATIC" }} only={["name", "address", "state", "macAddress", "location"]} title="Assign an address" close={() => set(null)} done={reload} />}
     {act && !["menu", "address"].includes(act) && <Doing act={act} r={r} parent={up} close={() => set(null)} done={done} />}
@@ -81,7 +84,8 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
   }
   return <figure class="strip">
     <svg ref={ref} viewBox={`0 0 ${wide * 10} ${high * 10}`} role="img" aria-label={`Which addresses of ${r.range} are in use`} preserveAspectRatio="none" height={high * 12}
-      onMouseDown={e => { e.preventDefault(); begin(at(e)); reach(at(e)) }} onMouseMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }} onMouseUp={() => { if (from >= 0) dragged(); begin(-1); reach(-1) }} onMouseLeave={() => { begin(-1); reach(-1) }}>
+      style={{ touchAction: "pan-y" }} onPointerDown={e => { e.preventDefault(); ref.current!.setPointerCapture(e.pointerId); begin(at(e)); reach(at(e)) }} onPointerMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }}
+      onPointerUp={() => { if (from >= 0) dragged(); begin(-1); reach(-1) }} onPointerCancel={() => { begin(-1); reach(-1) }}>
       {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (i === gate ? "gate" : c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
         <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title></rect>)}
     </svg>
@@ -141,7 +145,7 @@ function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; cou
   const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
   const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
     : { method: "POST", path: `networks/${r.id}/addresses`, body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)), says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.` }
-  return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done} unstaged={count > 1}>
+  return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done}>
     {() => <>{inside && <p class="box"><Icon name="triangle-alert" /> That lies in the DHCP range <span class="mono">{inside.range}</span>{inside.name ? " " + inside.name : ""}: clients are given its addresses, too.</p>}<div class="fields">
       <Field label="First address">{id => <input id={id} class="mono" value={first} onInput={e => from(e.currentTarget.value.trim())} />}</Field>
       <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => setCount(Number(e.currentTarget.value))} />}</Field>

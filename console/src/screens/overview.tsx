@@ -66,7 +66,7 @@ function Alarms() {
 function Warnings() {
   const { data, problem, reload } = useLast("events", { filter: "eventType:in('WARNING','ERROR','FAILED')", orderBy: "desc(id)", limit: 8 }, ["events"])
   return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">Nothing is wrong that the manager knows of.</p> :
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">No warning that you may see.</p> :
       <ul class="plain-list">{data.data.map(e => <li key={e.id}><State of={e.eventType} /> <a href={"/ui/events/" + e.id}>{e.message}</a> <span class="muted"><When at={e.dateTime} /></span></li>)}</ul>}
   </section>
 }

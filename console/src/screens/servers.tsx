@@ -8,6 +8,7 @@ import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations } from "../session"
+import { useMay } from "../rights"
 import { change } from "../work"
 import { Nowhere, Table } from "./generic"
 import { useSchema } from "../schema"
@@ -16,18 +17,19 @@ import { Deployed } from "./names"
 export function Servers() {
   const c = configuration.value, tab = place.value.query.get("tab") ?? "", schema = useSchema(), [making, make] = useState(false), [deploying, deploy] = useState<Resource | null>(null)
   const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
+  const may = useMay(c ? "configurations/" + c : null)
   if (c === null) return <><Head title="Servers" /><Empty title="There is no configuration that you see." /></>
   return <>
-    <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" primary onClick={() => make(true)}>New server</Button></Head>
+    <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => make(true)}>New server</Button>}</Head>
     <Tabs tabs={[["", "Servers"], ["deployments", "Deployments"], ["deploymentRoles", "Roles"], ["deploymentOptions", "Options"], ["schedules", "Schedules"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "deployments" ? <Deployed path="deployments" /> : tab && schema ? schema.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Nowhere /> :
+    {tab === "deployments" ? <>{configurations.value.length > 1 && <p class="muted">Of all configurations that you see: those of one server are on its page.</p>}<Deployed path="deployments" /></> : tab && schema ? schema.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Nowhere /> :
       rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the servers" /> :
         <Grid label="Servers" count={rows.total} at={rows.at} id={s => s.id} open={s => go("/ui/servers/" + s.id)} empty={<Empty title="There is no server yet.">A server is what answers: a service point of the fleet, or a BIND that an agent drives.</Empty>} columns={[
           { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
           { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
           { key: "point", title: "Service point", width: "minmax(10rem,2fr)", cell: s => s.servicePoint ? <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a> : <span class="muted">none</span> },
           { key: "profile", title: "Profile", minor: true, cell: s => <span class="muted cut">{s.profile}</span> },
-          { key: "deploy", title: "", width: "7.5rem", cell: s => <button class="small" onClick={() => deploy(s)} aria-label={"Deploy to " + s.name}>Deploy</button> },
+          { key: "deploy", title: "", width: "7.5rem", cell: s => may.change && <button class="small" onClick={() => deploy(s)} aria-label={"Deploy to " + s.name}>Deploy</button> },
         ]} />}
     {making && <Create path={`configurations/${c}/servers`} makes={schema?.collections.configurations?.b?.servers ?? { n: {} }} types={["Server"]} only={["name", "servicePoint", "profile"]} close={() => make(false)} done={rows.reload} />}
     {deploying && <Deploy s={deploying} close={() => deploy(null)} />}

@@ -230,7 +230,8 @@ export function Doing({ act, r, parent, close, done }: { act: string; r: Resourc
 export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick: (act: Act["act"]) => void }) {
   const block = r.type.endsWith("Block"), may = useMay(hrefOf(r).replace(/^\/ui\//, ""))
   // A split and a merge are made in what it lies in, which has to be seen for that.
-  const allowed = (a: string) => a === "network" || a === "block" ? may.add : a === "delete" ? may.remove : may.change && (a !== "merge" && (a !== "split" || block) || !!r._links?.up)
+  const v6 = r.range!.includes(":") // whose blocks and networks do not split and merge: the published types are IPv4's
+  const allowed = (a: string) => v6 && (a === "split" || a === "merge") ? false : a === "network" || a === "block" ? may.add : a === "delete" ? may.remove : may.change && (a !== "merge" && (a !== "split" || block) || !!r._links?.up)
   const acts: [Act["act"], string, string, string][] = [...(block ? [["network", "plus", "New network here", "n"], ["block", "plus", "New block here", ""]] as [Act["act"], string, string, string][] : []),
     ["edit", "pencil", "Change or resize", "e"], ["split", "scissors", "Split", ""], ["merge", "merge", "Merge with neighbours", ""], ["move", "move", "Move", ""], ["delete", "trash-2", "Delete", "Del"]]
   return <Dialog title={r.range + (r.name ? " · " + r.name : "")} close={close}>
