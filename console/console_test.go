@@ -836,7 +836,8 @@ func TestBulk(t *testing.T) {
 		t.Errorf("%v rows were made", n)
 	}
 	// Faults of every kind are said at once: of the row alone, of what is there, and of the rows among each other.
-	fill("#rows", "type,name,address,state,location\nIPv4Address,a,10.200.0.1,ODD,\nIPv4Address,b,10.200.0.2,STATIC,QQ\nIPv4Address,c,10.200.0.3,STATIC,\n"+
+	fill("#rows", "type,name,address,state,location\nIPv4Address,a,10.200.0.1,ODD,\nIPv4Address,b,10.200.0.2,STATIC,QQ\n"+
+		"IPv4Address,c,10.200.0.3,STATIC,\n"+
 		"IPv4Address,d,10.200.0.3,STATIC,\nIPv4Address,e,10.201.0.1,STATIC,\nIPv4Address,f,nonsense,STATIC,\n")
 	click("Try all")
 	s.ok(p.Text("5 faults: nothing is made."))
@@ -928,7 +929,8 @@ func TestLookingOnly(t *testing.T) {
 	s.press(p, "auditor", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("crane-1-1-1"))
 	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))
-	for _, path := range []string{"/ui/users", "/ui/fleet", "/ui/names", "/ui/servers", "/ui/accessRights", "/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'") + "/ranges"} {
+	for _, path := range []string{"/ui/users", "/ui/fleet", "/ui/names", "/ui/servers", "/ui/accessRights",
+		"/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'") + "/ranges"} {
 		s.ok(p.Go(path))
 		s.ok(p.Still())
 		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Take)/.test(b.innerText))`))

@@ -215,9 +215,10 @@ userDefinedFields: null
 	m.says([]string{"- IPv4Network 10.1.0.0/24", "- Zone lab.example", "only tried: 2 deleted, 2 unchanged"}, "apply", "-f", dir,
 		"--prune", "-n")
 	// Zones of telephone numbers are told by where they lie.
-	m.portolan("apply", "-f", write("numbers.yaml", "into: configurations/main\nresources:\n- {type: ENUMZone, in: views/inside, name: e164.arpa}\n"+
-		"- {type: ENUMNumberZone, in: zones/e164.arpa, name: 2.2.7.4}\n"))
-	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa", "in: zones/e164.arpa\n    name: 2.2.7.4", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
+	m.portolan("apply", "-f", write("numbers.yaml", "into: configurations/main\nresources:\n"+
+		"- {type: ENUMZone, in: views/inside, name: e164.arpa}\n- {type: ENUMNumberZone, in: zones/e164.arpa, name: 2.2.7.4}\n"))
+	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa",
+		"in: zones/e164.arpa\n    name: 2.2.7.4", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
 		"configurations/main")
 	file := filepath.Join(dir, "all.yaml")
 	write("all.yaml", exported)

@@ -108,7 +108,7 @@ type jsonFlag struct {
 }
 
 // AfterApply has both flags say the same.
-func (f *jsonFlag) AfterApply() error {
+func (f *jsonFlag) AfterApply() error { //nolint:unparam // as kong calls it
 	f.JSON = f.JSON || f.Output == cli.JSON
 	return nil
 }

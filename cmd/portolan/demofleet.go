@@ -117,7 +117,8 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 		return err
 	}
 	_, err = api.DeployServer(ctx, id, "FullDeployment")
-	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code == "ServerIsDeploying" { // the demo was stopped meanwhile, and that goes on
+	// The demo was stopped meanwhile, and that goes on.
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code == "ServerIsDeploying" {
 		return nil
 	}
 	return err

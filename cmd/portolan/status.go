@@ -254,10 +254,11 @@ func (c *passwordCommand) Run(s *session) error {
 		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
 			return err
 		}
-		text := "the password is changed; the user's sessions are ended, and its tokens and key sets revoked"
+		text := "the password is changed"
 		if made {
-			text = "the new password of " + c.User + ", shown once: " + password + "\nThe user's sessions are ended, and its tokens and key sets revoked."
+			text = "the new password of " + c.User + ", shown once: " + password
 		}
+		text += "\nthe user's sessions are ended, and its tokens and key sets revoked"
 		_, err := fmt.Fprintln(s.stdout, text)
 		return err
 	})

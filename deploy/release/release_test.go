@@ -88,7 +88,8 @@ func TestRelease(t *testing.T) {
 	}
 	providerInstalls(t, filepath.Join(first, "terraform-provider-portolan_0.1.0_linux_"+runtime.GOARCH+".zip"))
 	imageRuns(t, filepath.Join(first, "portolan_0.1.0_oci.tar"))
-	if compose := read(t, filepath.Join(first, "portolan_0.1.0_compose.yaml")); !bytes.Contains(compose, []byte("image: portolan:${PORTOLAN_VERSION:-0.1.0}")) {
+	if compose := read(t, filepath.Join(first, "portolan_0.1.0_compose.yaml")); !bytes.Contains(compose,
+		[]byte("image: portolan:${PORTOLAN_VERSION:-0.1.0}")) {
 		t.Errorf("the Compose file is\n%s", compose)
 	}
 	chartIs(t, filepath.Join(first, "portolan-chart-0.1.0.tgz"))
@@ -162,7 +163,8 @@ func chartIs(t *testing.T, path string) {
 		}
 		found[h.Name] = string(body)
 	}
-	if about := found["portolan/Chart.yaml"]; !strings.Contains(about, "\nversion: 0.1.0\n") || !strings.Contains(about, "appVersion: 0.1.0\n") {
+	about := found["portolan/Chart.yaml"]
+	if !strings.Contains(about, "\nversion: 0.1.0\n") || !strings.Contains(about, "appVersion: 0.1.0\n") {
 		t.Errorf("the chart is %q", about)
 	}
 	here, err := filepath.Glob("deploy/helm/portolan/templates/*")
@@ -176,8 +178,8 @@ func chartIs(t *testing.T, path string) {
 	}
 }
 
-// rpmInstalls installs the rpm into a root of its own, without its scripts, and compares what is there with what the deb has: shells look for
-// completions elsewhere.
+// rpmInstalls installs the rpm into a root of its own, without its scripts, and compares what is there with what the deb has: shells look
+// for completions elsewhere.
 func rpmInstalls(t *testing.T, rpm, deb string) {
 	t.Helper()
 	program, err := exec.LookPath("rpm")
@@ -208,7 +210,8 @@ func rpmInstalls(t *testing.T, rpm, deb string) {
 	if got, want := list(root), list(other); len(want) < 50 || !slices.Equal(got, want) {
 		t.Errorf("the rpm has %d files, the deb %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
-	for _, path := range []string{filepath.Join(root, "/usr/share/zsh/site-functions/_portolan"), filepath.Join(other, "/usr/share/zsh/vendor-completions/_portolan")} {
+	for _, path := range []string{filepath.Join(root, "/usr/share/zsh/site-functions/_portolan"),
+		filepath.Join(other, "/usr/share/zsh/vendor-completions/_portolan")} {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}

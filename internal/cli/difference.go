@@ -130,8 +130,8 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 	return err
 }
 
-// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end, and the names of what they
-// refer to.
+// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end, and the names of what
+// they refer to.
 func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []client.Change) error {
 	p, all := PainterFor(w), merged(changes)
 	if err := m.nameReferences(ctx, all); err != nil {

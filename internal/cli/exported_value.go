@@ -24,8 +24,8 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
-// saysPlace reports whether what resources of a type are called says where they belong: of a type whose whole name follows from where it lies,
-// such as ENUMZone, it does not.
+// saysPlace reports whether what resources of a type are called says where they belong: of a type whose whole name follows from where it
+// lies, such as ENUMZone, it does not.
 func saysPlace(c *resource.Collection, t *schema.Type) bool {
 	key := t.ByName[c.KeyField()]
 	return key == nil || !key.ReadOnly

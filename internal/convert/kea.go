@@ -183,8 +183,8 @@ func (d *Document) keaReservations(all []keaReservation) error {
 // lastComma finds texts, which stay, and commas behind the last entry of a list or an object.
 var lastComma = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,\s*[\]}]`)
 
-// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them, and commas behind the last entry, and writes .5 as 0.5;
-// what stands in texts stays.
+// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them, and commas behind the last entry, and writes .5 as
+// 0.5; what stands in texts stays.
 func withoutComments(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

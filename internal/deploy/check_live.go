@@ -8,20 +8,21 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// failing are the checks that keep a zone from being deployed: those that only warn are left out. What a record leads to is looked at as far
-// as an alias there is one of them.
-func (c checks) failing() (only checks, any bool) {
+// failing are the checks that keep a zone from being deployed: those that only warn are left out. What a record leads to is looked at as
+// far as an alias there is one of them.
+func (c checks) failing() (only checks, some bool) {
 	only = checks{Zones: c.Zones, Integrity: "NONE"}
 	if !c.Zones {
 		return only, false
 	}
-	for _, one := range []struct{ from, to *string }{{&c.MXAlias, &only.MXAlias}, {&c.MX, &only.MX}, {&c.Names, &only.Names}, {&c.NS, &only.NS},
+	for _, one := range []struct{ from, to *string }{{&c.MXAlias, &only.MXAlias}, {&c.MX, &only.MX}, {&c.Names, &only.Names},
+		{&c.NS, &only.NS},
 		{&c.SRVAlias, &only.SRVAlias}, {&c.Wildcard, &only.Wildcard}} {
 		if *one.to = "IGNORE"; *one.from == "FAIL" {
-			*one.to, any = "FAIL", true
+			*one.to, some = "FAIL", true
 		}
 	}
-	return only, any
+	return only, some
 }
 
 // refused says what is wrong with what a live view would publish of a zone, where the servers that answer for it say that such is not
@@ -46,8 +47,8 @@ func (p *plan) refused(z *plannedZone, c *publication) error {
 			}
 			p.checks[server] = all
 		}
-		only, any := all.failing()
-		if !any {
+		only, some := all.failing()
+		if !some {
 			continue
 		}
 		if err := only.added(&f, p, z, c); err != nil || len(f.faults) > 0 {

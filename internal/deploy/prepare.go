@@ -176,8 +176,8 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 	return f.err()
 }
 
-// selection are the records that a deployment is about: of each view the names, each with the types that are meant. What DNS has of one name
-// and one type goes together (RFC 2181 section 5).
+// selection are the records that a deployment is about: of each view the names, each with the types that are meant. What DNS has of one
+// name and one type goes together (RFC 2181 section 5).
 type selection map[int64]map[string]map[uint16]bool
 
 // add takes in what a resource is, in the view of the zone that it lies in; nothing where that zone is not there any more.

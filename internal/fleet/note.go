@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -26,13 +25,13 @@ func authorOf(ctx context.Context) store.Author {
 	return author
 }
 
-// noted has a change that somebody has asked for stand in the history: an operation, and a sentence. Of what the manager, or a service point,
-// does by itself the events of the service point tell.
+// noted has a change that somebody has asked for stand in the history: an operation, and a sentence. Of what the manager, or a service
+// point, does by itself the events of the service point tell.
 func noted(tx *store.Tx, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
-	return tx.Note(operation, schema.Cut(fmt.Sprintf(format, args...), maxNote))
+	return tx.Note(operation, cut(fmt.Sprintf(format, args...), maxNote))
 }
 
 // maxNote bounds a sentence of the history, maxNoted a value in it, in bytes.
@@ -40,6 +39,9 @@ const (
 	maxNote  = 1_000
 	maxNoted = 100
 )
+
+// cut is the beginning of a text, of so many bytes at most.
+func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
 // notedOf is noted of a service point that is there: args are its name, and those that are given.
 func notedOf(tx *store.Tx, id, operation, format string, args ...any) error {
@@ -91,7 +93,7 @@ func (s settings) different(now settings) string {
 		if from[name] == "" {
 			return "none"
 		}
-		return schema.Cut(from[name], maxNoted)
+		return cut(from[name], maxNoted)
 	}
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		switch {

@@ -122,8 +122,8 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	return a.page(tx, l, r, q, p, v, total)
 }
 
-// hadHistory reports whether a list is of what has become of a resource that is not there any more, for who sees all of the history: who has
-// deleted it is asked most of all. notThere is why it is not found.
+// hadHistory reports whether a list is of what has become of a resource that is not there any more, for who sees all of the history: who
+// has deleted it is asked most of all. notThere is why it is not found.
 func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) bool {
 	if p.target.Sub.Relation != resource.History || p.caller.Limited() || !problem.Is(notThere, "ResourceNotFound") {
 		return false

@@ -395,8 +395,8 @@ func TestRecordsOfDeployments(t *testing.T) {
 	}
 }
 
-// What a selective deployment names goes out, and nothing else: neither what has the same name in another view, nor records of another type;
-// a quick deployment carries what its user has changed in that view. What nobody answers for, or was not deployed before, is refused.
+// What a selective deployment names goes out, and nothing else: neither what has the same name in another view, nor records of another
+// type; a quick deployment carries what its user has changed in that view. What nobody answers for, or was not deployed before, is refused.
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
@@ -421,11 +421,13 @@ func TestSelectionsStayInTheirView(t *testing.T) {
 	if message := m.deploymentIs(m.id("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
 		t.Errorf("what nobody answers for is left with %q", message)
 	}
-	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, "of which 1 have changed: 2 records added, 1 removed") { // and the SOA record
+	const changed = "of which 1 have changed: 2 records added, 1 removed" // the SOA record, too
+	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, changed) {
 
 		t.Errorf("a selective deployment of one record says %q", message)
 	}
-	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.text("totalCount") != "1" || r.text("data.0.id") != wanted {
+	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.text("totalCount") != "1" ||
+		r.text("data.0.id") != wanted {
 		t.Errorf("it added %s", r.body)
 	}
 	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/updatedRecords?total=true", ""); r.text("totalCount") != "0" {

@@ -9,12 +9,13 @@ import (
 func TestFleetChangesStandInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	last := func() reply {
-		return m.want(200, "GET", "/api/v2/transactions/"+m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").text("data.0.id"), "")
+		id := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").text("data.0.id")
+		return m.want(200, "GET", "/api/v2/transactions/"+id, "")
 	}
 	says := func(operation, description string) {
 		t.Helper()
-		if r := last(); r.text("operation") != operation || !strings.HasPrefix(r.text("description"), description) || r.text("principal") != "admin" ||
-			!strings.HasPrefix(r.text("credential"), "token ") || r.text("remoteAddress") != "127.0.0.1" {
+		if r := last(); r.text("operation") != operation || !strings.HasPrefix(r.text("description"), description) ||
+			r.text("principal") != "admin" || !strings.HasPrefix(r.text("credential"), "token ") || r.text("remoteAddress") != "127.0.0.1" {
 			t.Errorf("the history says %s, want %s %q", r.body, operation, description)
 		}
 	}
@@ -28,7 +29,8 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 		"x-bcn-change-control-comment: "+strings.Repeat("x", 5000))
 	id := m.want(200, "GET", fleetOf+"?name=pier", "").text("data.0.id")
 	m.want(200, "PATCH", fleetOf+"/"+id, `{"labels":{"site":"north","floor":"2"},"description":"by the lighthouse"}`)
-	says("UPDATE_SERVICE_POINT", "Changed service point pier: description: none -> by the lighthouse, label floor: none -> 2, label site: none -> north")
+	says("UPDATE_SERVICE_POINT", "Changed service point pier: description: none -> by the lighthouse, label floor: none -> 2, "+
+		"label site: none -> north")
 	m.want(200, "PATCH", fleetOf+"/"+id, `{"labels":{"floor":null},"name":"mole"}`)
 	says("UPDATE_SERVICE_POINT", "Changed service point pier: label floor: 2 -> none, name: pier -> mole")
 	before := last().text("id")
@@ -41,7 +43,8 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	application := m.want(202, "POST", fleetOf+"/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).text("id")
 	says("ADD_APPLICATION", "Deployed to service point mole the application http-probe-service ("+application+")")
 	m.want(202, "PATCH", fleetOf+"/"+id+"/applications/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]},"limits":{"memoryMiB":512}}`)
-	says("UPDATE_APPLICATION", "Changed of service point mole the application http-probe-service ("+application+"): its configuration, its limits")
+	says("UPDATE_APPLICATION", "Changed of service point mole the application http-probe-service ("+application+
+		"): its configuration, its limits")
 	m.want(202, "DELETE", fleetOf+"/"+id+"/applications/"+application, "")
 	says("DELETE_APPLICATION", "Took off service point mole the application http-probe-service")
 	m.want(202, "POST", fleetOf+"/"+id+"/nodes", "")
@@ -53,7 +56,8 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 		t.Errorf("its operations are %s", r.body)
 	}
 	m.refused(409, "UndoConflict", "changed the fleet", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
-	if r := m.want(200, "GET", "/api/v2/transactions?total=true&"+filter("operation:'UPDATE_SERVICE_POINT'"), ""); r.text("totalCount") != "3" {
+	updates := "/api/v2/transactions?total=true&" + filter("operation:'UPDATE_SERVICE_POINT'")
+	if r := m.want(200, "GET", updates, ""); r.text("totalCount") != "3" {
 		t.Errorf("changes of service points are %s", r.body)
 	}
 }
@@ -73,7 +77,8 @@ func TestReadOnlySessionOfTheFleet(t *testing.T) {
 	}
 }
 
-// What became of a resource that is gone is told to who sees all of the history, at the path that it had; to nobody else, and of nothing else.
+// What became of a resource that is gone is told to who sees all of the history, at the path that it had; to nobody else, and of nothing
+// else.
 func TestHistoryOfWhatIsGone(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.basics()

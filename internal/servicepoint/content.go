@@ -397,5 +397,6 @@ func (a *Agent) fetchContent(ctx context.Context, application, from string, to i
 	if !enrolled {
 		return errors.New("this service point is not enrolled")
 	}
-	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds()), Application: application}, to)
+	rq := checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds()), Application: application}
+	return m.stream(ctx, checkin.ContentPath, rq, to)
 }

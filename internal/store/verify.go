@@ -56,7 +56,8 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
-// Changes without their transaction, and transactions that do not name their first and their last change: noChanges where there is none. SQLite, whose figures may be
+// Changes without their transaction, and transactions that do not name their first and their last change: noChanges where there is none.
+// SQLite, whose figures may be
 // of a time when there were few transactions, is told to look each of them up: a join it would make by looking through all for each.
 var (
 	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
