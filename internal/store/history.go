@@ -69,8 +69,8 @@ func (tx *Tx) Number() (int64, error) { return tx.number() }
 // noChanges are the first and the last number of the changes of a transaction that stands in the history without any (Note).
 const noChanges = -1
 
-// Note has the transaction stand in the history, with its author, although it may change no resource: what a room keeps in tables of its own
-// was changed by somebody, such as a service point of the fleet. It cannot be taken back. summary says what was done, in a sentence.
+// Note has the transaction stand in the history, with its author, although it may change no resource: what a room keeps in tables of its
+// own was changed by somebody, such as a service point of the fleet. It cannot be taken back. summary says what was done, in a sentence.
 func (tx *Tx) Note(operation, summary string) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	return images, nil
 }
 
-// LastImage gives a resource as the last change of it in the history left it, or found it where that took it away; nil where no change of it
-// is kept.
+// LastImage gives a resource as the last change of it in the history left it, or found it where that took it away; nil where no change of
+// it is kept.
 func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var image []byte
