@@ -331,27 +331,29 @@ func TestAttackIdempotency(t *testing.T) {
 	}
 }
 
-// (11) A locked account tells a right password from a wrong one by the time that it takes.
+// (11) A locked account tells a right password from a wrong one by the time that it takes, or a name that there is not from one that there
+// is.
 func TestAttackLockedAccount(t *testing.T) {
 	m := startAlone(t)
 	user := m.id("/api/v2/users",
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
-	login := func(password string) (took time.Duration) {
+	login := func(name, password string) (took time.Duration) {
 		began := time.Now()
-		_, err := m.Identity.Login(t.Context(), "locked", password, fmt.Sprint(began.UnixNano()), access.APIDoor)
+		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), access.APIDoor)
 		if err == nil {
-			t.Error("a locked account is let in")
+			t.Errorf("%s is let in", name)
 		}
 		return time.Since(began)
 	}
 	m.want(201, "POST", "/api/v2/sessions", `{"username":"locked","password":"the right password"}`, "Authorization:") // and remembered
 	m.want(200, "PATCH", "/api/v2/users/"+user, `{"accountLocked":true}`)
-	var right, wrong []time.Duration
+	var right, wrong, nobody []time.Duration
 	for range 5 {
-		right, wrong = append(right, login("the right password")), append(wrong, login("a wrong password"))
+		right, wrong = append(right, login("locked", "the right password")), append(wrong, login("locked", "a wrong password"))
+		nobody = append(nobody, login("nobody", "a wrong password"))
 	}
-	if r, w := slices.Min(right), slices.Min(wrong); r*4 < w {
-		t.Errorf("right %v, wrong %v", r, w)
+	if r, w, n := slices.Min(right), slices.Min(wrong), slices.Min(nobody); r*4 < w || n*4 < w || w*4 < n {
+		t.Errorf("right %v, wrong %v, of nobody %v", r, w, n)
 	}
 }
 
