@@ -278,6 +278,7 @@ func TestContextsAndCompletion(t *testing.T) {
 	}
 	m.says([]string{"office"}, "list", "networks")
 	m.says([]string{"*", "here", "main"}, "context")
+	m.portolan("fleet", "create", "pier")
 	for words, want := range map[string]string{
 		"li":                          "list\t",
 		"get networks/10.1":           "networks/10.1.0.0/24\toffice",
@@ -289,6 +290,7 @@ func TestContextsAndCompletion(t *testing.T) {
 		"context use h":               "here\thttp://" + m.api,
 		"fleet li":                    "list\t",
 		"export configurations/m":     "configurations/main",
+		"fleet show p":                "pier\tWAITING_FOR_PROVISIONING",
 	} {
 		if text := m.portolan(append([]string{"complete", "--"}, strings.Fields(words)...)...); !strings.Contains(text, want) {
 			t.Errorf("%q becomes\n%s\nwant %q", words, text, want)

@@ -14,7 +14,7 @@ import (
 
 type fleetApplications struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id of the service point."`
+	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 }
 
 // Run lists the applications of a service point.
@@ -49,7 +49,7 @@ func (c *fleetApplications) Run(s *session) error {
 
 type fleetDeploy struct {
 	managerFlags
-	Name          string   `arg:"" help:"The name or the id of the service point."`
+	Name          string   `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Application   string   `arg:"" help:"The application, such as dns-resolver-service; or the id of one that runs."`
 	Configuration string   `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
 	Version       string   `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
@@ -136,7 +136,7 @@ func readObject(file string) (text json.RawMessage, err error) {
 
 type fleetAnycast struct {
 	managerFlags
-	Name     string `arg:"" help:"The name or the id of the service point."`
+	Name     string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Settings string `arg:"" optional:"" help:"A file with the settings, a JSON object of autonomousSystemNumber, neighbors and so on; - for standard input; off to end it. Without it the settings are shown."`
 }
 
@@ -171,7 +171,7 @@ func (c *fleetAnycast) Run(s *session) error {
 
 type fleetConfiguration struct {
 	managerFlags
-	Name        string `arg:"" help:"The name or the id of the service point."`
+	Name        string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
 }
 
@@ -197,7 +197,7 @@ func (c *fleetConfiguration) Run(s *session) error {
 
 type fleetUndeploy struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id of the service point."`
+	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	ID   string `arg:"" help:"The name or the id of the application."`
 }
 
@@ -212,7 +212,7 @@ func (c *fleetUndeploy) Run(s *session) error {
 
 type fleetLogs struct {
 	managerFlags
-	Name        string `arg:"" help:"The name or the id of the service point."`
+	Name        string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
 	Bytes       int    `help:"How many of the last bytes, up to 131072." default:"65536" env:"-"`
 }
@@ -259,7 +259,7 @@ func applicationOf(i client.Instance, name string) (string, error) {
 
 type fleetEvents struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id of the service point."`
+	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 }
 
 // Run lists the last moves of a service point.

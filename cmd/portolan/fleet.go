@@ -94,7 +94,7 @@ func (c *fleetList) Run(s *session) error {
 
 type fleetShow struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id."`
+	Name string `arg:"" complete:"point" help:"The name or the id."`
 }
 
 // Run shows one service point.
@@ -171,7 +171,7 @@ func (f managerFlags) print(s *session, created client.Created, what string) err
 
 type fleetNodeAdd struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id of the service point."`
+	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 }
 
 // Run lets a service point have one node more.
@@ -189,7 +189,7 @@ func (c *fleetNodeAdd) Run(s *session) error {
 
 type fleetNodeRemove struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id of the service point."`
+	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Node string `arg:"" help:"The node, such as node-2; fleet show has their ids."`
 }
 
@@ -208,7 +208,7 @@ func (c *fleetNodeRemove) Run(s *session) error {
 
 type fleetRekey struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id."`
+	Name string `arg:"" complete:"point" help:"The name or the id."`
 }
 
 // Run gives a service point a new registration key.
@@ -226,7 +226,7 @@ func (c *fleetRekey) Run(s *session) error {
 
 type fleetDelete struct {
 	managerFlags
-	Name string `arg:"" help:"The name or the id."`
+	Name string `arg:"" complete:"point" help:"The name or the id."`
 }
 
 // Run deletes a service point.

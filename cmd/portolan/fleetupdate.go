@@ -36,7 +36,7 @@ func (c *fleetReleases) Run(s *session) error {
 
 type fleetUpdate struct {
 	managerFlags
-	Name    string `arg:"" help:"The name or the id of the service point."`
+	Name    string `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Version string `arg:"" optional:"" help:"The release that it is to run. Without one an update is called off."`
 }
 
@@ -58,7 +58,7 @@ func (c *fleetUpdate) Run(s *session) error {
 
 type fleetLabel struct {
 	managerFlags
-	Name   string   `arg:"" help:"The name or the id of the service point."`
+	Name   string   `arg:"" complete:"point" help:"The name or the id of the service point."`
 	Labels []string `arg:"" help:"Labels, as site=oslo; site= takes one away."`
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ const (
 	completeField      = "field"      // name=, of what the argument before names
 	completeContext    = "context"
 	completeScope      = "scope" // a flag that names a configuration, or a view
+	completePoint      = "point" // a service point of the fleet
 )
 
 // completionTime is how long a manager may take to answer for names.
@@ -114,6 +116,26 @@ func (c *Completer) words(ctx context.Context, node *kong.Node, last string, giv
 	return append(all, c.values(ctx, at, last, given, flags)...)
 }
 
+// points are the names of service points that have a part of a word.
+func (c *Completer) points(ctx context.Context, last string, flags map[string]string) (all []Candidate) {
+	m := c.Manager(flags)
+	if m == nil {
+		return nil
+	}
+	query := url.Values{"limit": {fmt.Sprint(completionsShown)}}
+	if last != "" {
+		query.Set("nameContains", last)
+	}
+	found, err := m.InstancesBy(ctx, query)
+	if err != nil { // then nothing is completed
+		return nil
+	}
+	for _, one := range found {
+		all = append(all, Candidate{one.Name, one.Status})
+	}
+	return all
+}
+
 // values are what a flag or an argument may be.
 func (c *Completer) values(ctx context.Context, v *kong.Value, last string, given []string, flags map[string]string) (all []Candidate) {
 	if v.Enum != "" {
@@ -127,6 +149,8 @@ func (c *Completer) values(ctx context.Context, v *kong.Value, last string, give
 	ctx, end := context.WithTimeout(ctx, completionTime)
 	defer end()
 	switch v.Tag.Get("complete") {
+	case completePoint:
+		return c.points(ctx, last, flags)
 	case completeCollection:
 		return c.collections("")
 	case completePath:
