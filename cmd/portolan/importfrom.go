@@ -274,7 +274,7 @@ type importBind struct {
 	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	View          string `help:"The view for zones that are in none; views of BIND go into views of their names." default:"default" placeholder:"NAME"`
 	Reverse       bool   `help:"Import reverse zones, too: without it they are left out, as they follow from networks and hosts."`
-	DryRun        bool   `help:"Only say which zones there are." short:"n"`
+	DryRun        bool   `help:"Only try it, zone by zone: nothing is kept." short:"n"`
 	File          string `arg:"" help:"The file named.conf."`
 }
 
@@ -299,33 +299,22 @@ func (c *importBind) Run(s *session) error {
 		}
 		return reverse && !c.Reverse
 	})
-	if c.DryRun {
-		wrong := 0
-		for _, z := range zones {
-			_, records, err := c.records(z)
-			is := fmt.Sprintf("%d records", len(records))
-			if err != nil {
-				wrong++
-				is = err.Error()
-			}
-			if _, err := fmt.Fprintf(s.stdout, "%s in the view %s, from %s: %s\n", z.Name, c.viewOf(z), z.File, is); err != nil {
-				return err
-			}
-		}
-		if wrong > 0 {
-			return fmt.Errorf("%d of %d zones cannot be read", wrong, len(zones))
-		}
-		return nil
-	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
 		wrong := 0
 		for _, z := range zones { // one that is wrong keeps no other from being imported
-			if err := c.zone(s, st, z); err != nil {
+			how := c.zone
+			if c.DryRun {
+				how = c.try
+			}
+			if err := how(s, st, z); err != nil {
 				wrong++
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
 		}
-		if wrong > 0 {
+		switch {
+		case wrong > 0 && c.DryRun:
+			return fmt.Errorf("%d of %d zones would not be imported", wrong, len(zones))
+		case wrong > 0:
 			return fmt.Errorf("%d of %d zones were not imported; the same command goes on with those", wrong, len(zones))
 		}
 		return nil
@@ -348,6 +337,28 @@ func (c *importBind) viewOf(z convert.NamedZone) string {
 		return c.View
 	}
 	return z.View
+}
+
+// try tries a zone, against what there is.
+func (c *importBind) try(s *session, st *store.Store, z convert.NamedZone) error {
+	zone, records, err := c.records(z)
+	if err != nil {
+		return err
+	}
+	done, whole, err := dns.TryZone(s.ctx, server.NewAPI(st), c.Configuration, c.viewOf(z), zone, records)
+	if err != nil {
+		return err
+	}
+	for _, skipped := range done.Skipped {
+		fmt.Fprintln(s.stderr, "left out:", skipped)
+	}
+	least := ""
+	if !whole {
+		least = "at least "
+	}
+	_, err = fmt.Fprintf(s.stdout, "only tried: %s in the view %s, from %s: %s%d resources would be made, %d are there already, %d records left out\n",
+		done.Zone, c.viewOf(z), z.File, least, done.Made, done.There, len(done.Skipped))
+	return err
 }
 
 // zone imports a zone.

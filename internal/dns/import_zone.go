@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -63,6 +64,30 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		how.Stepped(ctx, a.Store, count)
 	}
 	return done, nil
+}
+
+// TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
+// ended: done is what came of it until then.
+func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR) (done ImportedZone, whole bool,
+	err error) {
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return done, false, err
+	}
+	err = a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
+		done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
+		i := &zoneImport{again: true, authority: authorityOf(records), c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}},
+			done: &done}
+		err := ensureView(i.c, within, view)
+		if err == nil {
+			err = i.run(configuration, view, zone, slices.Collect(i.jobs(zone, records)))
+		}
+		if errors.Is(err, store.ErrTrialEnded) {
+			whole, err = false, nil
+		}
+		return err
+	})
+	return done, whole, err
 }
 
 // zoneImport is one import. again passes over what is there.
@@ -441,13 +466,18 @@ func EnsureView(ctx context.Context, a *resource.API, configuration, name string
 		return err
 	}
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		there, err := tx.ByName("views", within, name)
-		if err != nil || len(there) > 0 {
-			return err
-		}
-		v := &View{}
-		v.Type, v.Name, v.Parent, v.Config = "View", name, within, within
-		_, err = (&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}).Create(a.TypeNamed(v.Type), v)
-		return err
+		return ensureView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
 	})
+}
+
+// ensureView makes the view of a configuration that has a name, where there is none.
+func ensureView(c *resource.Change, configuration int64, name string) error {
+	there, err := c.Tx.ByName("views", configuration, name)
+	if err != nil || len(there) > 0 {
+		return err
+	}
+	v := &View{}
+	v.Type, v.Name, v.Parent, v.Config = "View", name, configuration, configuration
+	_, err = c.Create(c.API.TypeNamed(v.Type), v)
+	return err
 }
