@@ -356,7 +356,8 @@ func (c *importBind) try(s *session, st *store.Store, z convert.NamedZone) error
 	if !whole {
 		least = "at least "
 	}
-	_, err = fmt.Fprintf(s.stdout, "only tried: %s in the view %s, from %s: %s%d resources would be made, %d are there already, %d records left out\n",
+	_, err = fmt.Fprintf(s.stdout,
+		"only tried: %s in the view %s, from %s: %s%d resources would be made, %d are there already, %d records left out\n",
 		done.Zone, c.viewOf(z), z.File, least, done.Made, done.There, len(done.Skipped))
 	return err
 }
