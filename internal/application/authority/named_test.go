@@ -166,7 +166,8 @@ func needed(m *dns.Msg) (glue []dns.RR) {
 }
 
 // BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant: of
-// ANY, any RRset of the name will do (RFC 8482); where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
+// ANY, any RRset of the name will do (RFC 8482); NSEC itself is asked for by nobody, and BIND gives that of a wildcard under the name that
+// was asked; where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
 func TestAsNamed(t *testing.T) { asNamed(t, 100, func(g given) given { return g }) }
 
 // asNamed asks BIND and us the same questions of random zones.
@@ -186,7 +187,8 @@ func asNamed(t *testing.T, zones int, prepare func(given) given) {
 	}
 	conn := named(t, all...)
 	a := start(t, nil, all...)
-	kinds := []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS, dns.TypeDNAME, dns.TypeSOA}
+	kinds := []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS, dns.TypeDNAME, dns.TypeSOA,
+		dns.TypeDNSKEY, dns.TypeNSEC3PARAM, dns.TypeCDS, dns.TypeCDNSKEY}
 	for _, text := range furtherData {
 		rr, err := dns.NewRR("x.example. 60 " + text)
 		if err != nil {
