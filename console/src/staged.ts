@@ -57,7 +57,7 @@ const did: Record<string, string> = { POST: "made", PATCH: "changed", DELETE: "d
 /** The single changes of one that has several: of a batch, or of a list that is made. */
 export function single(change: Omit<Staged, "key">): Omit<Staged, "key">[] {
   const all: Omit<Staged, "key" | "says">[] = change.path === "batch" ? change.body.changes : Array.isArray(change.body) ? change.body.map((body: any) => ({ ...change, body })) : []
-  return all.length ? all.map(c => ({ ...c, says: `${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path} is ${did[c.method]}.` })) : [change]
+  return all.length ? all.map(c => ({ ...c, ...(change.headers || c.headers ? { headers: { ...change.headers, ...c.headers } } : {}), says: `${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path} is ${did[c.method]}.` })) : [change]
 }
 
 /** A change behind another one of the same resource: user-defined fields are changed one by one, everything else as a whole. */

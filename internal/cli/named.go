@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,6 +47,9 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 			names[id] = FieldText(one[c.KeyField()])
 			return nil
 		}); err != nil {
+			if refused := (*client.Error)(nil); errors.As(err, &refused) { // then they stay numbers
+				continue
+			}
 			return err
 		}
 	}

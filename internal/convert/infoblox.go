@@ -19,7 +19,7 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	r := csv.NewReader(strings.NewReader(text(raw)))
 	r.FieldsPerRecord, r.LazyQuotes = -1, true
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
-		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]bool{}}
+		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{}}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -65,10 +65,10 @@ type infoblox struct {
 	// from are the views there that are read, by the columns that name them: the first one that is met, where none was asked for.
 	from    map[string]string
 	columns map[string]map[string]int
-	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the names of those that are not
-	// to be in DNS.
+	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the addresses of those that
+	// are not to be in DNS, by their names.
 	hosts  map[string]Resource
-	silent map[string]bool
+	silent map[string]map[string]Resource
 }
 
 // prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network.
@@ -162,6 +162,9 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 
 // name reads a row of names.
 func (x *infoblox) name(kind string, of func(string) string, first func(...string) string) error {
+	if silent, err := x.quiet(kind, of); silent || err != nil {
+		return err
+	}
 	if x.view == "" {
 		x.leave("names (%s): say into which view, by --view", kind)
 		return nil
@@ -182,16 +185,6 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		}
 		x.add(Resource{"type": "Zone", "absoluteName": fqdn, "view": x.view})
 	case "hostrecord":
-		if strings.EqualFold(of("configure_for_dns"), "false") {
-			x.leave("names of hosts that are not configured for DNS: their addresses have them")
-			x.silent[strings.ToLower(fqdn)] = true
-			for a := range strings.SplitSeq(of("addresses"), ",") {
-				if err := x.silentAddress(fqdn, a); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
 		r := Resource{"type": "HostRecord", "addresses": []string{}}
 		for a := range strings.SplitSeq(of("addresses"), ",") {
 			if err := x.hostAddress(r, a); err != nil {
@@ -201,12 +194,6 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		record(r)
 		x.hosts[strings.ToLower(fqdn)] = r
 	case "hostaddress", "ipv6hostaddress":
-		if parent := strings.TrimSuffix(of("parent"), "."); x.silent[strings.ToLower(parent)] {
-			if mac := of("mac_address"); mac != "" {
-				return x.reservation(0, of("address"), mac, host(parent))
-			}
-			return x.silentAddress(parent, of("address"))
-		}
 		if r := x.hosts[strings.ToLower(strings.TrimSuffix(of("parent"), "."))]; r != nil {
 			if err := x.hostAddress(r, of("address")); err != nil {
 				return err
@@ -243,17 +230,44 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	return nil
 }
 
-// silentAddress adds an address of a host that is not to be in DNS.
-func (x *infoblox) silentAddress(name, text string) error {
-	if text = strings.TrimSpace(text); text == "" {
-		return nil
+// quiet reads a row of a host that is not to be in DNS, or of an address of one: its addresses are assigned under its name, each once.
+func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err error) {
+	name, addresses := strings.TrimSuffix(of("fqdn"), "."), of("addresses")
+	switch {
+	case kind == "hostrecord" && strings.EqualFold(of("configure_for_dns"), "false"):
+		x.leave("names of hosts that are not configured for DNS: their addresses have them")
+		x.silent[strings.ToLower(name)] = map[string]Resource{}
+	case kind == "hostaddress" || kind == "ipv6hostaddress":
+		name, addresses = strings.TrimSuffix(of("parent"), "."), of("address")
+	default:
+		return false, nil
 	}
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return fmt.Errorf("%q is no address", text)
+	there := x.silent[strings.ToLower(name)]
+	if there == nil {
+		return false, nil
 	}
-	x.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": "STATIC", "name": host(name)})
-	return nil
+	for text := range strings.SplitSeq(addresses, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return true, fmt.Errorf("%q is no address", text)
+		}
+		r := there[a.String()]
+		if r == nil {
+			r = Resource{"type": family(a) + "Address", "address": a.String(), "state": "STATIC", "name": host(name)}
+			there[a.String()] = r
+			x.add(r)
+		}
+		if mac := of("mac_address"); mac != "" {
+			if !hardware(mac) {
+				return true, fmt.Errorf("%q is no hardware address", mac)
+			}
+			r["macAddress"], r["state"] = mac, "DHCP_RESERVED"
+		}
+	}
+	return true, nil
 }
 
 // hostAddress adds an address to a host, once.

@@ -2,13 +2,14 @@ package deploy
 
 import (
 	"bytes"
+	"slices"
 
 	"portolan/internal/zonedata"
 
 	wire "github.com/miekg/dns"
 )
 
-// failing are the checks that keep a zone from being deployed: those that only warn are left out. What a record leads to is looked at as
+// failing are the checks that keep records from being deployed: those that only warn are left out. What a record leads to is looked at as
 // far as an alias there is one of them.
 func (c checks) failing() (only checks, some bool) {
 	only = checks{Zones: c.Zones, Integrity: "NONE"}
@@ -16,8 +17,7 @@ func (c checks) failing() (only checks, some bool) {
 		return only, false
 	}
 	for _, one := range []struct{ from, to *string }{{&c.MXAlias, &only.MXAlias}, {&c.MX, &only.MX}, {&c.Names, &only.Names},
-		{&c.NS, &only.NS},
-		{&c.SRVAlias, &only.SRVAlias}, {&c.Wildcard, &only.Wildcard}} {
+		{&c.NS, &only.NS}, {&c.SRVAlias, &only.SRVAlias}, {&c.Wildcard, &only.Wildcard}} {
 		if *one.to = "IGNORE"; *one.from == "FAIL" {
 			*one.to, some = "FAIL", true
 		}
@@ -25,42 +25,79 @@ func (c checks) failing() (only checks, some bool) {
 	return only, some
 }
 
-// refused says what is wrong with what a live view would publish of a zone, where the servers that answer for it say that such is not
-// deployed; nil where nothing is. Of the records those are looked at that are new.
-func (p *plan) refused(z *plannedZone, c *publication) error {
+// checksFor are the checks that the servers that answer for a zone have.
+func (p *plan) checksFor(z *plannedZone) (all []checks, err error) {
 	if p.isForeign(z) || p.isPolicy(z) {
-		return nil
+		return nil, nil
 	}
-	var f findings
 	for _, server := range z.serversOf(assigned.answers) {
-		all, known := p.checks[server]
+		of, known := p.checks[server]
 		if !known {
 			row, err := p.tx.Get(server)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if all, err = checksOf(p.tx, row); err != nil {
-				return err
+			if of, err = checksOf(p.tx, row); err != nil {
+				return nil, err
 			}
 			if p.checks == nil {
 				p.checks = map[int64]checks{}
 			}
-			p.checks[server] = all
+			p.checks[server] = of
 		}
-		only, some := all.failing()
-		if !some {
-			continue
-		}
-		if err := only.added(&f, p, z, c); err != nil || len(f.faults) > 0 {
-			break
+		if only, some := of.failing(); some {
+			all = append(all, only)
 		}
 	}
-	return f.err()
+	return all, nil
 }
 
-// added checks the records that a publication adds.
-func (c checks) added(f *findings, p *plan, z *plannedZone, of *publication) error {
-	kinds, apex := map[string]map[uint16]bool{}, z.fqdn()
+// rrset is a name and a type.
+type rrset struct {
+	owner string
+	kind  uint16
+}
+
+// rrsetOf is what an entry belongs to.
+func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
+
+// withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types what
+// was deployed before stays, and all else goes on. left is nil where nothing else is to be published; why says what was taken out, nil for
+// nothing. Records are looked at as far as they are new.
+func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why, err error) {
+	all, err := p.checksFor(z)
+	if err != nil || len(all) == 0 {
+		return c, nil, err
+	}
+	kinds, err := c.kinds(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	var f findings
+	bad := map[rrset]bool{}
+	for _, e := range c.added {
+		rr, err := e.Record.RR()
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, only := range all {
+			before := len(f.faults) + f.more
+			only.record(&f, z.fqdn(), rr, kinds)
+			if len(f.faults)+f.more > before {
+				bad[rrsetOf(e)] = true
+			}
+		}
+	}
+	if len(bad) == 0 {
+		return c, nil, nil
+	}
+	left, err = c.without(bad)
+	return left, f.err(), err
+}
+
+// kinds are the types that the names of a publication have, and those that its records lead to, as far as they lie in the zone.
+func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
+	kinds, targets := map[string]map[uint16]bool{}, names{}
 	note := func(e zonedata.Entry) {
 		owner := string(e.Record.Owner())
 		if kinds[owner] == nil {
@@ -68,46 +105,55 @@ func (c checks) added(f *findings, p *plan, z *plannedZone, of *publication) err
 		}
 		kinds[owner][e.Record.Type()] = true
 	}
-	targets := names{}
-	for _, e := range of.added {
+	for _, e := range c.added {
 		note(e)
 		rr, err := e.Record.RR()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, target := range leadsTo(rr) {
 			if err := targets.add(target); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	if of.existed && len(targets) > 0 {
-		there, err := p.deployedOf(z.id, targets)
-		if err != nil {
-			return err
-		}
-		gone := func(e zonedata.Entry) bool {
-			for _, one := range of.removed {
-				if bytes.Equal(one.Key, e.Key) && bytes.Equal(one.Record, e.Record) {
-					return true
-				}
-			}
-			return false
-		}
-		for _, e := range there {
-			if !gone(e) {
-				note(e)
-			}
+	if !c.existed || len(targets) == 0 {
+		return kinds, nil
+	}
+	there, err := p.deployedOf(c.zone.id, targets)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range there {
+		if !slices.ContainsFunc(c.removed, func(one zonedata.Entry) bool {
+			return bytes.Equal(one.Key, e.Key) && bytes.Equal(one.Record, e.Record)
+		}) {
+			note(e)
 		}
 	}
-	for _, e := range of.added {
-		rr, err := e.Record.RR()
-		if err != nil {
-			return err
-		}
-		c.record(f, apex, rr, kinds)
+	return kinds, nil
+}
+
+// without is a publication without what it changes of some names and types; nil where it changes nothing else, but for the serial number.
+func (c *publication) without(some map[rrset]bool) (*publication, error) {
+	left := *c
+	taken := func(e zonedata.Entry) bool { return some[rrsetOf(e)] }
+	left.added = slices.DeleteFunc(slices.Clone(c.added), taken)
+	left.removed = slices.DeleteFunc(slices.Clone(c.removed), taken)
+	serial := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA }
+	if c.existed && !slices.ContainsFunc(left.added, serial) && !slices.ContainsFunc(left.removed, serial) {
+		return nil, nil
 	}
-	return nil
+	if c.after != nil {
+		left.after = slices.DeleteFunc(slices.Clone(c.after), taken)
+		for _, e := range c.removed {
+			if taken(e) {
+				left.after = append(left.after, e)
+			}
+		}
+		slices.SortFunc(left.after, zonedata.Entry.Compare)
+	}
+	return &left, left.count()
 }
 
 // leadsTo are the names that a record leads to, of those that are checked.

@@ -160,7 +160,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			}
 			c, err := p.wholly(z, d.api.Store.Now())
 			if err == nil && c != nil {
-				err = p.refused(z, c)
+				c, err = o.withhold(p, z, c)
 			}
 			if isFault(err) && !there { // there is nothing to serve
 				s.leaveOut(z)
@@ -177,6 +177,15 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error) {
 	defer caught(&err)
 	return p.publication(z, nil, now)
+}
+
+// withhold takes records out that the servers say are not deployed, and notes that.
+func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
+	left, why, err := p.withhold(z, c)
+	if why != nil {
+		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: why, records: true})
+	}
+	return left, err
 }
 
 // take takes in what has become of a zone, or why it cannot be deployed.
@@ -237,7 +246,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
 		}
 		if err == nil && c != nil {
-			err = p.refused(z, c)
+			c, err = o.withhold(p, z, c)
 		}
 		if err == nil && !there { // who serves it is to be told, too
 			o.anew = true

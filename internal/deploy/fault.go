@@ -19,6 +19,8 @@ type fault struct {
 	// zone is the zone by its id; empty where it is the server.
 	zone   string
 	server int64
+	// records says that it is some records of a zone, and that all else of it is deployed.
+	records bool
 }
 
 // isFault reports whether an error comes from what is to be deployed, and would come again.
@@ -39,6 +41,9 @@ func sentence(err error) string {
 
 // note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once.
 func (f *fault) note(tx *store.Tx, configuration int64) error {
+	if f.records {
+		return f.tell(tx, configuration)
+	}
 	where, arg := "zone = ?", any(f.zone)
 	if f.zone == "" {
 		where, arg = "zone IN (SELECT zone FROM dns_served WHERE server = ?)", f.server

@@ -180,17 +180,24 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 // name and one type goes together (RFC 2181 section 5).
 type selection map[int64]map[string]map[uint16]bool
 
-// add takes in what a resource is, in the view of the zone that it lies in; nothing where that zone is not there any more.
+// anyType stands for all types of a name.
+const anyType = 0
+
+// add takes in what a resource is, in the view of the zone that it lies in, or lay in. Where that zone is gone all of the name is meant: what
+// delegates it goes, too.
 func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error {
-	zone, err := tx.Get(r.Parent)
-	if store.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	types, err := dns.RecordTypes(api, r)
 	if err != nil || len(types) == 0 {
+		return err
+	}
+	zone, err := tx.Get(r.Parent)
+	if store.IsNotFound(err) {
+		types = []uint16{anyType}
+		if zone, err = tx.LastImage(r.Parent); zone == nil {
+			return err
+		}
+	}
+	if err != nil {
 		return err
 	}
 	name, err := keyOf(r.Key)
@@ -214,14 +221,14 @@ func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error
 func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 	names := n[view]
 	return func(e zonedata.Entry) bool {
-		if names[string(e.Key)][e.Record.Type()] {
+		if of := names[string(e.Key)]; of[e.Record.Type()] || of[anyType] {
 			return true
 		}
 		if e.Record.Type() != wire.TypePTR {
 			return false
 		}
 		host := names[string(zonedata.Key(e.Record.Data()))]
-		return host[wire.TypeA] || host[wire.TypeAAAA]
+		return host[wire.TypeA] || host[wire.TypeAAAA] || host[anyType]
 	}
 }
 
@@ -278,6 +285,18 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 		}
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+		}
+		if c != nil {
+			left, why, err := p.withhold(z, c)
+			switch {
+			case err != nil:
+				return err
+			case why != nil && !out.continues:
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, why)
+			case why != nil:
+				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, why))
+			}
+			c = left
 		}
 		if c != nil {
 			out.all = append(out.all, c)

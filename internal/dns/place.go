@@ -18,7 +18,8 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	if within.Collection != "views" && within.Collection != "configurations" {
 		return within, nil
 	}
-	if within.Collection == "views" && t.ByName["absoluteName"].ReadOnly && members["absoluteName"] == nil { // zones of telephone numbers
+	// Zones of telephone numbers have their whole name from where they lie.
+	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
 		return within, nil
 	}
 	name, err := absoluteIn(members)

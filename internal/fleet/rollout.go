@@ -203,7 +203,8 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	return id, s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s to %d service points", id, p.Version, len(candidates)); err != nil {
+		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
+			len(candidates)); err != nil {
 			return err
 		}
 		rows, err := members(tx, candidates, id, &p)

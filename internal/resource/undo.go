@@ -34,7 +34,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	if noted, err := c.Tx.Noted(transaction); err != nil || noted {
-		return cmp.Or(err, cannotUndo("transaction %d changed the fleet, which is not taken back: do it anew, the other way round", transaction))
+		return cmp.Or(err, cannotUndo("transaction %d changed no resource: do it anew, the other way round", transaction))
 	}
 	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
 		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,

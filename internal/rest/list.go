@@ -94,8 +94,10 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 // run writes a planned list out of one snapshot.
 func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error {
 	if p.target.Sub != nil {
-		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil && !a.hadHistory(tx, p, err) {
-			return err
+		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil {
+			if err := a.hadHistory(tx, p, err); err != nil {
+				return err
+			}
 		}
 	}
 	q, err := a.Found(tx, p.target.Sub, p.target.ID, p.query)
@@ -122,14 +124,17 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	return a.page(tx, l, r, q, p, v, total)
 }
 
-// hadHistory reports whether a list is of what has become of a resource that is not there any more, for who sees all of the history: who
-// has deleted it is asked most of all. notThere is why it is not found.
-func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) bool {
+// hadHistory lets a list be of what has become of a resource that is not there any more, for who sees all of the history: who has deleted it
+// is asked most of all. notThere is why it is not found, and what others are told.
+func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
 	if p.target.Sub.Relation != resource.History || p.caller.Limited() || !problem.Is(notThere, "ResourceNotFound") {
-		return false
+		return notThere
 	}
 	last, err := tx.LastImage(p.target.ID)
-	return err == nil && last != nil && last.Collection == p.target.Collection.Name
+	if err == nil && (last == nil || last.Collection != p.target.Collection.Name) {
+		err = notThere
+	}
+	return err
 }
 
 // long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.

@@ -396,7 +396,7 @@ func TestRecordsOfDeployments(t *testing.T) {
 }
 
 // What a selective deployment names goes out, and nothing else: neither what has the same name in another view, nor records of another
-// type; a quick deployment carries what its user has changed in that view. What nobody answers for, or was not deployed before, is refused.
+// type. What nobody answers for, or was not deployed before, is refused.
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
@@ -465,8 +465,18 @@ func TestChecksOfLiveViews(t *testing.T) {
 	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
 	eventually(t, "it is told", told("under_score.wire.example. is no host name"))
 	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	eventually(t, "what is good goes out", func() bool { return records() == before+1 })
+	for _, one := range []struct{ at, body string }{{d.zone + "/deployments", `{"type":"QuickDeployment"}`},
+		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + bad + `}]}`}} {
+		if message := m.deploymentIs(m.id(one.at, one.body), "FAILED"); !strings.Contains(message, "is no host name") {
+			t.Errorf("%s ends with %q", one.body, message)
+		}
+	}
+	if n := records(); n != before+1 {
+		t.Errorf("there are %d records, want %d", n, before+1)
+	}
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
-	eventually(t, "both go out", func() bool { return records() == before+2 })
+	eventually(t, "it goes out once it is mended", func() bool { return records() == before+2 })
 	alias := m.id(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
 	eventually(t, "the alias goes out", func() bool { return records() == before+3 })
 	mx := m.id(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)

@@ -28,22 +28,21 @@ func examineClock() Finding {
 // setting is one of PostgreSQL's that a manager needs to be so.
 type setting struct {
 	name string
-	// good reports whether a value will do; do says what to do where not, and what comes of it; fault that nothing goes on before.
-	good  func(value string) bool
-	do    string
-	fault bool
+	// good reports whether a value will do; do says what to do where not, and what comes of it.
+	good func(value string) bool
+	do   string
 }
 
 func isOn(value string) bool { return value != "off" }
 
 // postgresSettings are those that are looked at (docs/scale.md).
 var postgresSettings = []setting{
-	{"fsync", isOn, "set fsync = on: without it a crash of the machine loses the database", true},
-	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database", true},
-	{"synchronous_commit", isOn, "set synchronous_commit = on: with off an acknowledged change can be lost", false},
+	{"fsync", isOn, "set fsync = on: without it a crash of the machine loses the database"},
+	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database"},
+	{"synchronous_commit", isOn, "set synchronous_commit = on: with off an acknowledged change can be lost"},
 	{"max_connections", func(value string) bool { n, err := strconv.Atoi(value); return err == nil && n >= 40 },
-		"set max_connections to 40 for each manager, and some for people", false},
-	{"autovacuum", isOn, "set autovacuum = on: without it the tables grow, and questions become slow", false},
+		"set max_connections to 40 for each manager, and some for people"},
+	{"autovacuum", isOn, "set autovacuum = on: without it the tables grow, and questions become slow"},
 }
 
 // examineSettings looks at the settings of a database.
@@ -79,7 +78,7 @@ func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []
 		if value := values[one.name]; one.good(value) {
 			good += fmt.Sprintf(", %s %s", one.name, value)
 		} else {
-			all = append(all, Finding{"settings", one.name + " is " + value, one.do, one.fault})
+			all = append(all, Finding{"settings", one.name + " is " + value, one.do, false})
 		}
 	}
 	return append(all, Finding{What: "settings", Is: strings.TrimPrefix(good, ", ")})

@@ -55,7 +55,7 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/transactions/"+number+"/operations?total=true", ""); r.text("totalCount") != "0" {
 		t.Errorf("its operations are %s", r.body)
 	}
-	m.refused(409, "UndoConflict", "changed the fleet", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	updates := "/api/v2/transactions?total=true&" + filter("operation:'UPDATE_SERVICE_POINT'")
 	if r := m.want(200, "GET", updates, ""); r.text("totalCount") != "3" {
 		t.Errorf("changes of service points are %s", r.body)

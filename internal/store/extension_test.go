@@ -88,7 +88,7 @@ func TestExtension(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			if s.Layout().Version() != 14 || s.schema != 14 {
+			if s.Layout().Version() != 16 || s.schema != 16 {
 				t.Errorf("the schema has version %d, and the database %d", s.Layout().Version(), s.schema)
 			}
 			changeThings(t, s, &refuse)

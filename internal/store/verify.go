@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
@@ -57,16 +58,18 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 }
 
 // Changes without their transaction, and transactions that do not name their first and their last change: noChanges where there is none.
-// SQLite, whose figures may be
-// of a time when there were few transactions, is told to look each of them up: a join it would make by looking through all for each.
+// SQLite, whose figures may be of a time when there were few transactions, is told to look each of them up: a join it would make by looking
+// through all for each.
 var (
+	without = strconv.Itoa(noChanges)
 	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
 		PostgreSQL: "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"}
 	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id NOT IN (?, ?) AND (" +
-		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), -1) OR " +
-		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), -1))",
+		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), " + without + ") OR " +
+		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), " + without + "))",
 		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
-			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, -1) <> t.first OR coalesce(c.last, -1) <> t.last)"}
+			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, " + without + ") <> t.first OR coalesce(c.last, " + without +
+			") <> t.last)"}
 )
 
 // historyFaults checks that transactions and their changes belong together, and that every number is one given out.

@@ -27,14 +27,14 @@ function parsed(text: string): unknown {
   try { return JSON.parse(text) } catch { throw new Error("The configuration is not JSON.") }
 }
 
-/** Labels as they are typed: site=oslo floor=2. */
+/** Labels as they are typed, one a line: site=North Pier. */
 function labelsOf(text: string): Record<string, string> {
-  return Object.fromEntries(text.split(/[\s,]+/).filter(Boolean).map(l => { const [k, ...rest] = l.split("="); return [k, rest.join("=")] }))
+  return Object.fromEntries(text.split("\n").map(l => l.trim()).filter(Boolean).map(l => { const [k, ...rest] = l.split("="); return [k.trim(), rest.join("=")] }))
 }
 
 /** Changes the settings of a service point: what is sent is what is another than before. */
 export function ChangePoint({ p, path, close, done }: { p: Point; path: string; close: () => void; done: () => void }) {
-  const [name, call_] = useState(p.name), [description, say] = useState(p.description ?? ""), [labels, label] = useState(Object.entries(p.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(" "))
+  const [name, call_] = useState(p.name), [description, say] = useState(p.description ?? ""), [labels, label] = useState(Object.entries(p.labels ?? {}).map(([k, v]) => `${k}=${v}`).join("\n"))
   const [nodes, count] = useState(String(p.nodeCount ?? 1)), [version, choose] = useState(""), [versions, list] = useState<string[]>([])
   useEffect(() => { get<{ data: { version: string }[] }>("/user/api/v1/releases", { quiet: true }).then(r => list(r.data.map(x => x.version)), () => { /* none is published, or they are not for this user to see */ }) }, [])
   const send = async () => {
@@ -49,7 +49,7 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
   return <Ask title={"Change " + p.name} word="Change" send={send} close={close}>{() => <div class="fields">
     <Field label="Name *">{id => <input id={id} required maxLength={128} value={name} onInput={e => call_(e.currentTarget.value)} />}</Field>
     <Field label="Description">{id => <input id={id} value={description} onInput={e => say(e.currentTarget.value)} />}</Field>
-    <Field label="Labels" hint="Such as site=oslo floor=2. Rollouts, and rights on the fleet, name service points by them.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={labels} onInput={e => label(e.currentTarget.value)} />}</Field>
+    <Field label="Labels" hint="One a line, such as site=oslo. Rollouts, and rights on the fleet, name service points by them.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={Math.max(2, labels.split("\n").length)} value={labels} onInput={e => label(e.currentTarget.value)} />}</Field>
     <Field label="Nodes" hint="How many machines it may have.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={8} value={nodes} onInput={e => count(e.currentTarget.value)} />}</Field>
     {(versions.length > 0 || p.targetVersion) && <Field label="Update to" hint={p.targetVersion ? `It is on its way to ${p.targetVersion}.` : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={version} onChange={e => choose(e.currentTarget.value)}><option value="">leave it as it is</option>{p.targetVersion && <option value="none">call the update off</option>}{versions.filter(v => v !== p.version).map(v => <option key={v}>{v}</option>)}</select>}</Field>}
   </div>}</Ask>
@@ -75,8 +75,8 @@ export function ChangeApplication({ a, path, close, done }: { a: Application; pa
   const send = async () => {
     const configuration = parsed(text), addresses = anycast.split(/[\s,]+/).filter(Boolean), same = addresses.join() === was.anycastIPAddress.map(x => x.ipAddress).join()
     const limits = { ...(memory ? { memoryMiB: Number(memory) } : {}), ...(processor ? { cpuPercent: Number(processor) } : {}) }
-    await call("PATCH", at, { ...(JSON.stringify(configuration) !== JSON.stringify(was.configuration) ? { configuration } : {}), ...(JSON.stringify(limits) !== JSON.stringify(was.limits ?? {}) ? { limits } : {}), ...(same ? {} : { anycastAddresses: addresses }) })
-    toast(a.name + " is told.")
+    const body = { ...(JSON.stringify(configuration) !== JSON.stringify(was.configuration) ? { configuration } : {}), ...(JSON.stringify(limits) !== JSON.stringify(was.limits ?? {}) ? { limits } : {}), ...(same ? {} : { anycastAddresses: addresses }) }
+    if (Object.keys(body).length) { await call("PATCH", at, body); toast(a.name + " is told.") }
     close()
     done()
   }
