@@ -183,8 +183,8 @@ type selection map[int64]map[string]map[uint16]bool
 // anyType stands for all types of a name.
 const anyType = 0
 
-// add takes in what a resource is, in the view of the zone that it lies in, or lay in. Where that zone is gone all of the name is meant: what
-// delegates it goes, too.
+// add takes in what a resource is, in the view of the zone that it lies in, or lay in. Where that zone is gone all of the name is
+// meant: what delegates it goes, too.
 func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error {
 	types, err := dns.RecordTypes(api, r)
 	if err != nil || len(types) == 0 {
@@ -382,6 +382,9 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err := wanted.add(tx, d.api, r); err != nil {
 				return nil, err
 			}
+			if err := d.addFormer(tx, wanted, r); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if p == nil || len(wanted) == 0 {
@@ -403,6 +406,26 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 	}
 	out.zones = len(zones)
 	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// mostFormer is how many changes of a record are looked through for the names that it had.
+const mostFormer = 100
+
+// addFormer takes in what a record was under other names, or of other types, which may be deployed still.
+func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource) error {
+	former, err := tx.EarlierImages(r.ID, mostFormer)
+	if err != nil {
+		return err
+	}
+	for _, was := range former {
+		if was.Key == r.Key && r.Type != "GenericRecord" {
+			continue
+		}
+		if err := wanted.add(tx, d.api, was); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // left warns of the zones of records that are not deployed.

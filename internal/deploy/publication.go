@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -105,8 +106,33 @@ func (c *publication) count() (err error) {
 	return nil
 }
 
-// within gives what is deployed, and of what is wanted what is there now.
+// within gives what is deployed, and of what is wanted what is there now. Where a name would have an alias beside other data, which no name
+// may (RFC 1034 section 3.6.2), all of the name is taken as it is now.
 func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	all := taking(before, after, wanted)
+	torn := map[string]bool{}
+	for i := 0; i < len(all); {
+		end, aliases, others := i, 0, 0
+		for ; end < len(all) && bytes.Equal(all[end].Key, all[i].Key); end++ {
+			if t := all[end].Record.Type(); t == wire.TypeCNAME {
+				aliases++
+			} else if !isKeyType(t) {
+				others++
+			}
+		}
+		if aliases > 1 || aliases > 0 && others > 0 {
+			torn[string(all[i].Key)] = true
+		}
+		i = end
+	}
+	if len(torn) == 0 {
+		return all
+	}
+	return taking(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
+}
+
+// taking gives what is deployed, and in place of what is wanted there the wanted of what is there now, in order.
+func taking(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
 	var all []zonedata.Entry
 	for _, e := range before {
 		if !wanted(e) {

@@ -140,7 +140,7 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 			continue
 		}
 		zone := r
-		if kind != "Zone" && view != 0 {
+		if r.Collection != "zones" && view != 0 {
 			if zone, err = tx.Get(r.Parent); err != nil {
 				return nil, err
 			}

@@ -37,12 +37,14 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 			continue
 		}
 		for _, view := range views {
-			one, err := findIn(c.Tx, view.Configuration, naming.Key(key), "Zone", view.ID)
-			if err != nil {
-				return nil, err
-			}
-			if one != nil {
-				found = append(found, one)
+			for _, kind := range holders {
+				one, err := findIn(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
+				if err != nil {
+					return nil, err
+				}
+				if one != nil {
+					found = append(found, one)
+				}
 			}
 		}
 	}
@@ -58,6 +60,9 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
 }
+
+// holders are the types of zones that names lie in.
+var holders = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
 
 // absoluteIn gives the absolute name that members have.
 func absoluteIn(members map[string]json.RawMessage) (string, error) {

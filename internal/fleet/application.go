@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -296,6 +298,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if err != nil {
 			return err
 		}
+		before := d
 		all, err := applicationsOf(tx, servicePoint)
 		if err != nil {
 			return err
@@ -337,24 +340,28 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			id); err != nil {
 			return err
 		}
-		return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, c.says())
+		if says := d.different(before); says != "" {
+			return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
+		}
+		return nil
 	})
 }
 
-// says words what a change of an application is about. Configurations may have secrets: what is in them is not told.
-func (c ApplicationChange) says() string {
+// different words what of an application is another than before. Configurations may have secrets: what is in them is not told.
+func (d deployed) different(before deployed) string {
 	var all []string
-	if c.Configuration != nil {
+	if !bytes.Equal(d.Configuration, before.Configuration) {
 		all = append(all, "its configuration")
 	}
-	if c.AnycastAddresses != nil {
-		all = append(all, "its anycast addresses "+strings.Join(c.AnycastAddresses, " "))
+	if !slices.Equal(d.anycast, before.anycast) {
+		all = append(all, "anycast addresses: "+cmp.Or(strings.Join(before.anycast, " "), "none")+" -> "+
+			cmp.Or(strings.Join(d.anycast, " "), "none"))
 	}
-	if c.Limits != nil {
+	if d.Limits != before.Limits {
 		all = append(all, "its limits")
 	}
-	if c.TargetVersion != nil {
-		all = append(all, "to be updated to "+*c.TargetVersion)
+	if d.TargetVersion != before.TargetVersion {
+		all = append(all, "target version: "+cmp.Or(before.TargetVersion, "none")+" -> "+cmp.Or(d.TargetVersion, "none"))
 	}
 	return strings.Join(all, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"portolan/internal/store"
 )
@@ -31,7 +32,13 @@ func noted(tx *store.Tx, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
-	return tx.Note(operation, cut(fmt.Sprintf(format, args...), maxNote))
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // of a description that somebody else has typed
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	return tx.Note(operation, cut(plain, maxNote))
 }
 
 // maxNote bounds a sentence of the history, maxNoted a value in it, in bytes.

@@ -97,6 +97,9 @@ func (a *Server) WaitForFollowers(ctx context.Context) error {
 // Followers counts who follows the changes.
 func (a *Server) Followers() int { return len(a.followers) }
 
+// everything reports whether all changes are wanted: transactions without a change of a resource, such as those of the fleet, too.
+func (f following) everything() bool { return len(f.collections) == 0 && f.parent == 0 }
+
 // maySeeChanges asks whether the caller may see what exactly the history changed.
 func (a *Server) maySeeChanges(caller resource.Caller) error {
 	if a.May == nil || a.History == nil {
@@ -339,7 +342,7 @@ func (s *feedSender) fail(err error) {
 
 // entry writes the changes of a transaction that are wanted and, if there were any, the transaction.
 func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
-	sent := false
+	sent := e.Noted() && s.everything()
 	add := func(c fedChange) error {
 		if !s.wants(c) {
 			return nil

@@ -124,10 +124,11 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	return a.page(tx, l, r, q, p, v, total)
 }
 
-// hadHistory lets a list be of what has become of a resource that is not there any more, for who sees all of the history: who has deleted it
-// is asked most of all. notThere is why it is not found, and what others are told.
+// hadHistory lets a list be of what has become of a resource that is not there any more, for who sees all of the history: who has
+// deleted it is asked most of all. notThere is why it is not found, and what others are told.
 func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
-	if p.target.Sub.Relation != resource.History || p.caller.Limited() || !problem.Is(notThere, "ResourceNotFound") {
+	hidden := p.caller.Limited() || !p.caller.Administrator && p.caller.History == "HIDE"
+	if p.target.Sub.Relation != resource.History || hidden || !problem.Is(notThere, "ResourceNotFound") {
 		return notThere
 	}
 	last, err := tx.LastImage(p.target.ID)

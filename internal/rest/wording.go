@@ -23,7 +23,7 @@ type fedChange struct {
 }
 
 // Told words a transaction as one object: what the feed says of it, its position, and at most some of those changes that are wanted. nil
-// where there are none. Its member more says that there are more.
+// where there are none, but for a transaction without any, which goes to who wants all. Its member more says that there are more.
 func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error) {
 	f := following{collections: collections, parent: parent}
 	var changes []byte
@@ -42,7 +42,7 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 		return nil
 	}
 	w, err := a.wordChanges(ctx, e, add)
-	if err != nil && !errors.Is(err, errEnoughTold) || n == 0 {
+	if err != nil && !errors.Is(err, errEnoughTold) || n == 0 && !(e.Noted() && f.everything()) {
 		return nil, err
 	}
 	text := schema.AppendString([]byte(`{"position":`), w.position)

@@ -488,3 +488,26 @@ func TestChecksOfLiveViews(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	eventually(t, "the alias goes", func() bool { return records() == before+2 })
 }
+
+// Where an alias takes the place of other data at a name, or gives it back, a selection of the new record alone deploys the name whole:
+// no name has an alias beside other data. What a record was under another name goes with it.
+func TestSelectionsOfAliases(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	record := func(kind, name, more string) string {
+		return m.id(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+	}
+	const alias = `"linkedRecord":{"absoluteName":"www.other.example"}`
+	first, second, third := record("AliasRecord", "first", alias), record("TXTRecord", "second", `"text":"a"`), record("TXTRecord", "third", `"text":"a"`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+first, "")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+second, "")
+	first, second = record("TXTRecord", "first", `"text":"b"`), record("AliasRecord", "second", alias)
+	m.want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
+	for _, selected := range []string{first, second, third} {
+		message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
+		if !strings.Contains(message, "2 records added, 2 removed") { // the SOA record, too
+			t.Errorf("the deployment of one record says %q", message)
+		}
+	}
+}

@@ -146,6 +146,9 @@ func (tx *Tx) known(p Position) error {
 // changesPage is how many changes of a transaction are in memory at a time.
 const changesPage = 500
 
+// Noted reports whether the transaction stands in the history without a change of a resource (Tx.Note).
+func (e Entry) Noted() bool { return e.first == noChanges }
+
 // EachChange calls fn for each change of a transaction, in order. Few of them are in memory at a time.
 func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) error) error {
 	last := int64(0)
@@ -173,7 +176,7 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 
 // Whole gives ErrPruned where the changes of a transaction of the feed are not all kept any more: the first one goes first.
 func (tx *Tx) Whole(e Entry) error {
-	if e.first == noChanges {
+	if e.Noted() {
 		return nil
 	}
 	var whole bool

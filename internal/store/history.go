@@ -137,6 +137,22 @@ func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
 	return last, err
 }
 
+// EarlierImages gives a resource as its last changes in the history found it, the latest first, at most so many.
+func (tx *Tx) EarlierImages(id int64, most int) (all []*Resource, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var image []byte
+		if err := scan(&image); err != nil {
+			return err
+		}
+		r, err := DecodeImage(image)
+		if r != nil {
+			all = append(all, r)
+		}
+		return err
+	}, "SELECT before FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT ?", id, most)
+	return all, err
+}
+
 // DecodeImage gives a resource as the history keeps it; nil where it was not there.
 func DecodeImage(image []byte) (*Resource, error) {
 	if image == nil {
