@@ -329,6 +329,18 @@ func TestKeyboardAlone(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
 	s.press(p, "TH-MA", kb.Enter)
 	s.ok(p.Wait("document.querySelector('h1')?.innerText === 'north-mast'"))
+	s.ok(p.Wait("location.search === ''"))
+	// What is searched for stands in the URL: it is there again in a page that is loaded anew, and goes with the search.
+	s.press(p, "/")
+	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
+	s.press(p, "10.0.0.9")
+	s.ok(p.Wait("location.search === '?search=10.0.0.9'"))
+	_, err = browser.Eval[any](p, "setTimeout(() => location.reload()), window.before = true")
+	s.ok(err)
+	s.ok(p.Wait("!window.before && document.querySelector('[role=combobox]')?.value === '10.0.0.9'"))
+	s.ok(p.Wait("document.querySelector('.hit.chosen')?.innerText.includes('10.0.0.9')"))
+	s.press(p, kb.Escape)
+	s.ok(p.Wait("location.search === '' && !document.querySelector('dialog')"))
 }
 
 // Forms take lists and user-defined fields as fields, not as JSON.
@@ -495,10 +507,8 @@ func TestChangeList(t *testing.T) {
 	}
 	press := func(page *browser.Page, button string) {
 		t.Helper()
-		script := `[...document.querySelectorAll("button")].find(b => b.innerText.trim().startsWith("` + button + `") && !b.disabled)`
-		s.ok(page.Wait(script))
-		_, err := browser.Eval[any](page, script+".click()")
-		s.ok(err)
+		s.ok(page.Wait(`(() => { const b = [...document.querySelectorAll("button")].find(b => b.innerText.trim().startsWith("` + button +
+			`") && !b.disabled); b?.click(); return !!b })()`)) // in one step: a button may go, or be disabled, between two
 	}
 	network, count := s.id("networks", "range:'10.0.0.0/24'"), `document.querySelector("a.staged")?.innerText.trim()`
 	s.ok(other.Go("/ui/staged"))
@@ -526,8 +536,11 @@ func TestChangeList(t *testing.T) {
 	for deadline := time.Now().Add(browser.Patience); ; {
 		waits, err := browser.Eval[bool](other, `navigator.locks.query().then(q => q.pending.some(l => l.name === "portolan-staged"))`)
 		s.ok(err)
-		if waits || time.Now().After(deadline) {
+		if waits {
 			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the other tab does not wait for the first")
 		}
 	}
 	third := s.tab()

@@ -76,6 +76,7 @@ type commands struct {
 	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
 	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write everything into one file, of one moment; the manager may be serving."`
 	Restore     restoreCommand     `cmd:"" example:"portolan restore --data /var/lib/portolan-new portolan.backup" group:"Run a manager" help:"Write a backup into an empty data directory or database."`
+	Rehearse    rehearseCommand    `cmd:"" example:"portolan rehearse --max-age 26h /var/lib/portolan/backups" group:"Run a manager" help:"Try a backup: restore it into a temporary directory, check it as portolan check does, and take that away again."`
 	Migrate     migrateCommand     `cmd:"" example:"portolan migrate --from /var/lib/portolan --to postgres://portolan@db.example.net/portolan" group:"Run a manager" help:"Carry everything from one database to another, either way."`
 	Completion  completionCommand  `cmd:"" group:"Begin" help:"Print what a shell is told so that it completes commands, fields and names."`
 	Version     versionCommand     `cmd:"" example:"portolan version" group:"Begin" help:"Print the version."`

@@ -92,10 +92,10 @@ func noField(t *schema.Type, name string) error {
 		}
 	}
 	if near := Nearest(name, names); near != "" {
-		return Wrongf("a %s has no field %q; did you mean %s?", t.Name, name, near)
+		return Wrongf("%s has no field %q; did you mean %s?", t.Name, name, near)
 	}
 	slices.Sort(names)
-	return Wrongf("a %s has no field %q; there are %s", t.Name, name, strings.Join(names, ", "))
+	return Wrongf("%s has no field %q; there are %s", t.Name, name, strings.Join(names, ", "))
 }
 
 // TypeFor gives the type that is to be made: what a word names, such as IPv4Network or network, or what type=... says. Of several that the

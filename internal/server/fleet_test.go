@@ -29,7 +29,12 @@ import (
 // eventually waits for a condition, up to ten seconds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	eventuallyWithin(t, 10*time.Second, what, condition)
+}
+
+func eventuallyWithin(t *testing.T, long time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(long)
 	for !condition() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came to this: %s", what)

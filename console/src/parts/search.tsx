@@ -5,10 +5,11 @@ import { get, query, type Problem, type Ref, type Resource } from "../api"
 import { problemOf } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind, subtitle, title } from "../links"
-import { go } from "../router"
+import { go, place, setQuery } from "../router"
 import { Dialog, Trouble } from "./basics"
 
-export const searching = signal(false)
+/** Whether somebody searches; what for stands in the URL of the page below, so that a reload and a pasted URL find it again. */
+export const searching = signal(place.value.query.has("search"))
 
 interface Point { id: string; name: string }
 interface Hit { match: string; path: Ref[]; resource: Resource }
@@ -16,11 +17,12 @@ interface Found { q: string; data: Hit[]; more: boolean; complete: boolean }
 
 export function Search() {
   const [points, fleet] = useState<{ q: string; list: Point[] }>({ q: "", list: [] })
-  const [q, type] = useState(""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
+  const [q, type] = useState(place.value.query.get("search") ?? ""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
   const wanted = useRef("") // what Enter was pressed for before it was found
   useEffect(() => {
     const text = q.trim(), abort = new AbortController()
-    if (!text) { show(undefined); return }
+    const noted = setTimeout(() => setQuery({ search: text }), 200) // browsers bound how often a URL may change
+    if (!text) { show(undefined); return () => clearTimeout(noted) }
     // Enter that was pressed before goes to what comes first, as soon as that is known.
     let hits: Hit[] | undefined, named: Point[] | undefined
     const settle = () => { if (wanted.current === text && hits && (hits.length || named)) open(hits[0] ?? named?.[0]) }
@@ -28,9 +30,9 @@ export function Search() {
     void points.then(list => { if (!abort.signal.aborted) { fleet({ q: text, list }); named = list; settle() } })
     get<Found>("search" + query({ q: text, limit: 30 }), { signal: abort.signal, quiet: true }).then(
       r => { show({ ...r, q: text }); fail(undefined); choose(0); hits = r.data; settle() }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
-    return () => abort.abort()
+    return () => { abort.abort(); clearTimeout(noted) }
   }, [q])
-  const close = () => { searching.value = false }
+  const close = () => { searching.value = false; setQuery({ search: null }) }
   const href = (h: Hit | Point) => "resource" in h ? hrefOf(h.resource) : "/ui/fleet/" + encodeURIComponent(h.id)
   const open = (h: Hit | Point | undefined) => { if (h) { close(); go(href(h)) } }
   const all: (Hit | Point)[] = [...found?.data ?? [], ...points.q === q.trim() ? points.list : []]

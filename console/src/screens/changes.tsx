@@ -14,10 +14,13 @@ export function Changes() {
   return <><Head title="Changes" /><History path="transactions" filtered /></>
 }
 
+/** The latest first: of everything by time, as each manager of a PostgreSQL has numbers of its own; of one resource, or filtered, as there is an index for. */
+const latest = (what: string) => what === "transactions" ? "desc(creationDateTime)" : "desc(id)"
+
 /** The transactions of everything, or of one resource. */
 export function History({ path, filtered }: { path: string; filtered?: boolean }) {
   const filter = place.value.query.get("filter") ?? "", [typed, type] = useState(filter), [undoing, undo] = useState<Resource | null>(null)
-  const rows = useRows(path, { orderBy: "desc(id)", filter: filter || undefined }, ["transactions"])
+  const rows = useRows(path, { orderBy: latest(path + filter), filter: filter || undefined }, ["transactions"])
   const mine = (text: string) => { type(text); setQuery({ filter: text }) }
   return <>
     {filtered && <div class="tools">
@@ -92,7 +95,7 @@ export function Transaction({ id }: { id: string }) {
 
 /** The last changes of a resource, in short. */
 export function LastChanges({ path }: { path: string }) {
-  const url = path + query({ orderBy: "desc(id)", limit: 8 })
+  const url = path + query({ orderBy: latest(path), limit: 8 })
   const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, undo] = useState<Resource | null>(null)
   if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
   if (!data.data.length) return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"portolan/internal/backup"
+	"portolan/internal/server"
+	"portolan/internal/store"
+	"portolan/internal/store/archive"
+)
+
+type rehearseCommand struct {
+	masterFlag
+	Backup string        `arg:"" help:"The backup; of a directory the newest that is in it." type:"path"`
+	Dir    string        `help:"Where there is room for what it holds, for as long as this takes; without it the system's directory for temporary files." type:"existingdir" placeholder:"DIR"`
+	MaxAge time.Duration `help:"Fail where the backup is older than this, such as 26h. 0: however old." name:"max-age" placeholder:"DURATION"`
+}
+
+// Run restores a backup into a directory of its own, checks what came of it, and takes it away again.
+func (c *rehearseCommand) Run(s *session) (err error) {
+	if c.MaxAge < 0 {
+		return usageError{fmt.Errorf("--max-age: %s is less than nothing", c.MaxAge)}
+	}
+	name, err := backup.Newest(c.Backup)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	dir, err := os.MkdirTemp(c.Dir, "portolan-rehearsal-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.RemoveAll(dir); err == nil {
+			err = e
+		}
+	}()
+	began, data := time.Now(), filepath.Join(dir, "data")
+	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.counting("read"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := fmt.Fprintf(s.stdout, "%s: restored %d rows, as of %s\n", name, sum.Rows(), sum.Created.Format(time.RFC3339)); err != nil {
+		return err
+	}
+	check := checkCommand{dataFlag: dataFlag{Data: data, masterFlag: c.masterFlag}}
+	if err := check.Run(s); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if age := time.Since(sum.Created); c.MaxAge > 0 && age > c.MaxAge {
+		return fmt.Errorf("%s is %s old, more than %s: look why nothing newer was made (portolan status)", name, age.Round(time.Second), c.MaxAge)
+	}
+	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(began).Round(10*time.Millisecond))
+	return err
+}
