@@ -58,7 +58,8 @@ func (c *historyCommand) Run(s *session) error {
 	}
 	columns := []string{"id", "creationDateTime", "principal", "operation", "description", "comment"}
 	q := client.Query{Limit: c.Limit, OrderBy: "desc(id)", Filter: strings.Join(filters, " and ")}
-	if c.What == "" && c.User == "" { // by the index of time: managers of a PostgreSQL have numbers of their own each, which are in no order together
+	// By the index of time: managers of a PostgreSQL have numbers of their own each, which are in no order together.
+	if c.What == "" && c.User == "" {
 		q.OrderBy = "desc(creationDateTime)"
 	}
 	page, err := m.List(s.ctx, path, q)
