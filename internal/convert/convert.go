@@ -98,6 +98,18 @@ func family(a netip.Addr) string {
 	return "IPv6"
 }
 
+// reserved is the state of an address that nobody is to get.
+const reserved = "RESERVED"
+
+// address adds an address. Those of IPv6 cannot be reserved for nobody.
+func (d *Document) address(a netip.Addr, r Resource) {
+	if r["type"] = family(a) + "Address"; a.Is6() && r["state"] == reserved {
+		d.leave("that addresses of IPv6 are reserved, which is no state of theirs: they are STATIC")
+		r["state"] = "STATIC"
+	}
+	d.add(r)
+}
+
 // network adds a network; gateway is the address of its router, empty where it has none.
 func (d *Document) network(p netip.Prefix, name, gateway string) {
 	p = p.Masked()

@@ -139,7 +139,9 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	}
 	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
 		d.leave("that the range %s is of temporary addresses", words[0])
-		words = words[:n-1]
+		if words = words[:n-1]; n == 2 && !strings.Contains(words[0], "/") {
+			return nil // how far it goes is for the server to say
+		}
 	}
 	if len(words) == 1 && strings.Contains(words[0], "/") {
 		part, err := netip.ParsePrefix(words[0])
@@ -182,7 +184,7 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 
 // host reads a host with a fixed address.
 func (d *dhcpd) host(s statement) error {
-	mac, address, name := "", "", s.word(1)
+	mac, duid, address, name := "", "", "", s.word(1)
 	for _, one := range s.block {
 		switch {
 		case one.is("hardware", "ethernet"):
@@ -193,6 +195,8 @@ func (d *dhcpd) host(s statement) error {
 			}
 		case one.is("option", "host-name"):
 			name = one.word(2)
+		case one.is("host-identifier", "option", "dhcp6.client-id"):
+			duid = one.word(3)
 		default:
 			d.leave("the statement %s of hosts", one.word(0))
 		}
@@ -209,11 +213,11 @@ func (d *dhcpd) host(s statement) error {
 		d.fixed = map[string]bool{}
 	}
 	d.fixed[address] = true
-	return d.reservation(s.line, address, mac, name)
+	return d.reservation(s.line, address, mac, duid, name)
 }
 
-// reservation adds an address that is kept for a client.
-func (d *Document) reservation(line int, address, mac, name string) error {
+// reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
+func (d *Document) reservation(line int, address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
 		d.leave("the host %s: %s is a name, and no address", name, address)
@@ -222,10 +226,15 @@ func (d *Document) reservation(line int, address, mac, name string) error {
 	if mac != "" && !hardware(mac) {
 		return fmt.Errorf("line %d: %q is no hardware address", line, mac)
 	}
-	state := "DHCP_RESERVED"
-	if mac == "" {
-		state = "RESERVED"
+	r := Resource{"address": a.String(), "state": "DHCP_RESERVED", "macAddress": mac, "name": name}
+	switch {
+	case mac != "":
+	case a.Is6() && duid != "":
+		plain := strings.ToUpper(strings.NewReplacer(":", "", "-", "").Replace(duid)) // as it is kept
+		r["reservedUsing"], r["clientIdentifier"] = "CLIENT_DUID", map[string]string{"duid": plain}
+	default:
+		r["state"] = reserved
 	}
-	d.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": state, "macAddress": mac, "name": name})
+	d.address(a, r)
 	return nil
 }

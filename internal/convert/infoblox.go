@@ -153,7 +153,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		}
 		x.add(Resource{"type": family(from) + "DHCPRange", "range": low + "-" + high, "name": of("name")})
 	case "fixedaddress", "ipv6fixedaddress":
-		return x.reservation(0, first("ip_address", "address"), of("mac_address"), of("name"))
+		return x.reservation(0, first("ip_address", "address"), of("mac_address"), of("duid"), of("name"))
 	default:
 		return x.name(kind, of, first)
 	}
@@ -199,7 +199,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return err
 			}
 			if mac := of("mac_address"); mac != "" {
-				return x.reservation(0, of("address"), mac, host(of("parent")))
+				return x.reservation(0, of("address"), mac, "", host(of("parent")))
 			}
 		} else {
 			x.leave("addresses of hosts that are not in the file before them")

@@ -168,11 +168,11 @@ func (d *Document) keaReservations(all []keaReservation) error {
 		if len(addresses) == 0 {
 			d.leave("reservations without an address")
 		}
-		if r.HWAddress == "" {
+		if r.HWAddress == "" && r.DUID == "" {
 			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
 		}
 		for _, a := range addresses {
-			if err := d.reservation(0, a, r.HWAddress, host(r.Hostname)); err != nil {
+			if err := d.reservation(0, a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
 				return fmt.Errorf("the reservation of %s: %q is no hardware address", a, r.HWAddress)
 			}
 		}

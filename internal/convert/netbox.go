@@ -120,7 +120,7 @@ func (d *netbox) address(one netboxOne) error {
 		d.leave("addresses that DHCP or SLAAC gave out")
 		return nil
 	case "reserved", "deprecated":
-		state = "RESERVED"
+		state = reserved
 	}
 	name := host(one.DNSName)
 	if name == "" {
@@ -130,7 +130,7 @@ func (d *netbox) address(one netboxOne) error {
 		d.leave("addresses that are there twice")
 	} else {
 		d.met[p.Addr()] = true
-		d.add(Resource{"type": family(p.Addr()) + "Address", "address": p.Addr().String(), "state": state, "name": name})
+		d.Document.address(p.Addr(), Resource{"address": p.Addr().String(), "state": state, "name": name})
 	}
 	_, zone, _ := strings.Cut(strings.ToLower(strings.TrimSuffix(one.DNSName, ".")), ".")
 	switch {

@@ -116,7 +116,7 @@ func (d *phpipam) subnet(of func(string) string) error {
 
 // phpipamStates are the states of addresses.
 var phpipamStates = map[string]string{"": "STATIC", "used": "STATIC", "active": "STATIC", "online": "STATIC", "offline": "STATIC",
-	"reserved": "RESERVED",
+	"reserved": reserved,
 	"dhcp":     "DHCP_RESERVED"}
 
 func (d *phpipam) address(of func(string) string) error {
@@ -145,7 +145,7 @@ func (d *phpipam) address(of func(string) string) error {
 	if name == "" {
 		name = of("description")
 	}
-	d.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": state, "macAddress": mac, "name": name})
+	d.Document.address(a, Resource{"address": a.String(), "state": state, "macAddress": mac, "name": name})
 	return nil
 }
 

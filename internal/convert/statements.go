@@ -58,6 +58,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 		return nil, false, fmt.Errorf("line %d: blocks are nested more than %d deep", p.line, maxNested)
 	}
 	var now statement
+	open := 0 // braces of the statement, not of a block
 	for {
 		word, quoted, err := p.next()
 		if err != nil {
@@ -80,6 +81,10 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 				all = append(all, now)
 			}
 			now = statement{}
+		case word == "{" && !quoted && now.is("option"): // an option is defined: option NAME code 100 = { boolean, text };
+			now.words, open = append(now.words, word), open+1
+		case word == "}" && !quoted && open > 0:
+			now.words, open = append(now.words, word), open-1
 		case word == "{" && !quoted:
 			if now.block, closed, err = p.block(depth + 1); err != nil {
 				return nil, false, err
