@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -346,63 +345,6 @@ func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 		}
 	}
 	return found
-}
-
-// mostSelected is how many records a selective deployment carries.
-const mostSelected = 100
-
-// BeforeWrite reads the records.
-func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
-		return nil
-	}
-	if err := x.begin(c); err != nil {
-		return err
-	}
-	if x.BatchMode != "DISABLED" {
-		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
-	}
-	if n := len(x.Resources.Items); n == 0 || n > mostSelected {
-		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", mostSelected)
-	}
-	configuration := int64(0)
-	var wanted []int64
-	zones := map[int64]bool{}
-	for i, item := range x.Resources.Items {
-		row, err := c.API.Visible(c.Tx, item.ID, c.Caller)
-		if problem.Is(err, "ResourceNotFound") || err == nil && row.Collection != "resourceRecords" {
-			return resource.NotFoundInlined("resources", "entry %d: there is no record %d", i, item.ID)
-		}
-		if err != nil {
-			return err
-		}
-		if row.Type == "ExternalHostRecord" {
-			return problem.Field("InvalidResourceType", "resources", "entry %d: record %d is an external host, which is not deployed", i, item.ID)
-		}
-		if configuration != 0 && row.Configuration != configuration {
-			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d lies in another configuration than those before", i,
-				item.ID)
-		}
-		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
-			return err
-		}
-		configuration, zones[row.Parent] = row.Configuration, true
-		wanted = append(wanted, item.ID)
-	}
-	x.Resources, x.Wanted = schema.RefList{}, schema.Refer(wanted)
-	if x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled {
-		return nil
-	}
-	p, err := newPlan(c.Tx, c.API, configuration)
-	if err != nil {
-		return err
-	}
-	for _, zone := range slices.Sorted(maps.Keys(zones)) {
-		if err := p.isDeployed(c.Tx, zone); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // isDeployed refuses a zone, or a block or network with a reverse zone, that nobody answers for, or that was not deployed before.
