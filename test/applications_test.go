@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
+
 	"github.com/miekg/dns"
 )
 
@@ -105,10 +107,7 @@ func (p *fleetPoint) becomes(parts ...string) {
 // listener gives an address and a port for a resolver, and its configuration.
 func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) {
 	p.t.Helper()
-	at, err := freePort()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	at = freeport.For(p.t).String()
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
 		p.t.Fatal(err)
@@ -221,10 +220,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if p.statusAt, err = freePort(); err != nil {
-		t.Fatal(err)
-	}
+	p.statusAt = freeport.For(t).String()
 	p.args = []string{"--status-listen", p.statusAt}
 	p.start(created.RegistrationKey)
 	t.Cleanup(func() { // which ends its applications

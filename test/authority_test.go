@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/pgtest"
 
 	"github.com/miekg/dns"
@@ -108,9 +109,7 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 		}
 	})
 	var err error
-	if a.at, err = freePort(); err != nil {
-		t.Fatal(err)
-	}
+	a.at = freeport.For(t).String()
 	host, port, err := net.SplitHostPort(a.at)
 	if err != nil {
 		t.Fatal(err)

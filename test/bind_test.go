@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"portolan/internal/freeport"
+
 	"github.com/miekg/dns"
 )
 
@@ -17,10 +19,7 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 	t.Helper()
 	program := tool(t, "named")
 	dir := t.TempDir()
-	control, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := freeport.For(t).String()
 	options, conf := filepath.Join(dir, "options"), filepath.Join(dir, "named.conf")
 	if err := os.WriteFile(options, []byte("pid-file none; session-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"portolan/internal/freeport"
 )
 
 // external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people
@@ -22,10 +24,7 @@ func TestExternalDNS(t *testing.T) {
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
 	m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
 	m.id("/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"crane","addresses":[{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}]}`)
-	at, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := freeport.For(t).String()
 	p, err := launch(filepath.Join(t.TempDir(), "out"), append(os.Environ(), "PORTOLAN_TOKEN="+m.token), "", binary, "external-dns", "--url",
 		"http://"+m.api, "--configuration", "main", "--domain", "harbour.example", "--listen", at)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"portolan/internal/freeport"
 )
 
 // manager is `portolan serve` as its own process.
@@ -44,13 +46,8 @@ func serve(t *testing.T, database string) *manager {
 // listen starts the manager where nobody else listens.
 func (m *manager) listen() {
 	m.t.Helper()
-	var err error
-	if m.api, err = freePort(); err != nil {
-		m.t.Fatal(err)
-	}
-	if m.door, err = freePort(); err != nil {
-		m.t.Fatal(err)
-	}
+	m.api = freeport.For(m.t).String()
+	m.door = freeport.For(m.t).String()
 	m.start()
 	m.t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -18,11 +17,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/pgtest"
 
 	"github.com/miekg/dns"
@@ -110,32 +109,6 @@ func until(condition func() bool) bool {
 	return true
 }
 
-// lastPort is the port that freePort looked at last. It begins anywhere, so that tests of two trees at once seldom meet.
-var lastPort atomic.Uint32
-
-func init() { lastPort.Store(rand.Uint32N(ports)) }
-
-// firstPort and ports say which ports freePort gives: below those that the system gives to connections, so that none takes one.
-const firstPort, ports = 10_000, 20_000
-
-// freePort gives a loopback address that is free now, for UDP and TCP. No other call gives it: who was given it may let it go and take it
-// again.
-func freePort() (string, error) {
-	for range ports {
-		at := fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports)
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			continue
-		}
-		packets, err := net.ListenPacket("udp", at)
-		_ = l.Close()
-		if err == nil {
-			return at, packets.Close()
-		}
-	}
-	return "", errors.New("no port is free")
-}
-
 // Stories that keep data are told on both databases: $AT, $AT2 and $AT3 say where, $FROM2 and $TO3
 // name the same places.
 func TestScripts(t *testing.T) {
@@ -217,9 +190,9 @@ func of(ts *testscript.TestScript) *processes {
 // address VAR...: sets each variable to a free loopback address.
 func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		a, err := freePort()
+		at, err := freeport.Loopback()
 		ts.Check(err)
-		ts.Setenv(name, a)
+		ts.Setenv(name, at.String())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"portolan/internal/freeport"
 	"portolan/internal/pgtest"
 
 	"github.com/miekg/dns"
@@ -134,10 +135,7 @@ func responsePolicies(t *testing.T, database string) {
 	t.Setenv("PORTOLAN_RESPONSE_FEEDS", feeds.URL+"/{category}.txt")
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
-	at, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := freeport.For(t).String()
 	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
 	host, port, _ := strings.Cut(at, ":")
 	file := filepath.Join(t.TempDir(), "resolver.json")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"portolan/internal/freeport"
 )
 
 // tool finds a program of BIND's; without it the test is skipped, with CI=true it fails.
@@ -186,10 +188,7 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 func freeUDP(t *testing.T) string {
 	t.Helper()
 	for range 20 {
-		address, err := freePort()
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := freeport.For(t).String()
 		if c, err := net.ListenPacket("udp", address); err == nil {
 			_ = c.Close()
 			_, port, _ := net.SplitHostPort(address)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"portolan/internal/authn/authntest"
+	"portolan/internal/freeport"
 )
 
 // A directory says who somebody is, over every kind of connection; nothing that is sent as a name or a password is more than that.
@@ -20,7 +21,7 @@ func TestLDAP(t *testing.T) {
 	starting.StartTLS = true
 	tls.TLS, tls.Port = true, d.Secure
 	distrustful.StartTLS, distrustful.Certificates = true, authntest.Certificate(t, t.TempDir())
-	elsewhere.Port = authntest.FreePort(t)
+	elsewhere.Port = int64(freeport.For(t).Port())
 	stranger.BindPassword = "wrong"
 	for name, l := range map[string]LDAP{"plain": plain, "StartTLS": starting, "LDAPS": tls} {
 		id, err := l.Check(t.Context(), "carol", "carols password")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"portolan/internal/authn/authntest"
+	"portolan/internal/freeport"
 
 	"layeh.com/radius"
 	"layeh.com/radius/rfc2865"
@@ -21,7 +22,7 @@ import (
 func freeRADIUS(t *testing.T) RADIUS {
 	t.Helper()
 	server := authntest.Program(t, "freeradius")
-	dir, port := t.TempDir(), authntest.FreePort(t)
+	dir, port := t.TempDir(), int64(freeport.For(t).Port())
 	config := fmt.Sprintf(`prefix = /usr
 name = freeradius
 logdir = %[1]s
@@ -70,19 +71,27 @@ server default {
 		}
 	}
 	c := exec.CommandContext(t.Context(), server, "-f", "-d", dir, "-n", "radiusd")
+	said := filepath.Join(dir, "said")
+	log, err := os.Create(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
+		_ = log.Close()
 	})
 	r := RADIUS{Host: "127.0.0.1", Port: port, Secret: "shared here", Signed: true, Timeout: 2 * time.Second, Retries: 2}
 	for deadline := time.Now().Add(20 * time.Second); ; { // until it answers at all
 		if _, err := r.Check(t.Context(), "carol", "carols password"); err == nil {
 			return r
 		} else if time.Now().After(deadline) {
-			t.Fatalf("it does not answer: %v", err)
+			text, _ := os.ReadFile(said)
+			t.Fatalf("it does not answer: %v\n%s", err, text)
 		}
 	}
 }

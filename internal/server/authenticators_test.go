@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/authn/authntest"
+	"portolan/internal/freeport"
 )
 
 // quoted gives a text as JSON.
@@ -52,7 +53,7 @@ func TestSigningInByADirectory(t *testing.T) {
 		`"sharedSecret":"s","authenticationProtocol":"PAP","timeout":"PT1S"}`)
 	own := m.want(200, "GET", post, "").text("data.0.id")
 	m.refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
-	away := m.id(post, ldapBody("away", &authntest.Directory{Port: authntest.FreePort(t), Certificate: d.Certificate}, ""))
+	away := m.id(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
 	made := m.want(201, "POST", post, ldapBody("people", d, ""))
 	if strings.Contains(string(made.body), "finds people") || made.get("adminPassword") != nil {
 		t.Errorf("the password of who searches is shown: %s", made.body)
@@ -180,7 +181,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	carol := m.want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").text("data.0.id")
 
 	// Secrets do not go where somebody else has them sent.
-	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(authntest.FreePort(t))+`}`)
+	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
 	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
 	m.want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
 
@@ -255,7 +256,7 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	m.right(group, configuration, "VIEW", "")
 	as := basicAuth("carol", "carols password")
 	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(authntest.FreePort(t))+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
+	m.want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
 	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	// While nobody can be asked, nobody is told whether a password is right, and a stranger no more than that.

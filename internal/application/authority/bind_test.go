@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -36,12 +37,12 @@ func drive(t *testing.T) *driven {
 			t.Skip(name + " is not on this machine")
 		}
 	}
-	d := &driven{t: t, dir: t.TempDir(), at: freePort(t), stop: func() {}}
+	d := &driven{t: t, dir: t.TempDir(), at: freeport.For(t), stop: func() {}}
 	options := filepath.Join(d.dir, "options")
 	if err := os.WriteFile(options, []byte("\tpid-file none;\n\tsession-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freePort(t),
+	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freeport.For(t),
 		Options: options}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = d.Close() })
 	return d

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
+
 	"github.com/miekg/dns"
 )
 
@@ -56,7 +58,7 @@ func TestSilentConnections(t *testing.T) {
 // A configuration that cannot be put in force leaves all as it was, listeners that were to be spoken to otherwise included.
 func TestConfigurationThatFails(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
-	at, taken := listening(t, a), freePort(t)
+	at, taken := listening(t, a), freeport.For(t)
 	l, err := net.Listen("tcp", taken.String())
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package authority
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"portolan/internal/freeport"
 
 	"github.com/miekg/dns"
 )
@@ -23,7 +24,7 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 	if err != nil {
 		t.Skip("named is not on this machine")
 	}
-	dir, at := t.TempDir(), freePort(t)
+	dir, at := t.TempDir(), freeport.For(t)
 	configuration := fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none;
 		session-keyfile none; recursion no; minimal-responses yes; minimal-any yes; notify no; tcp-clients 10;
 		zero-no-soa-ttl no; empty-zones-enable no; allow-transfer { any; }; }; controls { };
@@ -40,18 +41,6 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 	}
 	runNamed(t, program, dir, configuration)
 	return connected(t, dir, at)
-}
-
-// freePort gives a port that nobody has.
-func freePort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().(*net.TCPAddr).AddrPort()
-	_ = l.Close()
-	return at
 }
 
 // runNamed starts the program with a configuration.

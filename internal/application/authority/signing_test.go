@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -397,7 +398,7 @@ func (g given) unbound(t *testing.T, port uint16) {
 	if err != nil {
 		t.Skip("unbound is not on this machine")
 	}
-	dir, at := t.TempDir(), freePort(t)
+	dir, at := t.TempDir(), freeport.For(t)
 	text := fmt.Sprintf(`server:
  interface: 127.0.0.1@%d
  chroot: ""

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -28,7 +29,7 @@ func keyed(name, algorithm string) (zonedata.SigningKey, []zonedata.Match) {
 // listening lets an application answer somewhere.
 func listening(t *testing.T, a *authority) netip.AddrPort {
 	t.Helper()
-	at := freePort(t)
+	at := freeport.For(t)
 	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, at.Port()))); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestNamedCopies(t *testing.T) {
 		t.Skip("named is not on this machine")
 	}
 	key, match := keyed("copy.", dns.HmacSHA256)
-	theirs := freePort(t)
+	theirs := freeport.For(t)
 	at := func(serial int) given {
 		g := numbered(serial, 300)
 		g.transfer, g.keys, g.notify = match, []zonedata.SigningKey{key}, []netip.AddrPort{theirs}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -41,7 +42,7 @@ func TestSecured(t *testing.T) {
 	certificate, key, trust := credentials(t)
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)
-	plain, secure, web := freePort(t), freePort(t), freePort(t)
+	plain, secure, web := freeport.For(t), freeport.For(t), freeport.For(t)
 	configuration := func(format string, args ...any) json.RawMessage {
 		return fmt.Appendf(nil, `{"listen":[`+format+`],"tls":{"certificate":%q,"key":%q}}`, append(args, certificate, key)...)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/freeport"
 
 	"github.com/miekg/dns"
 )
@@ -55,25 +56,6 @@ func text(plain, secure int, certificate, key, more string) json.RawMessage {
 		`"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"127.0.0.1:%s"}]}`, plain, secure, certificate, key, more)
 }
 
-// freePort gives a port of 127.0.0.1 that is free for UDP and TCP.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 20 {
-		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", packets.LocalAddr().String())
-		_ = packets.Close()
-		if err == nil {
-			_ = l.Close()
-			return l.Addr().(*net.TCPAddr).Port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
 // A listener over TLS shows the certificate that it was given, another one when it was given another, and all of them answer what they are.
 func TestListenersOverTLS(t *testing.T) {
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -94,7 +76,7 @@ func TestListenersOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	plain, secure := freePort(t), freePort(t)
+	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
 	asked := func(name string, pool *x509.CertPool) error {
 		q := new(dns.Msg)
 		q.SetQuestion("quay.example.", dns.TypeA)

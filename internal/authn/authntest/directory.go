@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"portolan/internal/freeport"
 )
 
 // Program finds a program of the machine: without it the test is skipped, or fails where CI says so.
@@ -33,17 +35,6 @@ func Program(t *testing.T, name string) string {
 	}
 	t.Skipf("there is no %s", name)
 	return ""
-}
-
-// FreePort gives a port that nobody listens on.
-func FreePort(t *testing.T) int64 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return int64(l.Addr().(*net.TCPAddr).Port)
 }
 
 // Certificate makes a certificate for 127.0.0.1 that signs itself, in files, and gives it in PEM.
@@ -147,7 +138,7 @@ member: uid=carol,dc=example,dc=net
 		filepath.Join(dir, "people.ldif")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	port, secure := FreePort(t), FreePort(t)
+	port, secure := int64(freeport.For(t).Port()), int64(freeport.For(t).Port())
 	c := exec.CommandContext(t.Context(), slapd, "-d", "0", "-f", filepath.Join(dir, "slapd.conf"), "-h",
 		fmt.Sprintf("ldap://127.0.0.1:%d ldaps://127.0.0.1:%d", port, secure))
 	if err := c.Start(); err != nil {
