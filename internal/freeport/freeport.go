@@ -16,7 +16,7 @@ const first, ports = 10_000, 20_000
 // last is the port that was looked at last. It begins anywhere, so that tests of two packages at once seldom meet.
 var last atomic.Uint32
 
-func init() { last.Store(rand.Uint32N(ports)) }
+func init() { last.Store(rand.Uint32N(ports)) } //nolint:gosec // spread, not secret
 
 // Loopback gives an address of 127.0.0.1 that is free now, for UDP and TCP. No other call in this process gives it before all others were
 // given: who was given it may listen there, stop, and listen again. It fails where every port is taken.

@@ -2,7 +2,7 @@ package authority
 
 import (
 	"bytes"
-
+	"crypto"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -25,13 +25,18 @@ func (g given) signedBy(t testing.TB, algorithm uint8, hashed bool) given {
 	t.Helper()
 	bits := map[uint8]int{dns.ECDSAP256SHA256: 256, dns.ED25519: 256, dns.RSASHA256: 1024}[algorithm]
 	g.signing = &zonedata.Signing{Validity: 1209600, Renewal: 259200, Hashed: hashed}
+	tags := map[uint16]bool{} // two keys of one tag are one file to BIND
 	for _, flags := range []uint16{257, 256} {
 		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: g.name, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600}, Flags: flags, Protocol: 3,
 			Algorithm: algorithm}
-		private, err := key.Generate(bits)
-		if err != nil {
-			t.Fatal(err)
+		var private crypto.PrivateKey
+		for private == nil || tags[key.KeyTag()] {
+			var err error
+			if private, err = key.Generate(bits); err != nil {
+				t.Fatal(err)
+			}
 		}
+		tags[key.KeyTag()] = true
 		g.signing.Keys = append(g.signing.Keys, zonedata.ZoneKey{Flags: flags, Algorithm: algorithm, Public: key.PublicKey,
 			Private: key.PrivateKeyString(private)})
 		g.records += key.String() + "\n"
