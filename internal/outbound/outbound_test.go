@@ -4,6 +4,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -56,6 +60,48 @@ func TestOutbound(t *testing.T) {
 	for _, text := range []string{"", "10.0.0.0/33", "host"} {
 		if _, err := Parse([]string{text}); err == nil {
 			t.Errorf("%q is read", text)
+		}
+	}
+}
+
+// What connects by itself, and why that is no affair of what is stored; all else in the manager goes by Dialer.
+var byItself = map[string]string{
+	"internal/server/feeds.go":    "--response-feeds says where",
+	"internal/server/examine.go":  "the manager itself",
+	"internal/history/syslog.go":  "--history-syslog says where",
+	"internal/notify/mail.go":     "--smtp says where",
+	"internal/dns/transfer_in.go": "the command line asks, on its own machine",
+}
+
+// No file of the manager connects to anything but by Dialer, or stands in the list of those that may: a new one is looked at.
+func TestNobodyConnectsByItself(t *testing.T) {
+	found := map[string]bool{}
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	connects := regexp.MustCompile(`\bnet\.Dial|\bnet\.Dialer\{|new\(net\.Dialer\)|\btls\.Dial|\bhttp\.(Get|Post|Head|PostForm|DefaultClient|DefaultTransport)\b|\bhttp\.(Client|Transport)\{`)
+	for _, file := range files {
+		name := "internal/" + filepath.ToSlash(strings.TrimPrefix(file, "../"))
+		// Service points and what runs there go where their own machine lets them.
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/servicepoint/") || strings.HasPrefix(name, "internal/outbound/") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// authn's guarded makes a client by Dialer.
+		if connects.Match(text) && !strings.Contains(string(text), "outbound.Dialer()") && !strings.Contains(string(text), "guarded(&http.Transport{") {
+			found[name] = true
+			if byItself[name] == "" {
+				t.Errorf("%s connects without outbound.Dialer", name)
+			}
+		}
+	}
+	for name, why := range byItself {
+		if !found[name] {
+			t.Errorf("%s does not connect by itself any more (%s)", name, why)
 		}
 	}
 }
