@@ -81,7 +81,8 @@ func (c *tokenCreate) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User})
+		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
+			By: onMachine})
 		if err != nil {
 			return err
 		}
@@ -89,6 +90,9 @@ func (c *tokenCreate) Run(s *session) error {
 		return err
 	})
 }
+
+// onMachine is who makes and revokes tokens on the manager's machine, as the history has it: whoever may write the database.
+var onMachine = store.Author{Name: "the manager's machine"}
 
 // scopeFlag says what a token or key set is good for.
 type scopeFlag struct {
@@ -152,7 +156,7 @@ type tokenRevoke struct {
 
 // Run revokes the token.
 func (c *tokenRevoke) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *access.Service) error { return users.Revoke(s.ctx, c.ID) })
+	return c.open(func(_ *store.Store, users *access.Service) error { return users.Revoke(s.ctx, c.ID, onMachine) })
 }
 
 type keyCommand struct {
@@ -175,7 +179,8 @@ func (c *keyCreate) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User})
+		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
+			By: onMachine})
 		if err != nil {
 			return err
 		}

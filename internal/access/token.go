@@ -108,6 +108,8 @@ type Grant struct {
 	User string
 	// Of is the person who makes it over the API, and whose it is, in place of User; nil where it is made on the manager's machine.
 	Of *Maker
+	// By is who makes it, as the history has it; what the manager makes by itself, without an author, does not stand there.
+	By store.Author
 }
 
 // Maker is a person who makes a token.
@@ -168,7 +170,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 	if g.Life < 0 {
 		return problem.Invalid("expires", "must not be negative")
 	}
-	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	return s.store.Update(ctx, g.By, func(tx *store.Tx) error {
 		var user int64
 		if g.User != "" {
 			users, err := tx.ByName("users", 0, g.User)
@@ -190,9 +192,34 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 		if g.Life > 0 {
 			expires = tx.Now().Add(g.Life).Unix()
 		}
-		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
-			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires, string(g.Scopes))
+		if err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
+			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires, string(g.Scopes)); err != nil {
+			return err
+		}
+		return noteToken(tx, "ADD", "Made", kind, id, g.Name, user, ", "+g.good())
 	})
+}
+
+// good says what it is good for.
+func (g Grant) good() string {
+	return g.Role + " for " + cmp.Or(strings.Join(g.Scopes.List(), ", "), "everything")
+}
+
+// noteToken has it stand in the history that somebody has made or revoked a token or a key set; what the manager does by itself does not.
+func noteToken(tx *store.Tx, operation, did, kind, id, name string, user int64, more string) error {
+	if tx.Author() == (store.Author{}) {
+		return nil
+	}
+	of := ""
+	if user != 0 {
+		head, err := tx.Head(user)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		of = " of " + cmp.Or(head.Name, "a user who is gone")
+	}
+	return tx.Note(operation+map[string]string{kindBearer: "_TOKEN", kindKeySet: "_KEY_SET"}[kind],
+		fmt.Sprintf("%s the %s %q (%s)%s%s", did, kindNames[kind], name, id, of, more))
 }
 
 // makes looks whether the person may still make a token, now that everything is held, and keeps the event that it is made. What of the
@@ -227,30 +254,11 @@ func (m *Maker) makes(tx *store.Tx, kind string, g Grant) error {
 		return problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user.Name, n)
 	}
 	return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: m.Remote,
-		Message: fmt.Sprintf("%s made the %s %q, %s for %s, from %s", user.Name, kindNames[kind], g.Name, g.Role,
-			cmp.Or(strings.Join(g.Scopes.List(), ", "), "everything"), m.Remote)}, m.User)
+		Message: fmt.Sprintf("%s made the %s %q, %s, from %s", user.Name, kindNames[kind], g.Name, g.good(), m.Remote)}, m.User)
 }
 
 // kindNames are kinds as people call them.
 var kindNames = map[string]string{kindBearer: "bearer token", kindKeySet: "key set"}
-
-// RevokeBy is Revoke over the API, by somebody, with its event.
-func (s *Service) RevokeBy(ctx context.Context, id, by string) error {
-	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		var kind, name string
-		var user int64
-		err := tx.QueryRow("SELECT kind, name, user_id FROM credential WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet).
-			Scan(&kind, &name, &user)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if err := revoke(tx, id); err != nil {
-			return err
-		}
-		return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: by,
-			Message: fmt.Sprintf("%s revoked the %s %q", by, kindNames[kind], name)}, user)
-	})
-}
 
 // Tokens lists the bearer tokens and key sets.
 func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
@@ -280,9 +288,25 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 	return tokens, err
 }
 
-// Revoke ends a bearer token or a key set, by its id, with the access tokens made from it.
-func (s *Service) Revoke(ctx context.Context, id string) error {
-	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error { return revoke(tx, id) })
+// Revoke ends a bearer token or a key set, by its id, with the access tokens made from it, and keeps the event. by is who does it.
+func (s *Service) Revoke(ctx context.Context, id string, by store.Author) error {
+	return s.store.Update(ctx, by, func(tx *store.Tx) error {
+		var kind, name string
+		var user int64
+		err := tx.QueryRow("SELECT kind, name, user_id FROM credential WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet).
+			Scan(&kind, &name, &user)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := revoke(tx, id); err != nil {
+			return err
+		}
+		if err := noteToken(tx, "REVOKE", "Revoked", kind, id, name, user, ""); err != nil {
+			return err
+		}
+		return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: by.Name,
+			Message: fmt.Sprintf("%s revoked the %s %q", by.Name, kindNames[kind], name)}, user)
+	})
 }
 
 func revoke(tx *store.Tx, id string) error {

@@ -117,8 +117,8 @@ func port(at netip.AddrPort) string {
 	return text
 }
 
-// What an issuer says of itself leads nowhere that the manager may not reach either: neither the places that it names nor those that it sends
-// a question on to.
+// What an issuer says of itself leads nowhere that the manager may not reach either: neither the places that it names nor those that it
+// sends a question on to.
 func TestIssuersLeadNowhereInside(t *testing.T) {
 	at, inside := counted(t)
 	for name, say := range map[string]func(w http.ResponseWriter, r *http.Request, self string){
@@ -137,7 +137,8 @@ func TestIssuersLeadNowhereInside(t *testing.T) {
 		}))
 		p := authntest.Provider{Server: s}
 		tokens := &Tokens{Issuer: s.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
-		token := authntest.NewProvider(t).Sign(t, map[string]any{"iss": s.URL, "aud": "portolan", "sub": "7", "exp": time.Now().Add(time.Hour).Unix()})
+		token := authntest.NewProvider(t).Sign(t, map[string]any{"iss": s.URL, "aud": "portolan", "sub": "7",
+			"exp": time.Now().Add(time.Hour).Unix()})
 		_, _, err := tokens.Verify(t.Context(), token)
 		if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), map[string]string{"keys": outbound.ErrDenied.Error(),
 			"sent on": "redirects are not followed"}[name]) {

@@ -16,6 +16,7 @@ import (
 	"portolan/client"
 	"portolan/internal/access"
 	"portolan/internal/history"
+	"portolan/internal/store"
 )
 
 // errEnough ends a feed.
@@ -173,7 +174,7 @@ func TestChangeFeedEnds(t *testing.T) {
 	}
 	for _, one := range tokens {
 		if one.Name == "follower" {
-			if err := m.Identity.Revoke(t.Context(), one.ID); err != nil {
+			if err := m.Identity.Revoke(t.Context(), one.ID, store.Author{}); err != nil {
 				t.Fatal(err)
 			}
 		}

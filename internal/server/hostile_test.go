@@ -15,6 +15,7 @@ import (
 	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/release"
+	"portolan/internal/store"
 )
 
 // operation is one that the API describes: a new one is in every test of this file by itself.
@@ -111,7 +112,7 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	}
 	for _, one := range tokens {
 		if one.Name == "test" {
-			if err := m.Identity.Revoke(t.Context(), one.ID); err != nil {
+			if err := m.Identity.Revoke(t.Context(), one.ID, store.Author{}); err != nil {
 				t.Fatal(err)
 			}
 		}

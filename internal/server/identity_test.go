@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/store"
 )
 
 // clock is a clock that a test moves.
@@ -168,7 +169,7 @@ func TestBearerTokens(t *testing.T) {
 	}
 	for _, token := range tokens {
 		if token.Name == "test" {
-			if err := m.Identity.Revoke(ctx, token.ID); err != nil {
+			if err := m.Identity.Revoke(ctx, token.ID, store.Author{}); err != nil {
 				t.Fatal(err)
 			}
 		}

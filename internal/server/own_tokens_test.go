@@ -189,6 +189,40 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
+// Who makes and revokes a token or a key set stands in the history, whose chain holds it; nothing of it can be taken back.
+func TestTokensStandInTheHistory(t *testing.T) {
+	m := startAlone(t)
+	_, admin := m.session()
+	says := func(operation, description, comment string) string {
+		t.Helper()
+		r := m.want(200, "GET", "/api/v2/transactions/"+m.last(), "")
+		if r.text("operation") != operation || r.text("description") != description || r.text("comment") != comment ||
+			r.text("principal") != "admin" || !strings.HasPrefix(r.text("credential"), "session ") || r.text("remoteAddress") != "127.0.0.1" {
+			t.Errorf("the history says %s, want %s %q", r.body, operation, description)
+		}
+		return r.text("id")
+	}
+	made := m.want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator"}`, admin, "x-bcn-change-control-comment: for the build")
+	id := made.text("id")
+	number := says("ADD_TOKEN", `Made the bearer token "ci" (`+id+`) of admin, administrator for everything`, "for the build")
+	m.refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
+	says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
+	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"fleet","kind":"keyset","scopes":["fleet"]}`, admin).text("id")
+	before := says("ADD_KEY_SET", `Made the key set "fleet" (`+set+`) of admin, analyst for fleet`, "")
+	m.refused(400, "InvalidHeaderValue", "x-bcn-change-control-comment", "POST", "/api/v2/tokens", `{"name":"x"}`, admin,
+		"x-bcn-change-control-comment: "+strings.Repeat("x", 5000))
+	m.refused(400, "InvalidResourceFieldValue", "expires", "POST", "/api/v2/tokens", `{"name":"x","expires":"never"}`, admin)
+	m.refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/tokens/nothing", "", admin)
+	if now := m.last(); now != before {
+		t.Errorf("nothing was changed, and that is transaction %s", now)
+	}
+	if text := string(m.want(200, "GET", "/api/v2/transactions", "").body); strings.Contains(text, made.text("token")) {
+		t.Error("the history has a token")
+	}
+	m.verify()
+}
+
 // tokenID gives the number of the first token of a list that has some scopes.
 func (m *manager) tokenID(list reply, scopes string) string {
 	m.t.Helper()

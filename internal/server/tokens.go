@@ -136,7 +136,11 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	}
 	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name,
 		Expires: ends.UTC().Truncate(time.Second)}
-	grant := access.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), Of: &access.Maker{User: caller.User,
+	by, err := authorOf(r, caller)
+	if err != nil {
+		return err
+	}
+	grant := access.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), By: by, Of: &access.Maker{User: caller.User,
 		Session: caller.Session, Remote: access.Remote(r)}}
 	if kind == access.BearerToken {
 		made.ID, made.Token, err = m.Identity.CreateBearer(r.Context(), grant)
@@ -175,9 +179,13 @@ func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller res
 	if err != nil {
 		return err
 	}
+	by, err := authorOf(r, caller)
+	if err != nil {
+		return err
+	}
 	for _, t := range list {
 		if t.ID == id {
-			if err := m.Identity.RevokeBy(r.Context(), id, caller.Name); err != nil {
+			if err := m.Identity.Revoke(r.Context(), id, by); err != nil {
 				return err
 			}
 			m.log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", access.Remote(r))
