@@ -230,8 +230,7 @@ func (d *Document) reservation(line int, address, mac, duid, name string) error 
 	switch {
 	case mac != "":
 	case a.Is6() && duid != "":
-		plain := strings.ToUpper(strings.NewReplacer(":", "", "-", "").Replace(duid)) // as it is kept
-		r["reservedUsing"], r["clientIdentifier"] = "CLIENT_DUID", map[string]string{"duid": plain}
+		r["reservedUsing"], r["clientIdentifier"] = "CLIENT_DUID", map[string]string{"duid": duid}
 	default:
 		r["state"] = reserved
 	}

@@ -233,6 +233,30 @@ func (r *row) says(name string, value json.RawMessage, shown map[string]json.Raw
 	return same || alike(value, shown[name]) // which may be written otherwise, such as TRUE
 }
 
+// asKept gives what is sent for a field as it would be shown, where that is a text of another notation: a hardware address, a DUID, a name
+// with the dot behind; by itself, or in a reference that names what it refers to by it.
+func (p *perform) asKept(f *schema.Field, value json.RawMessage) json.RawMessage {
+	var text string
+	switch {
+	case f.Kind == schema.Text && json.Unmarshal(value, &text) == nil:
+		if kept, err := f.Kept(text); err == nil && kept != text {
+			return schema.AppendString(nil, kept)
+		}
+	case f.Kind == schema.Reference && f.Identify != "":
+		var members map[string]json.RawMessage
+		if json.Unmarshal(value, &members) != nil || json.Unmarshal(members[f.Identify], &text) != nil {
+			break // who decodes it will say what is wrong
+		}
+		if kept := p.API.AsShown(f, text); kept != text {
+			members[f.Identify] = schema.AppendString(nil, kept)
+			if other, err := json.Marshal(members); err == nil {
+				return other
+			}
+		}
+	}
+	return value
+}
+
 // alike reports whether what is sent says nothing else than what is shown: of objects, as far as it says something.
 func alike(sent, shown json.RawMessage) bool {
 	var a, b any

@@ -1,9 +1,7 @@
 package ipam
 
 import (
-	"encoding/hex"
 	"encoding/json"
-	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -87,18 +85,17 @@ type DHCPUniqueIdentifier struct {
 	schema.Head
 	// Configuration is the configuration it lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// DUID is the identifier, in hexadecimal.
-	DUID string `api:"duid,required,inline" key:"duid "`
+	// DUID is the identifier, in hexadecimal, with or without colons or hyphens; it is kept as 000100012A.
+	DUID string `api:"duid,required,inline,duid" key:"duid "`
 }
 
 // BeforeWrite reads the identifier: 3 to 130 bytes.
 func (x *DHCPUniqueIdentifier) BeforeWrite(*resource.Change) error {
-	plain := strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(x.DUID))
-	data, err := hex.DecodeString(plain)
-	if err != nil || len(data) < 3 || len(data) > 130 {
-		return problem.Invalid("duid", "%q is no DUID: 3 to 130 bytes in hexadecimal (RFC 8415 section 11)", x.DUID)
+	kept, err := space.KeptDUID(x.DUID)
+	if err != nil {
+		return problem.Invalid("duid", "%v", err)
 	}
-	x.DUID = strings.ToUpper(hex.EncodeToString(data))
+	x.DUID = kept
 	return nil
 }
 

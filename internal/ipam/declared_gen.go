@@ -73,7 +73,7 @@ var descriptions = map[string]string{
 	"DHCPClientIdentifier.uid":                                  "uid holds the identifier, as clientIdentifier.",
 	"DHCPUniqueIdentifier":                                      "DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11).",
 	"DHCPUniqueIdentifier.configuration":                        "configuration is the configuration it lies in.",
-	"DHCPUniqueIdentifier.duid":                                 "duid is the identifier, in hexadecimal.",
+	"DHCPUniqueIdentifier.duid":                                 "duid is the identifier, in hexadecimal, with or without colons or hyphens; it is kept as 000100012A.",
 	"Device":                                                    "Device is a box that addresses belong to.",
 	"Device.addresses":                                          "addresses are the device's addresses, by id or by address; missing ones are assigned. They are all that it has then.",
 	"Device.configuration":                                      "configuration is the configuration the device lies in.",

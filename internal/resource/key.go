@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -97,14 +96,12 @@ func (c *Collection) keyExpr(text string) store.Expr {
 		return store.All{compare(lowColumn, "eq", store.AddrKey(r.Low)), compare(highColumn, "eq", store.AddrKey(r.High))}
 	case f.DNS:
 		return compare(keyColumn, "eq", naming.Key(text))
-	case f.Hardware:
-		mac, err := space.ParseHardware(text)
+	case f.KeyPrefix != "":
+		kept, err := f.Kept(text)
 		if err != nil {
 			return nil
 		}
-		return compare(keyColumn, "eq", f.KeyPrefix+space.FormatHardware(mac))
-	case f.KeyPrefix != "":
-		return compare(keyColumn, "eq", f.KeyPrefix+text)
+		return compare(keyColumn, "eq", f.KeyPrefix+kept)
 	}
 	return compare(store.Field{Kind: store.Text, Path: []string{f.Name}, Indexed: f.Indexed}, "eq", text)
 }
@@ -122,23 +119,18 @@ func (c *Collection) keyField() *schema.Field {
 // coded reports whether the key is a code that says nothing of the name, such as that of a location.
 func (c *Collection) coded() bool {
 	f := c.keyField()
-	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && !f.Hardware && f.KeyPrefix == ""
+	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && f.KeyPrefix == ""
 }
 
-// AsShown gives a text that names what a reference refers to as that shows it: hardware addresses in one notation, names without the dot
-// behind.
+// AsShown gives a text that names what a reference refers to as that shows it (schema.Field.Kept).
 func (a *API) AsShown(f *schema.Field, text string) string {
 	for _, name := range f.Refs {
 		t := a.TypeNamed(name)
 		if t == nil || t.ByName[f.Identify] == nil {
 			continue
 		}
-		if by := t.ByName[f.Identify]; by.Hardware {
-			if mac, err := space.ParseHardware(text); err == nil {
-				return space.FormatHardware(mac)
-			}
-		} else if by.DNS {
-			return strings.TrimSuffix(text, ".")
+		if kept, err := t.ByName[f.Identify].Kept(text); err == nil {
+			return kept
 		}
 	}
 	return text

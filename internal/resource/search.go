@@ -253,12 +253,10 @@ func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 	s.fields(func(_ *Collection, f *schema.Field) {
 		key := ""
 		switch {
-		case f.Hardware && f.KeyPrefix != "":
-			if mac, err := space.ParseHardware(s.Text); err == nil {
-				key = f.KeyPrefix + space.FormatHardware(mac)
-			}
 		case f.KeyPrefix != "":
-			key = f.KeyPrefix + s.Text
+			if kept, err := f.Kept(s.Text); err == nil {
+				key = f.KeyPrefix + kept
+			}
 		case f.DNS:
 			key = naming.Key(s.Text)
 		}

@@ -156,12 +156,15 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		}
 		return store.AddrKey(a.Unmap()), nil
 	}
-	if f.Hardware && (n.Op == "eq" || n.Op == "in" || n.Op == "ne") {
-		mac, err := space.ParseHardware(v.Text)
-		if err != nil {
+	if n.Op == "eq" || n.Op == "in" || n.Op == "ne" {
+		switch kept, err := f.Kept(v.Text); {
+		case f.Hardware && err != nil:
 			return nil, coding("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
+		case f.DUID && err != nil:
+			return nil, FilterValue(n, v, err.Error())
+		case f.Hardware || f.DUID:
+			return kept, nil
 		}
-		return space.FormatHardware(mac), nil
 	}
 	if f.Hardware && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 00-00-5E-00-53-01
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
@@ -170,6 +173,24 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
 	}
 	return v.Text, nil
+}
+
+// Kept gives a text of the field as it is kept and shown, whatever notation it has: hardware addresses and DUIDs in one of their own, names
+// without the dot behind. It fails where the text is none of the field's.
+func (f *Field) Kept(text string) (string, error) {
+	switch {
+	case f.Hardware:
+		mac, err := space.ParseHardware(text)
+		if err != nil {
+			return "", err
+		}
+		return space.FormatHardware(mac), nil
+	case f.DUID:
+		return space.KeptDUID(text)
+	case f.DNS:
+		return strings.TrimSuffix(text, "."), nil
+	}
+	return text, nil
 }
 
 // CompareText compares a member inside a field, which may be of any kind. What is greater or less than a number is compared as numbers, and

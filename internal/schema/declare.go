@@ -121,6 +121,8 @@ func (f *Field) options(text string) {
 			f.Computed, f.ReadOnly = true, true
 		case "hardware":
 			f.Hardware = true
+		case "duid":
+			f.DUID = true
 		case "index":
 			f.Indexed = true
 		case "search":

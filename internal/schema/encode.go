@@ -29,7 +29,11 @@ func (t *Type) KeyOf(o Object) string {
 	}
 	for _, f := range t.Fields {
 		if f.KeyPrefix != "" {
-			return f.KeyPrefix + reflect.ValueOf(o).Elem().FieldByIndex(f.Index).String()
+			text := reflect.ValueOf(o).Elem().FieldByIndex(f.Index).String()
+			if kept, err := f.Kept(text); err == nil { // who makes it will say what is wrong with another
+				text = kept
+			}
+			return f.KeyPrefix + text
 		}
 	}
 	return ""

@@ -142,6 +142,7 @@ type Field struct {
 	Inline     bool     // shown where a reference to the resource is inlined, beside id, type and name
 	Computed   bool     // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
 	Hardware   bool     // a hardware address, which a filter may give in any notation
+	DUID       bool     // a DUID (RFC 8415 section 11), which a filter may give in any notation
 	KeyPrefix  string   // not empty: the row's look-up key is this and the field
 	Indexed    bool     // kept in the body, looked up and ordered by: the store has an index of it
 	Searched   bool     // kept in the body as text, and found by what stands anywhere in it: the store's index of trigrams has it

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -294,6 +295,36 @@ func TestTemplateItemsInBody(t *testing.T) {
 	}
 	m.applied(`{"into":"configurations/main","resources":[{"type":"IPv4Template","name":"branch","templateItems":[
 		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}]}`)
+	m.verify()
+}
+
+// What is written in another notation than it is kept in is the same: hardware addresses, DUIDs and names, in documents, in tables and in
+// filters.
+func TestOtherNotationsAreTheSame(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, _ := m.basics()
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.applied(`{"into":"configurations/` + configuration + `","resources":[
+		{"type":"MACAddress","address":"00:00:5e:00:53:07","name":"crane"},
+		{"type":"IPv4Address","address":"10.0.0.77","state":"DHCP_RESERVED","macAddress":{"address":"0000.5e00.5308"}},
+		{"type":"IPv6Address","address":"2001:db8::7","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":{"duid":"00-01-00-01-2a-cc"}},
+		{"type":"IPv6Address","address":"2001:db8::8","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":"00 01 00 01 2a bb"}]}`)
+	m.applied(`{"into":"zones/` + zone + `","resources":[{"type":"HostRecord","name":"quay","addresses":[{"address":"10.0.0.78"}]},{"type":"AliasRecord","name":"far","linkedRecord":{"absoluteName":"quay.example.com."}}]}`)
+	for _, text := range []string{"000100012ABB", "00:01:00:01:2a:bb", "00-01-00-01-2A-bb"} {
+		if r := m.want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:'"+text+"'"), ""); r.count() != 1 {
+			t.Errorf("%s finds %s", text, r.body)
+		}
+		if r := m.want(200, "GET", "/api/v2/search?q="+url.QueryEscape(text), ""); !strings.Contains(string(r.body), `"DHCPUniqueIdentifier"`) {
+			t.Errorf("a search for %s finds %s", text, r.body)
+		}
+	}
+	m.refused(400, "InvalidFilterValue", "duid", "GET", "/api/v2/clientIdentifiers?"+filter("duid:'00:01'"), "")
+	want := "COMPLETED: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused"
+	if made, log := m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`"`, "type,address,macAddress.address,clientIdentifier.duid\n"+
+		"IPv4Address,10.0.0.77,00:00:5e:00:53:08,\nIPv6Address,2001:db8::7,,00:01:00:01:2A:CC\n"); counts(made) != want {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
 	m.verify()
 }
 

@@ -32,6 +32,20 @@ func ParseHardware(text string) (net.HardwareAddr, error) {
 	return mac, nil
 }
 
+// DUID limits, in bytes (RFC 8415 section 11.1: two of a type, and up to 128; one byte behind the type at least).
+const shortestDUID, longestDUID = 3, 130
+
+// KeptDUID gives a DUID (RFC 8415 section 11) as it is kept and shown, 000100012A: it may be written in either case, with colons, hyphens
+// or blanks between.
+func KeptDUID(text string) (string, error) {
+	digits := strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(text))
+	data, err := hex.DecodeString(digits)
+	if err != nil || len(data) < shortestDUID || len(data) > longestDUID {
+		return "", fmt.Errorf("%q is no DUID: %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, shortestDUID, longestDUID)
+	}
+	return strings.ToUpper(digits), nil
+}
+
 // FormatHardware is how hardware addresses are kept and shown: 00-00-5E-00-53-01.
 func FormatHardware(mac net.HardwareAddr) string {
 	return strings.ToUpper(strings.ReplaceAll(mac.String(), ":", "-"))
