@@ -97,14 +97,25 @@ func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all []net
 	return all, err
 }
 
+// maxFrom is how long a file of another product may be, in bytes: it is read whole.
+const maxFrom = 256 << 20
+
 // readFile reads a file, or standard input where it is called -.
-func readFile(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(os.Stdin)
+func readFile(path string) (raw []byte, err error) {
+	f := os.Stdin
+	if path != "-" {
+		f, err = os.Open(path) //nolint:gosec // named by whoever imports it
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // it was read alone
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // named by whoever imports it
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
+	raw, err = io.ReadAll(io.LimitReader(f, maxFrom+1))
+	if err == nil && len(raw) > maxFrom {
+		err = usageError{fmt.Errorf("%s: is longer than %d MiB, which is as much as is read at once", path, maxFrom>>20)}
 	}
 	return raw, err
 }

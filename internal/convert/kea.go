@@ -61,7 +61,7 @@ type keaOption struct {
 // Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
 func Kea(raw []byte) (*Document, error) {
 	var f keaFile
-	if err := json.Unmarshal([]byte(withoutComments(text(raw))), &f); err != nil {
+	if err := readJSON([]byte(withoutComments(text(raw))), &f); err != nil {
 		return nil, err
 	}
 	if f.Dhcp4 == nil && f.Dhcp6 == nil {
@@ -211,6 +211,7 @@ func withoutComments(text string) string {
 			if end < 0 {
 				return b.String()
 			}
+			b.WriteString(strings.Repeat("\n", strings.Count(rest[:end], "\n"))) // so that lines keep their numbers
 			i += end + 1
 		case rest[0] == '.' && (i == 0 || text[i-1] < '0' || text[i-1] > '9'):
 			b.WriteString("0.")

@@ -40,7 +40,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	for i, list := range lists {
 		for _, raw := range list {
 			var one netboxOne
-			if err := json.Unmarshal(raw, &one); err != nil {
+			if err := readJSON(raw, &one); err != nil {
 				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
 			}
 			if in := one.VRF; NetboxPaths[i] != NetboxPaths[0] && (in == nil && vrf != "" || in != nil && in.Name != vrf) {
