@@ -2936,6 +2936,7 @@ export type Transaction = {
   type: "Transaction"
   name: string | null
   _links?: Links
+  changes: number
   client: string | null
   comment: string | null
   creationDateTime: string | null

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"portolan/internal/problem"
@@ -26,7 +27,7 @@ var historyMigrations embed.FS
 func registerTransactions(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
 	r.Collection(resource.Collection{Name: "transactions", Act: undo, Estimate: estimateUndo, From: transactionRows,
-		History: true, Guard: resource.HistoryList, Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
+		History: true, Guard: resource.HistoryList, Complete: completeTransactions, Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 
 // forceUndo undoes also where the same resources were changed since.
@@ -57,10 +58,30 @@ type Transaction struct {
 	CreationDateTime time.Time `api:"creationDateTime,readOnly,index"`
 	// Undoes is the transaction that it took back; null where it took none back. It is ours.
 	Undoes *int64 `api:"undoes,readOnly"`
+	// Changes is how many changes of resources it is made of; 0 where it changed none, such as one of the fleet or of tokens, which cannot
+	// be taken back. It is ours.
+	Changes int64 `api:"changes,readOnly,computed"`
 	// User is who did it; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.
 	RevertingTransaction schema.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
+}
+
+// completeTransactions says of how many changes transactions are made.
+func completeTransactions(tx *store.Tx, rows []*store.Resource) error {
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	counts, err := tx.ChangeCounts(ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		open := r.Body[:len(r.Body)-1:len(r.Body)-1] // an object with members
+		r.Body = append(strconv.AppendInt(append(open, `,"changes":`...), counts[r.ID], 10), '}')
+	}
+	return nil
 }
 
 // estimateUndo counts what an undo would do: the opposite of what was done.
