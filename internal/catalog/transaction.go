@@ -78,7 +78,7 @@ func completeTransactions(tx *store.Tx, rows []*store.Resource) error {
 		return err
 	}
 	for _, r := range rows {
-		open := r.Body[:len(r.Body)-1:len(r.Body)-1] // an object with members
+		open := r.Body[: len(r.Body)-1 : len(r.Body)-1] // an object with members
 		r.Body = append(strconv.AppendInt(append(open, `,"changes":`...), counts[r.ID], 10), '}')
 	}
 	return nil
