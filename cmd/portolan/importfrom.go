@@ -35,7 +35,7 @@ type fromFlags struct {
 // take applies a document, or writes it down. Networks that lie in no block get one.
 func (f *fromFlags) take(s *session, d *convert.Document) error {
 	var m *cli.Manager
-	var known []netip.Prefix
+	var known, networks []netip.Prefix
 	a := client.Apply{}
 	var err error
 	if f.Write == "" {
@@ -45,8 +45,7 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 		if known, err = rangesOf(s.ctx, m, "blocks"); err != nil {
 			return err
 		}
-		networks, err := rangesOf(s.ctx, m, "networks")
-		if err != nil {
+		if networks, err = rangesOf(s.ctx, m, "networks"); err != nil {
 			return err
 		}
 		d.Within(networks)
@@ -54,6 +53,7 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
 	}
+	d.Settle(networks)
 	for _, note := range d.Notes() {
 		fmt.Fprintln(s.stderr, "left out:", note)
 	}
@@ -228,8 +228,12 @@ func (c *importNetbox) Run(s *session) error {
 	lists := make([][]json.RawMessage, len(convert.NetboxPaths))
 	count, n := s.counting("read from NetBox"), int64(0)
 	for i, path := range convert.NetboxPaths {
-		next := at.String() + path + "?limit=500"
+		next, asked := at.String()+path+"?limit=500", map[string]bool{}
 		for next != "" {
+			if asked[next] {
+				return fmt.Errorf("asking NetBox: the list goes on at %q, where it was already", next)
+			}
+			asked[next] = true
 			page, err := c.page(s.ctx, at.Scheme+"://"+at.Host, next)
 			if err != nil {
 				return fmt.Errorf("asking NetBox: %w", err)

@@ -27,7 +27,8 @@ var historyMigrations embed.FS
 func registerTransactions(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
 	r.Collection(resource.Collection{Name: "transactions", Act: undo, Estimate: estimateUndo, From: transactionRows,
-		History: true, Guard: resource.HistoryList, Complete: completeTransactions, Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
+		History: true, Guard: resource.HistoryList, Complete: completeTransactions,
+		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 
 // forceUndo undoes also where the same resources were changed since.

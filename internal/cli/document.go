@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -262,6 +265,34 @@ func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 		return members, nil
 	}
 	return scalar(n), nil
+}
+
+// place is where a refusal of a document says which resource it is about.
+var place = regexp.MustCompile(`resources\[(\d+)\]`)
+
+// Apply is the client's, and says in a refusal what the resources are that it is about: a file that was converted has no such numbers.
+func (m *Manager) Apply(ctx context.Context, a client.Apply, o client.ChangeOptions) (client.Applied, error) {
+	done, err := m.Client.Apply(ctx, a, o)
+	var refused *client.Error
+	if len(a.Resources) > 1 && errors.As(err, &refused) {
+		refused.Message = place.ReplaceAllStringFunc(refused.Message, func(at string) string {
+			i, err := strconv.Atoi(place.FindStringSubmatch(at)[1])
+			if err != nil || i >= len(a.Resources) {
+				return at
+			}
+			return at + " (" + identityOf(a.Resources[i]) + ")"
+		})
+	}
+	return done, err
+}
+
+// identityOf is what people call a resource of a document: its type, and where it lies or what it is called.
+func identityOf(raw json.RawMessage) string {
+	var one struct{ Type, Name, Address, Range, AbsoluteName string }
+	if err := json.Unmarshal(raw, &one); err != nil { // which the manager refuses
+		return "is no resource"
+	}
+	return strings.TrimSpace(cmp.Or(one.Type, "without a type") + " " + cmp.Or(one.Range, one.Address, one.AbsoluteName, one.Name))
 }
 
 // scalar is a value that is no list and no object. What YAML takes for a number that JSON does not write that way is a text.

@@ -11,6 +11,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/space"
 )
 
 // Resource is a resource as it is to be: its members, type among them.
@@ -19,6 +22,8 @@ type Resource map[string]any
 // Document is what was read.
 type Document struct {
 	Resources []Resource
+	// routers are gateways of which it is not said of which network they are.
+	routers []netip.Addr
 	// notes are how often something was left out, by what that was.
 	notes map[string]int
 }
@@ -57,6 +62,11 @@ func (d *Document) JSON() (all []json.RawMessage, err error) {
 	order := slices.Clone(d.Resources)
 	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, r := range order {
+		for name, value := range r {
+			if text, ok := value.(string); ok && !utf8.ValidString(text) {
+				return nil, fmt.Errorf("the %s %q is no UTF-8: save the file as UTF-8", name, text)
+			}
+		}
 		raw, err := json.Marshal(r)
 		if err != nil {
 			return nil, err
@@ -120,6 +130,78 @@ func (d *Document) network(p netip.Prefix, name, gateway string) {
 		}
 	}
 	d.add(r)
+}
+
+// Settle makes of what was read what can be there beside what is (known, the ranges of the networks of the manager; empty where nothing is
+// known of it). Networks that are there keep their gateway where nothing is said of one. An address is there once, and none is that of a
+// gateway, or one that no host has.
+func (d *Document) Settle(known []netip.Prefix) {
+	d.routed(known)
+	gateways, met := map[string]bool{}, map[string]bool{}
+	for _, r := range d.Resources {
+		p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
+		gateway, said := r["gateway"]
+		switch {
+		case err != nil || !said:
+		case gateway != nil:
+			gateways[fmt.Sprint(gateway)] = true
+		case slices.Contains(known, p):
+			delete(r, "gateway")
+		}
+	}
+	networks := append(slices.Clone(known), d.Networks()...)
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		text := fmt.Sprint(r["address"])
+		a, err := netip.ParseAddr(text)
+		if name, _ := r["type"].(string); err != nil || !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		called := text
+		if r["name"] != nil {
+			called = fmt.Sprintf("%s %s", text, r["name"])
+		}
+		switch {
+		case gateways[text]:
+			d.leave("the address %s, which is a gateway", called)
+		case met[text]:
+			d.leave("the address %s, which is there twice", called)
+		case slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) && edge(p, a) }):
+			d.leave("the address %s, which no host of its network has", called)
+		default:
+			met[text] = true
+			return false
+		}
+		return true
+	})
+}
+
+// routed gives routers to the networks that they lie in: of the document, or of those that are there.
+func (d *Document) routed(known []netip.Prefix) {
+	for _, a := range d.routers {
+		i := slices.IndexFunc(d.Resources, func(r Resource) bool {
+			p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
+			name, _ := r["type"].(string)
+			return err == nil && strings.HasSuffix(name, "Network") && p.Contains(a)
+		})
+		there := slices.IndexFunc(known, func(p netip.Prefix) bool { return p.Contains(a) })
+		switch {
+		case a.Is6():
+			d.leave("the gateway %v: networks of IPv6 have none", a)
+		case i >= 0:
+			d.Resources[i]["gateway"] = a.String()
+		case there >= 0:
+			d.add(Resource{"type": family(a) + "Network", "range": known[there].String(), "gateway": a.String()})
+		default:
+			d.leave("the gateway %v, which lies in no network", a)
+		}
+	}
+	d.routers = nil
+}
+
+// edge reports whether an address of a network is no host's: the first one, and of IPv4 the last one (RFC 4291 section 2.6.1, RFC 1122
+// section 3.2.1.3).
+func edge(p netip.Prefix, a netip.Addr) bool {
+	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
 }
 
 // Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
@@ -188,10 +270,10 @@ func (d *Document) Surround(known []netip.Prefix) {
 // text reads a file that may begin with a byte order mark.
 func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }
 
-// hardware reports whether a text is a hardware address of Ethernet: 6 bytes, with or without marks between.
+// hardware reports whether a text is a hardware address of Ethernet: 6 bytes.
 func hardware(text string) bool {
-	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(text)
-	return len(digits) == 12 && strings.Trim(strings.ToLower(digits), "0123456789abcdef") == ""
+	mac, err := space.ParseHardware(text)
+	return err == nil && len(mac) == 6
 }
 
 // host is the first label of a name.

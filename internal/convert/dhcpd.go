@@ -1,11 +1,15 @@
 package convert
 
 import (
+	"cmp"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"portolan/internal/space"
 )
 
 // Dhcpd reads the settings of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
@@ -34,17 +38,26 @@ func Dhcpd(raw []byte) (*Document, error) {
 type dhcpd struct {
 	*Document
 	subnets []netip.Prefix
+	// around are the routers of what is read around a subnet.
+	around []string
 	// ranges are those beside subnets.
 	ranges []statement
-	// fixed are the addresses of hosts, each once.
-	fixed map[string]bool
 }
 
-// block reads statements; shared is the name of the shared network that they are in.
+// block reads statements; shared is the name of the shared network that they are in. What it says of routers holds for the subnets inside
+// it that say nothing of their own.
 func (d *dhcpd) block(all []statement, shared string) error {
+	before := d.around
+	defer func() { d.around = before }()
+	for _, s := range all {
+		if s.is("option", "routers") {
+			d.around = s.words[2:]
+		}
+	}
 	for _, s := range all {
 		var err error
 		switch {
+		case s.is("option", "routers"):
 		case s.is("shared-network"):
 			err = d.block(s.block, s.word(1))
 		case s.is("group"), s.is("pool"), s.is("class"), s.is("subclass"):
@@ -96,19 +109,13 @@ func (d *dhcpd) subnet6(s statement, shared string) error {
 
 // within reads what is in a subnet, pools included.
 func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
-	gateway := ""
+	var own []string
 	for _, one := range s.block {
 		if one.is("option", "routers") {
-			if gateway = one.word(2); len(one.words) > 3 {
-				d.leave("further routers of %v", p)
-			}
-			if a, err := netip.ParseAddr(gateway); err != nil || !p.Contains(a) {
-				d.leave("the router %s of %v, which is no address in it", gateway, p)
-				gateway = ""
-			}
+			own = one.words[2:]
 		}
 	}
-	d.network(p, shared, gateway)
+	d.network(p, shared, d.router(p, own, d.around))
 	d.subnets = append(d.subnets, p)
 	var rest []statement
 	for _, one := range s.block {
@@ -129,6 +136,37 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 		}
 	}
 	return d.block(rest, shared)
+}
+
+// router is the first router of a subnet that is an address in it: of its own, or else of those of what is around it; empty where none is.
+func (d *Document) router(p netip.Prefix, own, around []string) string {
+	in := func(text string) bool {
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		return err == nil && p.Contains(a)
+	}
+	if len(own) == 0 {
+		if i := slices.IndexFunc(around, in); i >= 0 {
+			return strings.TrimSpace(around[i])
+		}
+		return ""
+	}
+	if len(own) > 1 {
+		d.leave("further routers of %v", p)
+	}
+	if !in(own[0]) {
+		d.leave("the router %s of %v, which is no address in it", own[0], p)
+		return ""
+	}
+	return strings.TrimSpace(own[0])
+}
+
+// keptDUID reads a DUID: as hexadecimal digits (space.KeptDUID), with 0x before them, or as a text in quotes, as Kea has it.
+func keptDUID(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if n := len(text); n > 2 && text[0] == '\'' && text[n-1] == '\'' {
+		text = hex.EncodeToString([]byte(text[1 : n-1]))
+	}
+	return space.KeptDUID(strings.TrimPrefix(text, "0x"))
 }
 
 // span reads the addresses that are given out.
@@ -166,15 +204,11 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
 		return fmt.Errorf("line %d: %s to %s is no range of %v", line, low, high, p)
 	}
-	// The first address of a network, and the last one of IPv4, are no host's (RFC 4291 section 2.6.1, RFC 1122 section 3.2.1.3).
-	edge := func(a netip.Addr) bool {
-		return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
-	}
-	if edge(from) && from != to {
+	if edge(p, from) && from != to {
 		d.leave("%v of a pool, which no host of %v has", from, p)
 		from = from.Next()
 	}
-	if edge(to) && from != to {
+	if edge(p, to) && from != to {
 		d.leave("%v of a pool, which no host of %v has", to, p)
 		to = to.Prev()
 	}
@@ -205,26 +239,29 @@ func (d *dhcpd) host(s statement) error {
 		d.leave("hosts without a fixed address")
 		return nil
 	}
-	if d.fixed[address] {
-		d.leave("line %d: the host %s, whose address %s another host has, too", s.line, name, address)
-		return nil
+	if err := d.reservation(address, mac, duid, name); err != nil {
+		return fmt.Errorf("line %d: %w", s.line, err)
 	}
-	if d.fixed == nil {
-		d.fixed = map[string]bool{}
-	}
-	d.fixed[address] = true
-	return d.reservation(s.line, address, mac, duid, name)
+	return nil
 }
 
 // reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
-func (d *Document) reservation(line int, address, mac, duid, name string) error {
+func (d *Document) reservation(address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		d.leave("the host %s: %s is a name, and no address", name, address)
+		d.leave("the host %s: %s is no address", cmp.Or(name, "without a name"), address)
 		return nil //nolint:nilerr // which is noted
 	}
 	if mac != "" && !hardware(mac) {
-		return fmt.Errorf("line %d: %q is no hardware address", line, mac)
+		return fmt.Errorf("%q is no hardware address", mac)
+	}
+	if mac == "" && a.Is6() && duid != "" {
+		if duid, err = keptDUID(duid); err != nil {
+			return err
+		}
+	}
+	if mac == "" && a.Is4() && duid != "" {
+		d.leave("DUIDs of clients of IPv4: what they are known by; the addresses are %s", reserved)
 	}
 	r := Resource{"address": a.String(), "state": "DHCP_RESERVED", "macAddress": mac, "name": name}
 	switch {

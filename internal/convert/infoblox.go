@@ -135,15 +135,11 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		if err != nil {
 			return err
 		}
-		router, more, _ := strings.Cut(of("routers"), ",")
-		if more != "" {
-			x.leave("further routers of %v", p)
+		var routers []string
+		if text := of("routers"); text != "" {
+			routers = strings.Split(text, ",")
 		}
-		if a, err := netip.ParseAddr(strings.TrimSpace(router)); router != "" && (err != nil || !p.Contains(a)) {
-			x.leave("the router %s of %v, which is no address in it", router, p)
-			router = ""
-		}
-		x.network(p, of("comment"), strings.TrimSpace(router))
+		x.network(p, of("comment"), x.router(p, routers, nil))
 	case "dhcprange", "ipv6dhcprange":
 		low, high := of("start_address"), of("end_address")
 		from, err := netip.ParseAddr(low)
@@ -153,7 +149,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		}
 		x.add(Resource{"type": family(from) + "DHCPRange", "range": low + "-" + high, "name": of("name")})
 	case "fixedaddress", "ipv6fixedaddress":
-		return x.reservation(0, first("ip_address", "address"), of("mac_address"), of("duid"), of("name"))
+		return x.reservation(first("ip_address", "address"), of("mac_address"), of("duid"), of("name"))
 	default:
 		return x.name(kind, of, first)
 	}
@@ -199,7 +195,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return err
 			}
 			if mac := of("mac_address"); mac != "" {
-				return x.reservation(0, of("address"), mac, "", host(of("parent")))
+				return x.reservation(of("address"), mac, "", host(of("parent")))
 			}
 		} else {
 			x.leave("addresses of hosts that are not in the file before them")

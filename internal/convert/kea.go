@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ type keaSubnet struct {
 }
 
 type keaReservation struct {
+	Prefixes    []string `json:"prefixes"`
 	HWAddress   string   `json:"hw-address"`
 	DUID        string   `json:"duid"`
 	ClientID    string   `json:"client-id"`
@@ -55,7 +57,26 @@ type keaReservation struct {
 
 type keaOption struct {
 	Name string `json:"name"`
+	Code int    `json:"code"`
 	Data string `json:"data"`
+}
+
+// routersCode is the number of the option routers (RFC 2132 section 3.5).
+const routersCode = 3
+
+// called is what people call an option.
+func (o keaOption) called() string { return cmp.Or(o.Name, fmt.Sprint(o.Code)) }
+
+// keaRouters are the routers that options name; others are noted, with what is said of where they stand.
+func (d *Document) keaRouters(all []keaOption, where string) (routers []string) {
+	for _, o := range all {
+		if o.Name == "routers" || o.Name == "" && o.Code == routersCode {
+			routers = strings.Split(o.Data, ",")
+			continue
+		}
+		d.leave("the option %s%s: give it as a deployment option", o.called(), where)
+	}
+	return routers
 }
 
 // Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
@@ -72,23 +93,22 @@ func Kea(raw []byte) (*Document, error) {
 		if s == nil {
 			continue
 		}
-		for _, o := range s.Options {
-			d.leave("the option %s of all subnets: give it as a deployment option", o.Name)
-		}
+		around := d.keaRouters(s.Options, " of all subnets")
 		for _, one := range append(s.Subnet4, s.Subnet6...) {
-			if err := d.kea(one, ""); err != nil {
+			if err := d.kea(one, "", around); err != nil {
 				return nil, err
 			}
 		}
 		for _, shared := range s.SharedNetworks {
-			for _, o := range shared.Options {
-				d.leave("the option %s of the shared network %s: give it as a deployment option", o.Name, shared.Name)
+			around := around
+			if own := d.keaRouters(shared.Options, " of the shared network "+shared.Name); own != nil {
+				around = own
 			}
 			if err := d.keaReservations(shared.Reservations); err != nil {
 				return nil, err
 			}
 			for _, one := range append(shared.Subnet4, shared.Subnet6...) {
-				if err := d.kea(one, shared.Name); err != nil {
+				if err := d.kea(one, shared.Name, around); err != nil {
 					return nil, err
 				}
 			}
@@ -100,28 +120,13 @@ func Kea(raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// kea adds a subnet with what is in it.
-func (d *Document) kea(s keaSubnet, shared string) error {
+// kea adds a subnet with what is in it; around are the routers of what it lies in.
+func (d *Document) kea(s keaSubnet, shared string, around []string) error {
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil {
 		return fmt.Errorf("subnet %q: is no prefix", s.Subnet)
 	}
-	gateway := ""
-	for _, o := range s.Options {
-		if o.Name != "routers" {
-			d.leave("the option %s: give it as a deployment option", o.Name)
-			continue
-		}
-		first, more, _ := strings.Cut(o.Data, ",")
-		if more != "" {
-			d.leave("further routers of %v", p)
-		}
-		if a, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil && p.Contains(a) {
-			gateway = a.String()
-		} else {
-			d.leave("the router %s of %v, which is no address in it", first, p)
-		}
-	}
+	gateway := d.router(p, d.keaRouters(s.Options, ""), around)
 	name := s.Context.Name
 	if name == "" {
 		name = shared
@@ -129,7 +134,7 @@ func (d *Document) kea(s keaSubnet, shared string) error {
 	d.network(p, name, gateway)
 	for _, pool := range s.Pools {
 		for _, o := range pool.Options {
-			d.leave("the option %s of a pool: give it as a deployment option", o.Name)
+			d.leave("the option %s of a pool: give it as a deployment option", o.called())
 		}
 		low, high, ok := strings.Cut(pool.Pool, "-")
 		if !ok {
@@ -165,15 +170,17 @@ func (d *Document) keaReservations(all []keaReservation) error {
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		if len(addresses) == 0 {
+		if len(r.Prefixes) > 0 {
+			d.leave("prefixes that are reserved")
+		} else if len(addresses) == 0 {
 			d.leave("reservations without an address")
 		}
 		if r.HWAddress == "" && r.DUID == "" {
 			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
 		}
 		for _, a := range addresses {
-			if err := d.reservation(0, a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
-				return fmt.Errorf("the reservation of %s: %q is no hardware address", a, r.HWAddress)
+			if err := d.reservation(a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
+				return fmt.Errorf("the reservation of %s: %w", a, err)
 			}
 		}
 	}

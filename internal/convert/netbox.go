@@ -35,6 +35,9 @@ type netboxOne struct {
 // prefixes networks. vrf is the name of the one that is read; empty: what is in none. view is the view that names go to; empty leaves names
 // out.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
+	if vrf != "" && !knownVRF(lists, vrf) {
+		return nil, fmt.Errorf("nothing is in a VRF %q", vrf)
+	}
 	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
 	for i, list := range lists {
@@ -60,13 +63,23 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			}
 		}
 	}
-	d.hierarchy(d.prefixes, func(p netip.Prefix) (string, string) { return d.names[p], "" })
+	d.hierarchy(d.prefixes, func(p netip.Prefix) string { return d.names[p] })
 	for _, p := range d.aggregates { // those in which nothing lies are blocks all the same
 		if _, twice := d.names[p]; !twice {
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
 		}
 	}
 	return d.Document, nil
+}
+
+// knownVRF reports whether anything is in a VRF.
+func knownVRF(lists [][]json.RawMessage, vrf string) bool {
+	return slices.ContainsFunc(lists, func(list []json.RawMessage) bool {
+		return slices.ContainsFunc(list, func(raw json.RawMessage) bool {
+			var one netboxOne
+			return json.Unmarshal(raw, &one) == nil && one.VRF != nil && one.VRF.Name == vrf // what is wrong with others is said behind this
+		})
+	})
 }
 
 type netbox struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -35,7 +34,6 @@ type phpipam struct {
 	*Document
 	prefixes []netip.Prefix
 	names    map[netip.Prefix]string
-	routers  []netip.Addr
 }
 
 func (d *phpipam) file(raw []byte) error {
@@ -151,24 +149,11 @@ func (d *phpipam) address(of func(string) string) error {
 
 // subnets adds those in which others lie as blocks, and the others as networks.
 func (d *phpipam) subnets() {
-	for _, a := range d.routers {
-		if !slices.ContainsFunc(d.prefixes, func(p netip.Prefix) bool { return p.Contains(a) }) {
-			d.leave("the gateway %v, which lies in no subnet of the files", a)
-		}
-	}
-	d.hierarchy(d.prefixes, func(p netip.Prefix) (string, string) {
-		gateway := ""
-		for _, a := range d.routers {
-			if p.Contains(a) {
-				gateway = a.String()
-			}
-		}
-		return d.names[p], gateway
-	})
+	d.hierarchy(d.prefixes, func(p netip.Prefix) string { return d.names[p] })
 }
 
-// hierarchy adds prefixes: those in which others lie as blocks, the others as networks. of gives the name and the gateway of each.
-func (d *Document) hierarchy(all []netip.Prefix, of func(p netip.Prefix) (name, gateway string)) {
+// hierarchy adds prefixes: those in which others lie as blocks, the others as networks. of gives the name of each.
+func (d *Document) hierarchy(all []netip.Prefix, of func(p netip.Prefix) (name string)) {
 	holds := map[netip.Prefix]bool{}
 	known := map[netip.Prefix]bool{}
 	for _, p := range all {
@@ -182,11 +167,11 @@ func (d *Document) hierarchy(all []netip.Prefix, of func(p netip.Prefix) (name, 
 		}
 	}
 	for _, p := range all {
-		name, gateway := of(p)
+		name := of(p)
 		if holds[p] {
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": name})
 			continue
 		}
-		d.network(p, name, gateway)
+		d.network(p, name, "")
 	}
 }

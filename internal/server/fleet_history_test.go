@@ -53,8 +53,8 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	says("DELETE_SERVICE_POINT", "Deleted service point mole")
 	number := last().text("id")
 	m.id("/api/v2/configurations", `{"name":"north"}`)
-	if r := last(); r.text("changes") == "0" || r.text("changes") != m.want(200, "GET", "/api/v2/transactions/"+r.text("id")+"/operations?total=true",
-		"").text("totalCount") {
+	if r := last(); r.text("changes") == "0" || r.text("changes") != m.want(200, "GET",
+		"/api/v2/transactions/"+r.text("id")+"/operations?total=true", "").text("totalCount") {
 		t.Errorf("a transaction of its own is %s", r.body)
 	}
 	if n := m.want(200, "GET", "/api/v2/transactions/"+number, "").text("changes"); n != "0" {

@@ -308,7 +308,8 @@ func TestOtherNotationsAreTheSame(t *testing.T) {
 	m.applied(`{"into":"configurations/` + configuration + `","resources":[
 		{"type":"MACAddress","address":"00:00:5e:00:53:07","name":"crane"},
 		{"type":"IPv4Address","address":"10.0.0.77","state":"DHCP_RESERVED","macAddress":{"address":"0000.5e00.5308"}},
-		{"type":"IPv6Address","address":"2001:db8::7","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":{"duid":"00-01-00-01-2a-cc"}},
+		{"type":"IPv6Address","address":"2001:db8::7","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID",
+			"clientIdentifier":{"duid":"00-01-00-01-2a-cc"}},
 		{"type":"IPv6Address","address":"2001:db8::8","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":"00 01 00 01 2a bb"}]}`)
 	m.applied(`{"into":"zones/` + zone + `","resources":[{"type":"HostRecord","name":"quay","addresses":[{"address":"10.0.0.78"}]},{"type":"AliasRecord","name":"far","linkedRecord":{"absoluteName":"quay.example.com."}}]}`)
 	for _, text := range []string{"000100012ABB", "00:01:00:01:2a:bb", "00-01-00-01-2A-bb"} {

@@ -35,15 +35,23 @@ func ParseHardware(text string) (net.HardwareAddr, error) {
 // DUID limits, in bytes (RFC 8415 section 11.1: two of a type, and up to 128; one byte behind the type at least).
 const shortestDUID, longestDUID = 3, 130
 
-// KeptDUID gives a DUID (RFC 8415 section 11) as it is kept and shown, 000100012A: it may be written in either case, with colons, hyphens
-// or blanks between.
+// KeptDUID gives a DUID (RFC 8415 section 11) as it is kept and shown, 000100012A: it may be written in either case, in groups of whole
+// bytes with colons, hyphens or blanks between. Of a group that is one byte a leading 0 may be left out, as dhcpd and Kea have it.
 func KeptDUID(text string) (string, error) {
-	digits := strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(text))
-	data, err := hex.DecodeString(digits)
+	var digits strings.Builder
+	for group := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(":- ", r) }) {
+		if len(group) == 1 {
+			digits.WriteByte('0')
+		} else if len(group)%2 != 0 {
+			return "", fmt.Errorf("%q is no DUID: a group has %d digits, which are no whole bytes", text, len(group))
+		}
+		digits.WriteString(group)
+	}
+	data, err := hex.DecodeString(digits.String())
 	if err != nil || len(data) < shortestDUID || len(data) > longestDUID {
 		return "", fmt.Errorf("%q is no DUID: %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, shortestDUID, longestDUID)
 	}
-	return strings.ToUpper(digits), nil
+	return strings.ToUpper(digits.String()), nil
 }
 
 // FormatHardware is how hardware addresses are kept and shown: 00-00-5E-00-53-01.

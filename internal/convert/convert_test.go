@@ -1,0 +1,129 @@
+package convert
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// words gives what a document says, a line each, and what it leaves out.
+func words(t *testing.T, d *Document, err error, known ...string) (lines, notes []string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var networks []netip.Prefix
+	for _, text := range known {
+		networks = append(networks, netip.MustParsePrefix(text))
+	}
+	d.Within(networks)
+	d.Settle(networks)
+	all, err := d.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range all {
+		lines = append(lines, string(raw))
+	}
+	return lines, d.Notes()
+}
+
+// A router that is said of what a subnet lies in is the subnet's, where it is an address in it and the subnet says nothing of its own.
+func TestRoutersComeDown(t *testing.T) {
+	for name, read := range map[string]func() (*Document, error){
+		"dhcpd, of all": func() (*Document, error) {
+			return Dhcpd([]byte(`subnet 10.1.0.0 netmask 255.255.255.0 { } option routers 10.2.0.1, 10.1.0.1;`))
+		},
+		"dhcpd, of a shared network": func() (*Document, error) {
+			return Dhcpd([]byte("option routers 10.1.0.9; shared-network x { option routers 10.1.0.1; subnet 10.1.0.0 netmask 255.255.255.0 { } }"))
+		},
+		"dhcpd, its own": func() (*Document, error) {
+			return Dhcpd([]byte("option routers 10.1.0.9; subnet 10.1.0.0 netmask 255.255.255.0 { option routers 10.1.0.1; }"))
+		},
+		"Kea, of all": func() (*Document, error) {
+			return Kea([]byte(`{"Dhcp4":{"option-data":[{"name":"routers","data":"10.2.0.1, 10.1.0.1"}],"subnet4":[{"subnet":"10.1.0.0/24"}]}}`))
+		},
+		"Kea, of a shared network": func() (*Document, error) {
+			return Kea([]byte(`{"Dhcp4":{"option-data":[{"name":"routers","data":"10.1.0.9"}],"shared-networks":[{"name":"x",` +
+				`"option-data":[{"code":3,"data":"10.1.0.1"}],"subnet4":[{"subnet":"10.1.0.0/24"}]}]}}`))
+		},
+		"Kea, by its number": func() (*Document, error) {
+			return Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"code":3,"data":"10.1.0.1"}]}]}}`))
+		},
+	} {
+		d, err := read()
+		if lines, notes := words(t, d, err); len(lines) != 1 || !strings.Contains(lines[0], `"gateway":"10.1.0.1"`) {
+			t.Errorf("%s: %s, without %s", name, lines, notes)
+		}
+	}
+}
+
+// A network that is there keeps its gateway where a file says of none; a new one gets none.
+func TestGatewaysStay(t *testing.T) {
+	for _, file := range []string{"subnet 10.1.0.0 netmask 255.255.255.0 { }",
+		"subnet 10.1.0.0 netmask 255.255.255.0 { option routers gate.example; }"} {
+		d, err := Dhcpd([]byte(file))
+		if lines, _ := words(t, d, err, "10.1.0.0/24"); len(lines) != 1 || strings.Contains(lines[0], "gateway") {
+			t.Errorf("%s: %s", file, lines)
+		}
+		d, err = Dhcpd([]byte(file))
+		if lines, _ := words(t, d, err); len(lines) != 1 || !strings.Contains(lines[0], `"gateway":null`) {
+			t.Errorf("%s, new: %s", file, lines)
+		}
+	}
+	// phpIPAM's addresses say it in another file, which may come later.
+	d, err := Phpipam([]byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
+	lines, notes := words(t, d, err, "10.1.0.0/24")
+	if !slices.Equal(lines, []string{`{"gateway":"10.1.0.254","range":"10.1.0.0/24","type":"IPv4Network"}`}) ||
+		!slices.Equal(notes, []string{"the gateway 10.9.0.1, which lies in no network"}) {
+		t.Errorf("%s, without %s", lines, notes)
+	}
+}
+
+// What could not be there is left out and noted, one by one, and the rest stays.
+func TestWhatCannotBe(t *testing.T) {
+	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[
+		{"hw-address":"0:0:c0:5d:bd:95","ip-address":"10.1.0.9","hostname":"one"},
+		{"hw-address":"00:00:5e:00:53:02","ip-address":"10.1.0.9","hostname":"two"},
+		{"hw-address":"00:00:5e:00:53:03","ip-address":"10.1.0.1","hostname":"router"},
+		{"hw-address":"00:00:5e:00:53:04","ip-address":"10.1.0.255"},{"hw-address":"00:00:5e:00:53:05","ip-address":"10.1.0.0"},
+		{"duid":"00:01:02","ip-address":"10.1.0.20"},{"hw-address":"00:00:5e:00:53:06","ip-address":"999.1.1.1"}]}]},
+		"Dhcp6":{"subnet6":[{"subnet":"2001:db8::/64","reservations":[{"duid":"1:2","prefixes":["2001:db8:1::/48"]}]}]}}`))
+	lines, notes := words(t, d, err)
+	if len(lines) != 4 || !strings.Contains(lines[2], `"10.1.0.9"`) || !strings.Contains(lines[2], `"one"`) ||
+		!strings.Contains(lines[3], `"RESERVED"`) {
+		t.Errorf("there are %s", strings.Join(lines, "\n"))
+	}
+	for _, want := range []string{"10.1.0.9 two, which is there twice", "10.1.0.1 router, which is a gateway", "10.1.0.255, which no host",
+		"10.1.0.0, which no host", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address", "prefixes that are reserved"} {
+		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
+			t.Errorf("it is not said that left out is %q: %q", want, notes)
+		}
+	}
+}
+
+// A DUID is read in every notation that Kea and dhcpd have.
+func TestDUIDs(t *testing.T) {
+	for text, want := range map[string]string{"1:2:3:a:b": "0102030A0B", "01:02:03:0A:0b": "0102030A0B", "01-02-03": "010203",
+		"01 02 03": "010203",
+		"0x010203": "010203", "'abc'": "616263", "0102030a": "0102030A", "01:2": "", "1": "", "123:45": "", "xx:yy:zz": "", "'": ""} {
+		got, err := keptDUID(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+// A file in another encoding is refused, with the name that shows it.
+func TestOtherEncodings(t *testing.T) {
+	d, err := Phpipam([]byte("Subnet,Mask,Description\n10.1.0.0,24,B\xfcro\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []json.RawMessage
+	if all, err = d.JSON(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("it is %s, %v", all, err)
+	}
+}
