@@ -43,7 +43,8 @@ func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Ent
 		return err
 	}
 	_, _ = out.Write(text[:len(text)-1]) // what fails here, Flush says
-	separator := `,"changes":[`
+	_, _ = out.WriteString(`,"changes":[`)
+	separator := ""
 	if err := st.EachChange(ctx, e, func(c store.EntryChange) error {
 		text, err := json.Marshal(c)
 		if err != nil {
@@ -133,7 +134,7 @@ func (c *changesCommand) overAPI(s *session) error {
 	out := json.NewEncoder(s.stdout)
 	q := client.ChangesQuery{After: after, Collections: c.Collection, Parent: c.Parent}
 	err = cl.Changes(s.ctx, q, func(t client.FeedTransaction) error {
-		return out.Encode(feedLine{t.Position, t, t.Changes})
+		return out.Encode(feedLine{t.Position, t, append([]client.Change{}, t.Changes...)})
 	})
 	if errors.Is(err, s.ctx.Err()) { // interrupted, as it must be to end
 		return nil

@@ -12,6 +12,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -233,11 +234,20 @@ func (r *row) says(name string, value json.RawMessage, shown map[string]json.Raw
 	return same || alike(value, shown[name]) // which may be written otherwise, such as TRUE
 }
 
-// asKept gives what is sent for a field as it would be shown, where that is a text of another notation: a hardware address, a DUID, a name
-// with the dot behind; by itself, or in a reference that names what it refers to by it.
-func (p *perform) asKept(f *schema.Field, value json.RawMessage) json.RawMessage {
-	var text string
+// asKept gives what is sent for a field as it would be shown, where that is a text of another notation: an address, a range, a hardware
+// address, a DUID, a name with the dot behind; by itself, or in a reference that names what it refers to by it. shown is what is shown.
+func (p *perform) asKept(f *schema.Field, value, shown json.RawMessage) json.RawMessage {
+	var text, is string
 	switch {
+	case f.Kind == schema.Address && json.Unmarshal(value, &text) == nil:
+		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
+			return schema.AppendString(nil, a.Unmap().String())
+		}
+	case f.Kind == schema.Span && json.Unmarshal(value, &text) == nil && json.Unmarshal(shown, &is) == nil:
+		one, err := space.Parse(text)
+		if other, wrong := space.Parse(is); err == nil && wrong == nil && one == other {
+			return shown
+		}
 	case f.Kind == schema.Text && json.Unmarshal(value, &text) == nil:
 		if kept, err := f.Kept(text); err == nil && kept != text {
 			return schema.AppendString(nil, kept)

@@ -308,6 +308,9 @@ func TestOtherNotationsAreTheSame(t *testing.T) {
 	m.applied(`{"into":"configurations/` + configuration + `","resources":[
 		{"type":"MACAddress","address":"00:00:5e:00:53:07","name":"crane"},
 		{"type":"IPv4Address","address":"10.0.0.77","state":"DHCP_RESERVED","macAddress":{"address":"0000.5e00.5308"}},
+		{"type":"IPv6Network","range":"2001:DB8:0:1:0:0:0:0/64","name":"one"},
+		{"type":"IPv4DHCPRange","range":" 10.0.0.100 - 10.0.0.120"},
+		{"type":"IPv6Address","address":"2001:DB8:0::9","state":"STATIC"},
 		{"type":"IPv6Address","address":"2001:db8::7","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID",
 			"clientIdentifier":{"duid":"00-01-00-01-2a-cc"}},
 		{"type":"IPv6Address","address":"2001:db8::8","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":"00 01 00 01 2a bb"}]}`)
