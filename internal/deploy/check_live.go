@@ -61,8 +61,8 @@ type rrset struct {
 // rrsetOf is what an entry belongs to.
 func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
 
-// withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types what
-// was deployed before stays, and all else goes on. left is nil where nothing else is to be published; why says what was taken out, nil for
+// withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types, and
+// where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing else is to be published; why says what was taken out, nil for
 // nothing. Records are looked at as far as they are new.
 func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why, err error) {
 	all, err := p.checksFor(z)
@@ -91,8 +91,29 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why,
 	if len(bad) == 0 {
 		return c, nil, nil
 	}
-	left, err = c.without(bad)
+	left, err = c.without(c.whereAliases(bad))
 	return left, f.err(), err
+}
+
+// whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be beside
+// one (RFC 1034 section 3.6.2), and what is withheld leaves the name as it was.
+func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
+	changed := slices.Concat(c.added, c.removed)
+	owners := map[string]bool{}
+	for one := range some {
+		owners[one.owner] = false
+	}
+	for _, e := range changed {
+		if _, is := owners[string(e.Key)]; is && e.Record.Type() == wire.TypeCNAME {
+			owners[string(e.Key)] = true
+		}
+	}
+	for _, e := range changed {
+		if owners[string(e.Key)] {
+			some[rrsetOf(e)] = true
+		}
+	}
+	return some
 }
 
 // kinds are the types that the names of a publication have, and those that its records lead to, as far as they lie in the zone.

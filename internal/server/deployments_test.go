@@ -485,8 +485,16 @@ func TestChecksOfLiveViews(t *testing.T) {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
 	m.want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
+	// An alias stays where it is where what would take its place is withheld.
+	under := m.id(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
+	eventually(t, "another alias goes out", func() bool { return records() == before+4 })
+	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
+		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
+	eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is no host name"))
+	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
+	eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
 	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
-	eventually(t, "the alias goes", func() bool { return records() == before+2 })
+	eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
 // Where an alias takes the place of other data at a name, or gives it back, a selection of the new record alone deploys the name whole:
