@@ -3,10 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
-	"portolan/internal/backup"
 	"portolan/internal/server"
 	"portolan/internal/store"
 	"portolan/internal/store/archive"
@@ -24,7 +25,14 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	if c.MaxAge < 0 {
 		return usageError{fmt.Errorf("--max-age: %s is less than nothing", c.MaxAge)}
 	}
-	name, err := backup.Newest(c.Backup)
+	if _, err := c.keys(); err != nil { // before a restore that takes its time
+		return usageError{err}
+	}
+	// Whoever hangs up, or reads no further, ends it with what it made taken away.
+	ctx, stop := signal.NotifyContext(s.ctx, syscall.SIGHUP, syscall.SIGPIPE)
+	defer stop()
+	s.ctx = ctx
+	name, err := archive.Newest(c.Backup)
 	if err != nil {
 		return err
 	}
@@ -44,6 +52,9 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	}()
 	began, data := time.Now(), filepath.Join(dir, "data")
 	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.counting("read"))
+	if store.NoRoom(err) {
+		return fmt.Errorf("%s: there is no room in %s: --dir names a directory that has some", name, filepath.Dir(dir))
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

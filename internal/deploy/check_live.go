@@ -62,8 +62,8 @@ type rrset struct {
 func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
 
 // withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types, and
-// where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing else is to be published; why says what was taken out, nil for
-// nothing. Records are looked at as far as they are new.
+// where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing
+// else is to be published; why says what was taken out, nil for nothing. Records are looked at as far as they are new.
 func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {
@@ -95,8 +95,8 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why,
 	return left, f.err(), err
 }
 
-// whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be beside
-// one (RFC 1034 section 3.6.2), and what is withheld leaves the name as it was.
+// whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be
+// beside one (RFC 1034 section 3.6.2), and what is withheld leaves the name as it was.
 func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
 	changed := slices.Concat(c.added, c.removed)
 	owners := map[string]bool{}

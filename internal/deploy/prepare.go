@@ -288,7 +288,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err := wanted.add(tx, d.api, r); err != nil {
 				return nil, err
 			}
-			if err := d.addFormer(tx, wanted, r); err != nil {
+			if err := d.addFormer(tx, wanted, r, out); err != nil {
 				return nil, err
 			}
 		}

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -129,13 +130,17 @@ func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 }
 
 // mostFormer is how many changes of a record are looked through for the names that it had.
-const mostFormer = 100
+const mostFormer = 1000
 
 // addFormer takes in what a record was under other names, or of other types, which may be deployed still.
-func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource) error {
+func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, out *outcome) error {
 	former, err := tx.EarlierImages(r.ID, mostFormer)
 	if err != nil {
 		return err
+	}
+	if len(former) == mostFormer {
+		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed %d times or more: names that it had before those may be served "+
+			"still, until a deployment of all that has changed", r.ID, mostFormer))
 	}
 	for _, was := range former {
 		if was.Key == r.Key && r.Type != "GenericRecord" {

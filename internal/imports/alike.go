@@ -12,7 +12,6 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
-	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -234,37 +233,23 @@ func (r *row) says(name string, value json.RawMessage, shown map[string]json.Raw
 	return same || alike(value, shown[name]) // which may be written otherwise, such as TRUE
 }
 
-// asKept gives what is sent for a field as it would be shown, where that is a text of another notation: an address, a range, a hardware
-// address, a DUID, a name with the dot behind; by itself, or in a reference that names what it refers to by it. shown is what is shown.
-func (p *perform) asKept(f *schema.Field, value, shown json.RawMessage) json.RawMessage {
+// asShown gives what is sent for a field as it is shown, where both say the same in two notations, such as of an address or a DUID; of a
+// reference the member that names what it refers to in the notation of that. Else it gives what is sent.
+func (p *perform) asShown(f *schema.Field, sent, shown json.RawMessage) json.RawMessage {
 	var text, is string
-	switch {
-	case f.Kind == schema.Address && json.Unmarshal(value, &text) == nil:
-		if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
-			return schema.AppendString(nil, a.Unmap().String())
-		}
-	case f.Kind == schema.Span && json.Unmarshal(value, &text) == nil && json.Unmarshal(shown, &is) == nil:
-		one, err := space.Parse(text)
-		if other, wrong := space.Parse(is); err == nil && wrong == nil && one == other {
-			return shown
-		}
-	case f.Kind == schema.Text && json.Unmarshal(value, &text) == nil:
-		if kept, err := f.Kept(text); err == nil && kept != text {
-			return schema.AppendString(nil, kept)
-		}
-	case f.Kind == schema.Reference && f.Identify != "":
-		var members map[string]json.RawMessage
-		if json.Unmarshal(value, &members) != nil || json.Unmarshal(members[f.Identify], &text) != nil {
-			break // who decodes it will say what is wrong
-		}
-		if kept := p.API.AsShown(f, text); kept != text {
-			members[f.Identify] = schema.AppendString(nil, kept)
-			if other, err := json.Marshal(members); err == nil {
-				return other
-			}
-		}
+	if json.Unmarshal(sent, &text) == nil && json.Unmarshal(shown, &is) == nil && f.Same(text, is) {
+		return shown
 	}
-	return value
+	var members map[string]json.RawMessage
+	if f.Kind != schema.Reference || f.Identify == "" || json.Unmarshal(sent, &members) != nil ||
+		json.Unmarshal(members[f.Identify], &text) != nil { // who decodes it will say what is wrong
+		return sent
+	}
+	members[f.Identify] = schema.AppendString(nil, p.API.AsShown(f, text))
+	if other, err := json.Marshal(members); err == nil {
+		return other
+	}
+	return sent
 }
 
 // alike reports whether what is sent says nothing else than what is shown: of objects, as far as it says something.

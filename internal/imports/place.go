@@ -349,7 +349,8 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 		whole, kind := true, true
 		for name, value := range sent {
 			f := t.ByName[name]
-			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" || alike(p.asKept(f, value, shown[name]), shown[name]) {
+			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" ||
+				alike(p.asShown(f, value, shown[name]), shown[name]) {
 				continue
 			}
 			whole = false

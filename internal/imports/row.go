@@ -261,7 +261,8 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 			}
 		}
 		switch {
-		case f == nil || name == "id" || name == "type" || f.Column != "" || r.says(name, p.asKept(f, value, shown[name]), shown):
+		case f == nil || name == "id" || name == "type" || f.Column != "" ||
+			r.says(name, p.asShown(f, value, shown[name]), shown):
 			delete(c.Sent, name)
 		case f.ReadOnly || f.CreateOnly:
 			if delete(c.Sent, name); !f.Computed && !f.Transient {

@@ -193,6 +193,25 @@ func (f *Field) Kept(text string) (string, error) {
 	return text, nil
 }
 
+// Same reports whether two texts of the field say the same: addresses and ranges as such, others as they are kept (Kept).
+func (f *Field) Same(one, other string) bool {
+	switch f.Kind {
+	case Address:
+		a, err := netip.ParseAddr(strings.TrimSpace(one))
+		b, wrong := netip.ParseAddr(strings.TrimSpace(other))
+		return err == nil && wrong == nil && a.Unmap() == b.Unmap()
+	case Span:
+		a, err := space.Parse(one)
+		b, wrong := space.Parse(other)
+		return err == nil && wrong == nil && a == b
+	case Text:
+		a, err := f.Kept(one)
+		b, wrong := f.Kept(other)
+		return err == nil && wrong == nil && a == b
+	}
+	return false
+}
+
 // CompareText compares a member inside a field, which may be of any kind. What is greater or less than a number is compared as numbers, and
 // what is no number is not found by that.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {

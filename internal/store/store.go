@@ -251,6 +251,9 @@ func IsFailure(err error) bool {
 		is && p.Status >= 500)
 }
 
+// NoRoom reports whether an error says that the disk of a SQLite has no room left.
+func NoRoom(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull }
+
 // Unavailable words a failure of the database itself as 503 DatabaseUnavailable; other errors pass.
 func Unavailable(err error) error {
 	if err == nil {

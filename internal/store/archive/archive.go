@@ -153,12 +153,13 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 // head reads the first line.
 func (r *reader) head(l *store.Layout) (h head, err error) {
 	text, err := r.next(&h)
-	if err != nil {
-		return h, err
-	}
 	switch {
+	case errors.Is(err, zstd.ErrMagicMismatch), err != nil && h.Format == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return h, errNone
+	case err != nil:
+		return h, err
 	case h.Format == 0 || h.Portolan == "" || h.Schema < 1:
-		return h, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
+		return h, errNone
 	case h.Format > format || h.Schema > l.Version():
 		return h, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema,
 			l.Version())
