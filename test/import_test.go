@@ -162,6 +162,23 @@ func TestImportBind(t *testing.T) {
 	}
 	m.says([]string{"imported lab.example into the view internal", "imported lab.example into the view external"}, command...)
 	m.says([]string{"10.1.0.20"}, "list", "records/www.lab.example/addresses", "--view", "internal")
+	// The file of a zone may say that it is of another one.
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"named.conf": `options { directory "` + dir + `"; }; zone "quay.example" { type primary; file "db"; };`,
+		"db":         "$ORIGIN elsewhere.example.\n@ 3600 SOA ns.elsewhere.example. admin.quay.example. 7 1 2 3 4\n@ 3600 NS ns.elsewhere.example.\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := append([]string{"import", "bind", filepath.Join(dir, "named.conf")}, m.where...)
+	for _, flag := range []string{"-n", "--view=internal"} {
+		if code, text := m.wrong(append(other, flag)...); code != 1 || !strings.Contains(text, "has the SOA of elsewhere.example.") {
+			t.Errorf("a file of another zone ends with %d %s", code, text)
+		}
+	}
+	// What is exported has the start of authority that was there, also before a server answers for it.
+	m.says([]string{"hostmaster.lab.example. 2026010102 7200 900 1209600 300"}, append([]string{"export", "zone", "lab.example", "--view", "internal"}, m.where...)...)
 	m.says([]string{"192.0.2.20"}, "list", "resourceRecords", "--view", "external", "-o", "yaml")
 	m.check()
 }

@@ -343,7 +343,11 @@ func (c *importBind) records(z convert.NamedZone) (zone string, records []rr.RR,
 		return "", nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return naming.ReadZone(f, z.Name)
+	zone, records, err = naming.ReadZone(f, z.Name)
+	if meant := naming.Key(z.Name); err == nil && naming.Key(zone) != meant {
+		err = fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, zone, z.Name)
+	}
+	return zone, records, err
 }
 
 // viewOf is the view that a zone goes to.

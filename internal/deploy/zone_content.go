@@ -26,7 +26,8 @@ const (
 )
 
 // AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed
-// last. A zone that no server answers for has one name server of its own name, or those that records name.
+// last. A zone that no server answers for has one name server of its own name, or those that records name, and the start of authority that
+// is set for it.
 func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
 	p, err := newPlan(tx, api, zone.Configuration)
 	if err != nil {
@@ -36,13 +37,33 @@ func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 		return z.row.ID == zone.ID && z.row.Key == zone.Key && len(z.serversOf(assigned.answers)) > 0
 	})
 	if i < 0 {
-		return dns.ZoneData(tx, api, zone, dns.Served{})
+		return p.unserved(zone)
 	}
 	deployed, _, err := readDeployed(tx, p.zones[i].id)
 	if err != nil {
 		return nil, err
 	}
 	return dns.ZoneData(tx, api, p.zones[i].row, p.served(p.zones[i], uint32(deployed.serial))) //nolint:gosec // of 32 bits
+}
+
+// unserved gives the data of a zone that no server answers for, with the start of authority that is set for it.
+func (p *plan) unserved(zone *store.Resource) (*naming.Zone, error) {
+	z := &plannedZone{row: zone}
+	for id := zone.ID; id != 0 && id != p.configuration; { // of a reverse zone that nobody made there is none
+		head, err := p.tx.Head(id)
+		if err != nil {
+			return nil, err
+		}
+		z.chain, id = append(z.chain, id), head.Parent
+	}
+	served := dns.Served{}
+	if parts := p.soaParts(z); len(parts) == len(soaParts) {
+		served.SOA = p.authority(z)
+		if n, err := strconv.ParseUint(string(parts[3]), 10, 32); err == nil { // else it follows from the zone
+			served.SOA.Serial = uint32(n)
+		}
+	}
+	return dns.ZoneData(p.tx, p.api, zone, served)
 }
 
 // served is how a zone is answered for: its start of authority, with a serial number, and its name servers.
