@@ -53,6 +53,9 @@ func answers(at, name string) bool {
 	return err == nil && len(r.Answer) == 1 && strings.Contains(r.Answer[0].String(), "192.0.2.77")
 }
 
+// answersSoon waits until a resolver gives the upstream's answer for a name.
+func answersSoon(at, name string) bool { return until(func() bool { return answers(at, name) }) }
+
 // fleetPoint is `portolan agent` as its own process.
 type fleetPoint struct {
 	t       *testing.T
@@ -234,7 +237,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	at, file := p.configuration(up, "")
 	id := p.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
 	p.becomes("HEALTHY")
-	if !answers(at, "one.example.") {
+	if !answersSoon(at, "one.example.") {
 		t.Error("the resolver does not answer")
 	}
 	p.watched(id)
@@ -242,7 +245,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	// Neither manager nor agent is needed to answer.
 	_ = m.process.signal(syscall.SIGKILL)
 	_ = p.process.signal(syscall.SIGKILL)
-	if !answers(at, "two.example.") {
+	if !answersSoon(at, "two.example.") {
 		t.Error("without manager and agent the resolver does not answer")
 	}
 	p.start("")
@@ -277,7 +280,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	}
 	up.stop()
 	p.becomes("UNHEALTHY", "none of 1 upstream servers answers")
-	if !answers(other, "four.example.") {
+	if !answersSoon(other, "four.example.") {
 		t.Error("what was asked before is not answered while the upstream is away")
 	}
 	if status, body := p.status("/v1/status/health"); status != http.StatusOK { // it answers, from what it remembers

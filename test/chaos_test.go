@@ -118,22 +118,24 @@ func (c *chaos) killManager() {
 // run lets the clients work while disturb is called at random moments, and looks at what is left.
 func (c *chaos) run(disturb func(n int)) {
 	c.t.Helper()
-	ends := time.Now().Add(chaosTime(c.t))
+	ends, over := time.Now().Add(chaosTime(c.t)), make(chan struct{})
 	var clients sync.WaitGroup
 	all := make([]*chaosClient, 64)
 	for i := range all {
 		all[i] = &chaosClient{chaos: c, number: i, addresses: map[string]held{}, records: map[string]string{}}
-		clients.Go(func() { all[i].work(ends) })
+		clients.Go(func() { all[i].work(over) })
 	}
 	followed := followers(c.t, 3, c.token, c.managers[:]...)
-	for n := 0; !c.t.Failed() && time.Now().Before(ends); n++ {
+	done := func() bool { return c.kills > 0 && c.databases > 0 && c.unsure.Load() > 0 }
+	for n := 0; !c.t.Failed() && (time.Now().Before(ends) || !done() && time.Now().Before(ends.Add(patience))); n++ {
 		time.Sleep(time.Duration(300+rand.N(2000)) * time.Millisecond) // at random moments
 		disturb(n)
 	}
+	close(over)
 	clients.Wait()
 	c.t.Logf("%d answers, %d requests repeated because nobody knew; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(),
 		c.kills, c.databases)
-	if c.kills == 0 || c.databases == 0 || c.unsure.Load() == 0 {
+	if !done() {
 		c.t.Error("nothing was disturbed")
 	}
 	c.verify(all)
@@ -206,8 +208,13 @@ type chaosClient struct {
 
 type held struct{ address, name string }
 
-func (c *chaosClient) work(ends time.Time) {
-	for !c.t.Failed() && time.Now().Before(ends) {
+func (c *chaosClient) work(over <-chan struct{}) {
+	for !c.t.Failed() {
+		select {
+		case <-over:
+			return
+		default:
+		}
 		c.sent++
 		name := fmt.Sprintf("c%d-%d", c.number, c.sent)
 		switch what := rand.N(10); {
@@ -251,7 +258,7 @@ func (c *chaosClient) ask(method, path, body, key string, want ...int) (int, str
 }
 
 func (c *chaosClient) send(m *manager, method, path, body, key string) (int, string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	headers := map[string]string{}
 	if key != "" {

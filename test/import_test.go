@@ -166,7 +166,8 @@ func TestImportBind(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "quay.example" { type primary; file "db"; };`,
-		"db":         "$ORIGIN elsewhere.example.\n@ 3600 SOA ns.elsewhere.example. admin.quay.example. 7 1 2 3 4\n@ 3600 NS ns.elsewhere.example.\n"} {
+		"db": "$ORIGIN elsewhere.example.\n@ 3600 SOA ns.elsewhere.example. admin.quay.example. 7 1 2 3 4\n" +
+			"@ 3600 NS ns.elsewhere.example.\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,8 @@ func TestImportBind(t *testing.T) {
 		}
 	}
 	// What is exported has the start of authority that was there, also before a server answers for it.
-	m.says([]string{"hostmaster.lab.example. 2026010102 7200 900 1209600 300"}, append([]string{"export", "zone", "lab.example", "--view", "internal"}, m.where...)...)
+	m.says([]string{"hostmaster.lab.example. 2026010102 7200 900 1209600 300"},
+		append([]string{"export", "zone", "lab.example", "--view", "internal"}, m.where...)...)
 	m.says([]string{"192.0.2.20"}, "list", "resourceRecords", "--view", "external", "-o", "yaml")
 	m.check()
 }

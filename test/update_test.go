@@ -120,7 +120,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	if got := m.count("/networks/"+network+"/addresses", "address:'10.0.0.40' and state:'STATIC'"); got != 1 {
 		t.Errorf("there are %d addresses", got)
 	}
-	if _, text, err := m.call("GET", "/transactions?limit=1&orderBy=desc(id)", ""); err != nil || !strings.Contains(text, `"principal":"key dhcp"`) ||
+	if _, text, err := m.call("GET", "/transactions?limit=1&orderBy=desc(id)&filter=principal:'key%20dhcp'", ""); err != nil ||
 		!strings.Contains(text, "dynamic update from 127.0.0.1") {
 		t.Errorf("the history says %s %v", text, err)
 	}

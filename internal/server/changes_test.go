@@ -24,7 +24,7 @@ var errEnough = errors.New("enough")
 
 // feed follows until fn says that it is enough.
 func (m *manager) feed(q client.ChangesQuery, token string, fn func(client.FeedTransaction) bool) error {
-	ctx, cancel := context.WithTimeout(m.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	c := &client.Client{Base: m.URL(), Token: token}
 	return c.Changes(ctx, q, func(t client.FeedTransaction) error {
@@ -248,7 +248,7 @@ func TestChangeFeedOverTLS(t *testing.T) {
 // forget takes all of the history away. On PostgreSQL it waits for what other databases of its server are doing: the feed does, too.
 func (m *manager) forget() {
 	m.t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := m.Store.PruneHistory(m.t.Context(), m.Store.Update, time.Now().Add(time.Hour),
 			history.Begins(m.Address.Sealer)); err != nil {
 			m.t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/freeport"
 	"portolan/internal/servicepoint"
 	"portolan/internal/store"
 )
@@ -309,7 +310,7 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 	m := startManager(t)
 	id, key := m.create("one")
 	// The port of its diagnostics is taken at first; all else works.
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := net.Listen("tcp", freeport.For(t).String()) // which nobody gets by chance once it is free
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,14 @@ import (
 	"portolan/internal/servicepoint"
 )
 
-// eventually waits for a condition, up to ten seconds.
+// patience is how long is waited for what must come. It is long, since it takes time alone where something is wrong: machines are slow,
+// other tests run, and PostgreSQL's feed waits for what other databases of its server do.
+const patience = 3 * time.Minute
+
+// eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	eventuallyWithin(t, 10*time.Second, what, condition)
+	eventuallyWithin(t, patience, what, condition)
 }
 
 func eventuallyWithin(t *testing.T, long time.Duration, what string, condition func() bool) {

@@ -138,12 +138,14 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var m *manager
 	t.Cleanup(func() {
 		if err := started.Close(); err != nil {
 			t.Errorf("closing: %v", err)
 		}
+		started, m.Manager = nil, nil // testing keeps what a test that has ended gave to Cleanup: with all of them, gigabytes
 	})
-	m := &manager{Manager: started, t: t, http: &http.Client{CheckRedirect: func(*http.Request,
+	m = &manager{Manager: started, t: t, http: &http.Client{CheckRedirect: func(*http.Request,
 		[]*http.Request) error {
 		return http.ErrUseLastResponse
 	}}}

@@ -91,7 +91,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
-	for deadline := time.After(3 * time.Minute); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
+	for deadline := time.After(patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
 		select {
 		case text := <-messages:
 			if !strings.HasPrefix(text, "<109>1 20") {

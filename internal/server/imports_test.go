@@ -36,7 +36,7 @@ func (m *manager) imported(info, file string) (made reply, log string) {
 // ended waits until an import is worked off.
 func (m *manager) ended(id string) (made reply, log string) {
 	m.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		made = m.want(200, "GET", "/api/v2/imports/"+id, "")
 		if state := made.text("state"); state != "QUEUED" && state != "RUNNING" && state != "CANCELLING" {
 			return made, m.want(200, "GET", "/api/v2/imports/"+id+"/logs", "").text("data.0.contents")

@@ -87,7 +87,7 @@ func (r *receiver) until(what string, is func() bool) {
 		defer r.mu.Unlock()
 		return is()
 	}
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func TestWebhookStops(t *testing.T) {
 // until waits until a member of an answer has a value.
 func (m *manager) until(path, member, value string) {
 	m.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		r := m.want(200, "GET", path, "")
 		if r.text(member) == value {
 			return

@@ -61,7 +61,7 @@ func (p *pier) run(version string) error {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
-	l := Launcher{State: p.state, Version: version, Trial: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	l := Launcher{State: p.state, Version: version, Trial: 2 * time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Base: func(ctx context.Context) error {
 			p.base++
 			cancel()
@@ -75,7 +75,7 @@ func tried(version string) *trial { return &trial{Update: checkin.Update{Version
 
 func TestTrialThatFails(t *testing.T) {
 	for script, why := range map[string]string{"exit 3": "it ended before it was healthy: exit status 3",
-		"exec sleep 60": "it was not healthy within 300ms", "kill -SEGV $$": "segmentation fault"} {
+		"exec sleep 60": "it was not healthy within 2s", "kill -SEGV $$": "segmentation fault"} {
 		p := newPier(t)
 		p.release("2", script)
 		p.save(releaseState{Base: "1", Trying: tried("2")})

@@ -165,7 +165,15 @@ func TestNumbersWaitForNobody(t *testing.T) {
 			}
 		})
 	}
-	time.AfterFunc(300*time.Millisecond, func() { close(goOn) }) // by then they wait in the database
+	for waiting := 0; waiting < 4; time.Sleep(5 * time.Millisecond) { // until they wait in the database
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = " +
+				"(SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&waiting)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(goOn)
 	began := time.Now()
 	all.Wait()
 	if time.Since(began) > 30*time.Second {
@@ -233,7 +241,7 @@ func TestPatienceIsForWaitingAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	impatient := func(o *Options) { o.Patience = 300 * time.Millisecond }
 	one, two := shared(t, url, impatient), shared(t, url, impatient)
-	entered := make(chan struct{})
+	entered, waited := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		if err := one.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -241,7 +249,8 @@ func TestPatienceIsForWaitingAlone(t *testing.T) {
 				return err
 			}
 			close(entered)
-			_, err := tx.Exec("SELECT pg_sleep(1.5)")
+			_, err := tx.Exec("SELECT pg_sleep(0.5)") // longer than anybody waits
+			<-waited
 			return err
 		}); err != nil {
 			t.Errorf("a change that takes its time: %v", err)
@@ -254,6 +263,7 @@ func TestPatienceIsForWaitingAlone(t *testing.T) {
 			t.Errorf("who waits in %s gets %v", name, err)
 		}
 	}
+	close(waited)
 	all.Wait()
 }
 

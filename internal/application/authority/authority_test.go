@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -523,31 +523,12 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// freeOfBoth gives an address that is free now for UDP and TCP.
-func freeOfBoth(t *testing.T) (at string, port int) {
-	t.Helper()
-	for range 100 {
-		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		at = packets.LocalAddr().String()
-		l, err := net.Listen("tcp", at)
-		_ = packets.Close()
-		if err == nil {
-			_ = l.Close()
-			return at, packets.LocalAddr().(*net.UDPAddr).Port
-		}
-	}
-	t.Fatal("no port is free for UDP and TCP")
-	return "", 0
-}
-
 // Over UDP and TCP alike; a zone is transferred; addresses are listened at and left as the configuration says.
 func TestListening(t *testing.T) {
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)
-	at, port := freeOfBoth(t)
+	free := freeport.For(t)
+	at, port := free.String(), free.Port()
 	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, port))); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -145,14 +146,7 @@ func policyZoneOf(name string, rules ...string) []string {
 // startResolver starts a resolver with an upstream, and gives it and where it answers.
 func startResolver(t *testing.T, upstream string, log *lines, more string) (app *resolver, at string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	at = freeport.For(t).String()
 	host, port, _ := net.SplitHostPort(at)
 	app, _ = Kind().New(slog.New(slog.NewTextHandler(log, nil))).(*resolver)
 	t.Cleanup(func() {
@@ -173,7 +167,7 @@ func asked(t *testing.T, network, at, name string, kind uint16) string {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
 	m.SetEdns0(1232, false)
-	answer, _, err := (&dns.Client{Net: network, Timeout: 500 * time.Millisecond}).Exchange(m, at)
+	answer, _, err := (&dns.Client{Net: network, Timeout: 10 * time.Second}).Exchange(m, at)
 	if err != nil {
 		return "nothing"
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"portolan/internal/freeport"
 	"portolan/internal/naming"
 
 	"github.com/miekg/dns"
@@ -115,14 +116,11 @@ func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, er
 
 // startRecursor starts unbound, and waits until it answers.
 func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor, error) {
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	at, err := freeport.Loopback() // no connection of others is given it while unbound is started again
 	if err != nil {
 		return nil, err
 	}
-	n := &recursor{of: *c.Recursion, upstreams: c.Upstreams, at: packets.LocalAddr().String(), log: log}
-	if err := packets.Close(); err != nil {
-		return nil, err
-	}
+	n := &recursor{of: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	failed := make(chan error, 1)
