@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"portolan/client"
@@ -47,7 +48,7 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 			names[id] = FieldText(one[c.KeyField()])
 			return nil
 		}); err != nil {
-			if refused := (*client.Error)(nil); errors.As(err, &refused) { // then they stay numbers
+			if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusForbidden { // then they stay numbers
 				continue
 			}
 			return err

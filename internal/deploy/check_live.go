@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"portolan/internal/naming"
 	"portolan/internal/zonedata"
 
 	wire "github.com/miekg/dns"
@@ -63,36 +64,39 @@ func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type
 
 // withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types, and
 // where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing
-// else is to be published; why says what was taken out, nil for nothing. Records are looked at as far as they are new.
-func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, why, err error) {
+// else is to be published; why says what was taken out, nil for nothing, and names are the names at fault. Records are looked at as far as
+// they are new.
+func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, names []string, why, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {
-		return c, nil, err
+		return c, nil, nil, err
 	}
 	kinds, err := c.kinds(p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var f findings
 	bad := map[rrset]bool{}
 	for _, e := range c.added {
 		rr, err := e.Record.RR()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		for _, only := range all {
 			before := len(f.faults) + f.more
 			only.record(&f, z.fqdn(), rr, kinds)
 			if len(f.faults)+f.more > before {
 				bad[rrsetOf(e)] = true
+				names = append(names, naming.Key(rr.Header().Name))
 			}
 		}
 	}
 	if len(bad) == 0 {
-		return c, nil, nil
+		return c, nil, nil, nil
 	}
+	slices.Sort(names)
 	left, err = c.without(c.whereAliases(bad))
-	return left, f.err(), err
+	return left, slices.Compact(names), f.err(), err
 }
 
 // whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be
@@ -161,12 +165,14 @@ func (c *publication) without(some map[rrset]bool) (*publication, error) {
 	taken := func(e zonedata.Entry) bool { return some[rrsetOf(e)] }
 	left.added = slices.DeleteFunc(slices.Clone(c.added), taken)
 	left.removed = slices.DeleteFunc(slices.Clone(c.removed), taken)
-	serial := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA }
-	if c.existed && !slices.ContainsFunc(left.added, serial) && !slices.ContainsFunc(left.removed, serial) {
+	other := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA } // than the serial number
+	if c.existed && !slices.ContainsFunc(left.added, other) && !slices.ContainsFunc(left.removed, other) {
 		return nil, nil
 	}
 	if c.after != nil {
-		left.after = slices.DeleteFunc(slices.Clone(c.after), taken)
+		left.after = slices.DeleteFunc(slices.Clone(c.after), func(e zonedata.Entry) bool {
+			return slices.ContainsFunc(c.added, func(one zonedata.Entry) bool { return taken(one) && one.Compare(e) == 0 })
+		})
 		for _, e := range c.removed {
 			if taken(e) {
 				left.after = append(left.after, e)

@@ -76,10 +76,13 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		for _, f := range o.faults {
-			if err := f.note(tx, o.configuration); err != nil {
+		for i := range o.faults {
+			if err := o.faults[i].note(tx, o.configuration, now.held); err != nil {
 				return err
 			}
+		}
+		if err := now.hold(tx, o); err != nil {
+			return err
 		}
 		if now.all { // keys of zones may be among it
 			tx.Touch(rollTopic)
@@ -99,6 +102,9 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		return err
 	}
 	for _, f := range o.faults {
+		if !f.told {
+			continue
+		}
 		d.log.Error("changes of a live view cannot be deployed", "what", f.what, "reason", f.why)
 	}
 	for _, point := range told {
@@ -181,9 +187,10 @@ func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error)
 
 // withhold takes records out that the servers say are not deployed, and notes that.
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
-	left, why, err := p.withhold(z, c)
-	if why != nil {
-		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: why, records: true})
+	left, names, why, err := p.withhold(z, c)
+	one := fault{what: "records of zone " + z.zoneName(), why: why, names: names}
+	if why != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.what == one.what && f.why.Error() == why.Error() }) {
+		o.faults = append(o.faults, one)
 	}
 	return left, err
 }

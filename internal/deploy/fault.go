@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"portolan/internal/event"
@@ -19,8 +20,10 @@ type fault struct {
 	// zone is the zone by its id; empty where it is the server.
 	zone   string
 	server int64
-	// records says that it is some records of a zone, and that all else of it is deployed.
-	records bool
+	// names are those of the records that are withheld, where all else of the zone is deployed; none: it is all of the zone, or the server.
+	names []string
+	// told says that an event tells of it, where it is not known already.
+	told bool
 }
 
 // isFault reports whether an error comes from what is to be deployed, and would come again.
@@ -39,9 +42,13 @@ func sentence(err error) string {
 	return text
 }
 
-// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once.
-func (f *fault) note(tx *store.Tx, configuration int64) error {
-	if f.records {
+// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once: of names that were
+// withheld before (held) it was said.
+func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
+	if len(f.names) > 0 {
+		if !slices.ContainsFunc(f.names, func(name string) bool { return !slices.Contains(held, name) }) {
+			return nil
+		}
 		return f.tell(tx, configuration)
 	}
 	where, arg := "zone = ?", any(f.zone)
@@ -73,6 +80,7 @@ const neverDeployed = -1
 
 // tell adds the event.
 func (f *fault) tell(tx *store.Tx, configuration int64) error {
+	f.told = true
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",
 		Message: schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
 		configuration)
@@ -84,6 +92,43 @@ func (now dueNow) done(tx *store.Tx) error {
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
 			r.what, r.changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names that are withheld are kept beside what is due, under the configuration's number below zero, and looked at again with whatever
+// changes next in that: what they lead to may be mended by a change of another name. mostHeld is how many are; of more some are looked at
+// again with the next change of their own alone.
+const mostHeld = 1000
+
+// readHeld gives the names that are withheld in a configuration.
+func readHeld(tx *store.Tx, configuration int64) (names []string, err error) {
+	return names, tx.Each(func(scan func(...any) error) error {
+		var name string
+		err := scan(&name)
+		names = append(names, name)
+		return err
+	}, "SELECT what FROM dns_due WHERE configuration = ? AND kind = ? ORDER BY what", -configuration, dueName)
+}
+
+// hold keeps the names that are withheld now: all that were before have been looked at.
+func (now dueNow) hold(tx *store.Tx, o *outcome) error {
+	var names []string
+	for _, f := range o.faults {
+		names = append(names, f.names...)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); slices.Equal(names, now.held) {
+		return nil
+	}
+	if err := tx.Write("DELETE FROM dns_due WHERE configuration = ?", -o.configuration); err != nil {
+		return err
+	}
+	for _, name := range names[:min(len(names), mostHeld)] {
+		if err := tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, 0)", -o.configuration, dueName,
+			name); err != nil {
 			return err
 		}
 	}

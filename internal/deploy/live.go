@@ -313,6 +313,8 @@ type dueNow struct {
 	keys      []string
 	addresses []netip.Addr
 	rows      []dueRow
+	// held are the names that were withheld before; keys has them, too.
+	held []string
 }
 
 // dueRow is a row of what is due: it is done with where it has not changed meanwhile.
@@ -326,10 +328,14 @@ const mostDue = 2000
 
 // readDue gives what is due of one configuration; 0 where nothing is.
 func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
-	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due").Scan(&configuration)
+	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due WHERE configuration > 0").Scan(&configuration)
 	if err != nil || configuration == 0 {
 		return 0, now, err
 	}
+	if now.held, err = readHeld(tx, configuration); err != nil {
+		return 0, now, err
+	}
+	now.keys = slices.Clone(now.held)
 	return configuration, now, tx.Each(func(scan func(...any) error) error {
 		r := dueRow{due: due{configuration: configuration}}
 		if err := scan(&r.kind, &r.what, &r.changed); err != nil {

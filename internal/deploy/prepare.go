@@ -228,7 +228,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
 		if c != nil {
-			left, why, err := p.withhold(z, c)
+			left, _, why, err := p.withhold(z, c)
 			switch {
 			case err != nil:
 				return err

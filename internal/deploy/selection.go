@@ -146,11 +146,53 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 		if was.Key == r.Key && r.Type != "GenericRecord" {
 			continue
 		}
+		taken, err := d.takenOver(tx, r, was)
+		if err != nil {
+			return err
+		}
+		if taken != 0 {
+			warning := fmt.Sprintf("record %d was %s before, which record %d is now: what is served of that is left to a deployment of it", r.ID,
+				was.Key, taken)
+			if !slices.Contains(out.warnings, warning) {
+				out.warnings = append(out.warnings, warning)
+			}
+			continue
+		}
 		if err := wanted.add(tx, d.api, was); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takenOver gives another record of the same zone that a selection of what a record was before would deploy with it: of that name and one
+// of its types, or where one of them is an alias; 0 where there is none.
+func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error) {
+	if was.Key == r.Key && was.Parent == r.Parent {
+		return 0, nil
+	}
+	before, err := dns.RecordTypes(d.api, was)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := tx.ByKey(was.Configuration, was.Key)
+	if err != nil {
+		return 0, err
+	}
+	for _, other := range rows {
+		if other.ID == r.ID || other.Collection != was.Collection || other.Parent != was.Parent {
+			continue
+		}
+		now, err := dns.RecordTypes(d.api, other)
+		if err != nil {
+			return 0, err
+		}
+		if slices.Contains(now, wire.TypeCNAME) || slices.Contains(before, wire.TypeCNAME) ||
+			slices.ContainsFunc(now, func(t uint16) bool { return slices.Contains(before, t) }) {
+			return other.ID, nil
+		}
+	}
+	return 0, nil
 }
 
 // left warns of the zones of records that are not deployed.

@@ -497,6 +497,76 @@ func TestChecksOfLiveViews(t *testing.T) {
 	eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
+// What is withheld is told once, however often it is looked at, and goes out once a change of another name has mended it.
+func TestWithheldIsLookedAtAgain(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	view := m.want(200, "GET", d.zone, "").text("view.id")
+	m.want(200, "PATCH", d.server, `{"checkNsValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	before := m.deployedRecords(view + "/wire.example")
+	out := func(what string, more int) {
+		t.Helper()
+		eventually(t, what, func() bool { return m.deployedRecords(view+"/wire.example") == before+more })
+	}
+	told := func(what string) string {
+		return m.want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('"+what+"')"), "").text("totalCount")
+	}
+	record := func(kind, name, more string) string {
+		return m.id(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+	}
+	alias := record("AliasRecord", "ns1", `"linkedRecord":{"absoluteName":"other.example.net"}`)
+	out("the alias goes out", 1)
+	record("GenericRecord", "sub", `"recordType":"NS","rdata":"ns1.wire.example."`)
+	record("GenericRecord", "under_score", `"recordType":"A","rdata":"192.0.2.2"`)
+	eventually(t, "both are told", func() bool { return told("leads to an alias") == "1" && told("under_score") == "1" })
+	for i := range 3 { // which has nothing to do with it, and has all looked at
+		m.want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
+		record("TXTRecord", fmt.Sprintf("text-%d", i), `"text":"x"`)
+		out("other records go out", 2+i)
+	}
+	if told("leads to an alias") != "1" || told("under_score") != "1" {
+		t.Errorf("%s events and %s", told("leads to an alias"), told("under_score"))
+	}
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
+	record("GenericRecord", "ns1", `"recordType":"A","rdata":"192.0.2.3"`)
+	out("what leads to a host now goes out", 5)
+	m.verify()
+}
+
+// deployedRecords is how many records of a zone are deployed.
+func (m *manager) deployedRecords(zone string) (n int) {
+	m.t.Helper()
+	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", zone).Scan(&n)
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// A selection of a record deploys nothing that somebody else has under a name that it had before.
+func TestSelectionLeavesOthersAlone(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	mine := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"name":"web"}`)
+	d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
+	other := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"text":"changed"}`)
+	message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
+	if !strings.Contains(message, "record "+other+" is now") {
+		t.Errorf("the deployment says %q", message)
+	}
+	for _, list := range []string{"addedRecords", "updatedRecords"} {
+		if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/"+list, ""); strings.Contains(string(r.body), `"id":`+other+",") {
+			t.Errorf("it deployed another record: %s", r.body)
+		}
+	}
+}
+
 // Where an alias takes the place of other data at a name, or gives it back, a selection of the new record alone deploys the name whole:
 // no name has an alias beside other data. What a record was under another name goes with it.
 func TestSelectionsOfAliases(t *testing.T) {

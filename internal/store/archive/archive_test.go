@@ -324,7 +324,7 @@ func TestDamagedFiles(t *testing.T) {
 		want string
 	}{
 		"nothing":         {nil, "damaged"},
-		"something else":  {[]byte("something else"), "damaged"},
+		"something else":  {[]byte("something else"), "no backup"},
 		"cut short":       {file[:len(file)/2], "damaged"},
 		"a flipped bit":   {flipped, ""},
 		"a changed value": {pack(strings.Replace(plain, "admin", "owner", 1)), "does not have the hash"},
