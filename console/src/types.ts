@@ -2936,7 +2936,7 @@ export type Transaction = {
   type: "Transaction"
   name: string | null
   _links?: Links
-  changes: number
+  changedResources: boolean
   client: string | null
   comment: string | null
   creationDateTime: string | null

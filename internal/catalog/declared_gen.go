@@ -122,7 +122,7 @@ var descriptions = map[string]string{
 	"Task.startDateTime":                                     "startDateTime is when it is begun.",
 	"Task.state":                                             "state is how far it is.",
 	"Transaction":                                            "Transaction is one change, as the history keeps it: all of it happened, at one moment.",
-	"Transaction.changes":                                    "changes is how many changes of resources it is made of; 0 where it changed none, such as one of the fleet or of tokens, which cannot be taken back. It is ours.",
+	"Transaction.changedResources":                           "changedResources says whether it changed resources: one of the fleet or of tokens did not, and cannot be taken back. It is ours.",
 	"Transaction.client":                                     "",
 	"Transaction.comment":                                    "comment is what the client sent as x-bcn-change-control-comment.",
 	"Transaction.creationDateTime":                           "creationDateTime is when it was done.",

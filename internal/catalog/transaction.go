@@ -59,28 +59,27 @@ type Transaction struct {
 	CreationDateTime time.Time `api:"creationDateTime,readOnly,index"`
 	// Undoes is the transaction that it took back; null where it took none back. It is ours.
 	Undoes *int64 `api:"undoes,readOnly"`
-	// Changes is how many changes of resources it is made of; 0 where it changed none, such as one of the fleet or of tokens, which cannot
-	// be taken back. It is ours.
-	Changes int64 `api:"changes,readOnly,computed"`
+	// ChangedResources says whether it changed resources: one of the fleet or of tokens did not, and cannot be taken back. It is ours.
+	ChangedResources bool `api:"changedResources,readOnly,computed"`
 	// User is who did it; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.
 	RevertingTransaction schema.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
 }
 
-// completeTransactions says of how many changes transactions are made.
+// completeTransactions says of transactions whether they changed resources.
 func completeTransactions(tx *store.Tx, rows []*store.Resource) error {
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	counts, err := tx.ChangeCounts(ids)
+	noted, err := tx.NotedAmong(ids)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		open := r.Body[: len(r.Body)-1 : len(r.Body)-1] // an object with members
-		r.Body = append(strconv.AppendInt(append(open, `,"changes":`...), counts[r.ID], 10), '}')
+		r.Body = append(strconv.AppendBool(append(open, `,"changedResources":`...), !noted[r.ID]), '}')
 	}
 	return nil
 }

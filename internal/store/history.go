@@ -239,24 +239,21 @@ func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
 	return t, err
 }
 
-// ChangeCounts gives of how many changes of resources transactions of the history are made, by their numbers: those of a transaction are
-// numbered without a gap. Where retention has taken some of them away they count still.
-func (tx *Tx) ChangeCounts(transactions []int64) (map[int64]int64, error) {
-	counts := make(map[int64]int64, len(transactions))
+// NotedAmong gives those among transactions, by their numbers, that stand in the history without changes of resources (Note).
+func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
+	noted := map[int64]bool{}
 	for part := range slices.Chunk(transactions, loadAtOnce) {
 		list, args := In(part)
 		if err := tx.Each(func(scan func(...any) error) error {
-			var id, first, last int64
-			err := scan(&id, &first, &last)
-			if counts[id] = last - first + 1; first == noChanges {
-				counts[id] = 0
-			}
+			var id int64
+			err := scan(&id)
+			noted[id] = true
 			return err
-		}, "SELECT id, first, last FROM txn WHERE id IN "+list, args...); err != nil {
+		}, "SELECT id FROM txn WHERE first = ? AND id IN "+list, append([]any{int64(noChanges)}, args...)...); err != nil {
 			return nil, fmt.Errorf("reading the history: %w", err)
 		}
 	}
-	return counts, nil
+	return noted, nil
 }
 
 // number is the transaction's number, taken at its first change.
