@@ -66,7 +66,7 @@ func (c *changesCommand) Run(s *session) error {
 	if (c.Data != "" || c.Database != "") && c.URL == os.Getenv("PORTOLAN_URL") {
 		c.URL = "" // what is said here goes before what is said of all commands
 	}
-	if c.URL != "" {
+	if c.URL != "" || c.Data == "" && c.Database == "" {
 		return c.overAPI(s)
 	}
 	if len(c.Collection) > 0 || c.Parent != 0 {
@@ -121,7 +121,7 @@ func (c *changesCommand) overAPI(s *session) error {
 	case c.Data != "" || c.Database != "":
 		return usageError{errors.New("--url (PORTOLAN_URL) goes without --data and --database")}
 	case !c.Follow:
-		return usageError{errors.New("with --url changes are followed: give --follow")}
+		return usageError{errors.New("over the API changes are followed: give --follow, or --data or --database for what there is so far")}
 	}
 	cl, err := connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}.client()
 	if err != nil {

@@ -314,6 +314,9 @@ func (c *importBind) Run(s *session) error {
 		}
 		return reverse && !c.Reverse
 	})
+	if len(zones) == 0 {
+		return fmt.Errorf("%s: there is no zone in it that could be imported", c.File)
+	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
 		wrong := 0
 		for _, z := range zones { // one that is wrong keeps no other from being imported
