@@ -58,8 +58,9 @@ func (c *historyCommand) Run(s *session) error {
 	}
 	columns := []string{"id", "creationDateTime", "principal", "operation", "description", "comment"}
 	q := client.Query{Limit: c.Limit, OrderBy: "desc(id)", Filter: strings.Join(filters, " and ")}
-	// By the index of time: managers of a PostgreSQL have numbers of their own each, which are in no order together.
-	if c.What == "" && c.User == "" {
+	// By time: managers of a PostgreSQL have numbers of their own each, which are in no order together. Of everything there is an index of
+	// it; those of one resource are few; of a user's there may be many, which the numbers order.
+	if c.User == "" {
 		q.OrderBy = "desc(creationDateTime)"
 	}
 	page, err := m.List(s.ctx, path, q)

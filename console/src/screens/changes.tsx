@@ -14,8 +14,8 @@ export function Changes() {
   return <><Head title="Changes" /><History path="transactions" filtered /></>
 }
 
-/** The latest first: of everything by time, as each manager of a PostgreSQL has numbers of its own; of one resource, or filtered, as there is an index for. */
-const latest = (what: string) => what === "transactions" ? "desc(creationDateTime)" : "desc(id)"
+/** The latest first: by time, as each manager of a PostgreSQL has numbers of its own; filtered, as there is an index for. */
+const latest = (what: string) => what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)"
 
 /** The transactions of everything, or of one resource. */
 export function History({ path, filtered }: { path: string; filtered?: boolean }) {
