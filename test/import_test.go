@@ -178,6 +178,18 @@ func TestImportBind(t *testing.T) {
 			t.Errorf("a file of another zone ends with %d %s", code, text)
 		}
 	}
+	// Bytes that are no UTF-8 stay what they are, and are there once.
+	for name, text := range map[string]string{
+		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,
+		"db":         "@ 3600 SOA ns.latin.example. admin.latin.example. 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.53\ntxt TXT \"B\xfcro\"\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, says := range []string{"imported latin.example", " 0 resources made"} {
+		m.says([]string{says}, append(other, "--view=internal")...)
+	}
+	m.says([]string{`"B\252ro"`}, append([]string{"export", "zone", "latin.example", "--view", "internal"}, m.where...)...)
 	// What is exported has the start of authority that was there, also before a server answers for it.
 	m.says([]string{"hostmaster.lab.example. 2026010102 7200 900 1209600 300"},
 		append([]string{"export", "zone", "lab.example", "--view", "internal"}, m.where...)...)

@@ -25,7 +25,7 @@ func (c *backupCommand) Run(s *session) error {
 		if _, err := os.Stat(c.File); err == nil {
 			return fmt.Errorf("%s is there already", c.File)
 		}
-		f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*")
+		f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*"+archive.Unfinished)
 		if err != nil {
 			return err
 		}

@@ -18,11 +18,11 @@ type changesCommand struct {
 	dataFlag
 	After      string   `help:"Begin behind this position, as a line before gave it; without it, at the beginning." placeholder:"POSITION"`
 	Follow     bool     `help:"Go on with what is committed from now on, until interrupted." short:"f"`
-	URL        string   `help:"Follow over the API of the manager at this URL, in place of its data." name:"url" placeholder:"URL"`
-	Token      string   `help:"A bearer token, with --url. Better given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
-	CA         string   `help:"A file with the authority to trust, in PEM, with --url." name:"ca" type:"existingfile" placeholder:"FILE"`
-	Collection []string `help:"With --url: only changes of resources of these collections." placeholder:"NAME"`
-	Parent     int64    `help:"With --url: only changes of what lies right below this resource." placeholder:"ID"`
+	URL        string   `help:"Follow over the API of the manager at this URL; without it, and without --data and --database, of the one that is logged in to." name:"url" placeholder:"URL"`
+	Token      string   `help:"A bearer token, over the API. Better given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
+	CA         string   `help:"A file with the authority to trust, in PEM, over the API." name:"ca" type:"existingfile" placeholder:"FILE"`
+	Collection []string `help:"Over the API: only changes of resources of these collections." placeholder:"NAME"`
+	Parent     int64    `help:"Over the API: only changes of what lies right below this resource." placeholder:"ID"`
 }
 
 // changeLine is a transaction as a line of JSON; behind body stand its changes, as an array.
@@ -70,7 +70,7 @@ func (c *changesCommand) Run(s *session) error {
 		return c.overAPI(s)
 	}
 	if len(c.Collection) > 0 || c.Parent != 0 {
-		return usageError{errors.New("--collection and --parent go with --url")}
+		return usageError{errors.New("--collection and --parent go over the API alone: with --url, or with the manager that one is logged in to")}
 	}
 	after, err := store.ParsePosition(c.After)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -35,7 +36,7 @@ type fromFlags struct {
 // take applies a document, or writes it down. Networks that lie in no block get one.
 func (f *fromFlags) take(s *session, d *convert.Document) error {
 	var m *cli.Manager
-	var known, networks []netip.Prefix
+	var known, networks convert.Known
 	a := client.Apply{}
 	var err error
 	if f.Write == "" {
@@ -57,7 +58,7 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 	for _, note := range d.Notes() {
 		fmt.Fprintln(s.stderr, "left out:", note)
 	}
-	d.Surround(known)
+	d.Surround(slices.Collect(maps.Keys(known)))
 	if a.Resources, err = d.JSON(); err != nil {
 		return err
 	}
@@ -81,16 +82,21 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 	return os.WriteFile(f.Write, text, 0o600)
 }
 
-// rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant.
-func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all []netip.Prefix, err error) {
-	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: "id,range", Filter: m.Scoped(m.API.Collection(collection), nil)},
+// rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant; of networks with their gateways.
+func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all convert.Known, err error) {
+	fields := "id,range"
+	if collection == "networks" {
+		fields += ",gateway"
+	}
+	all = convert.Known{}
+	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields, Filter: m.Scoped(m.API.Collection(collection), nil)},
 		func(raw json.RawMessage) error {
-			var one struct{ Range string }
+			var one struct{ Range, Gateway string }
 			if err := json.Unmarshal(raw, &one); err != nil {
 				return err
 			}
 			if p, err := netip.ParsePrefix(one.Range); err == nil { // a block may be a range that is no prefix
-				all = append(all, p)
+				all[p] = one.Gateway
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,11 +29,18 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	if _, err := c.keys(); err != nil { // before a restore that takes its time
 		return usageError{err}
 	}
-	// Whoever hangs up, or reads no further, ends it with what it made taken away.
-	ctx, stop := signal.NotifyContext(s.ctx, syscall.SIGHUP, syscall.SIGPIPE)
+	// Whoever hangs up, unless that is to be passed over (nohup), or reads no further, ends it with what it made taken away.
+	ends := []os.Signal{syscall.SIGPIPE}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(s.ctx, ends...)
 	defer stop()
 	s.ctx = ctx
-	name, err := archive.Newest(c.Backup)
+	name, passed, err := archive.Newest(c.Backup)
+	for _, one := range passed {
+		fmt.Fprintln(s.stderr, "passed over:", one)
+	}
 	if err != nil {
 		return err
 	}
@@ -42,6 +50,9 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	}
 	defer func() { _ = f.Close() }()
 	dir, err := os.MkdirTemp(c.Dir, "portolan-rehearsal-")
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%s: there is no room for it (%w): --dir names a directory that has some", name, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -293,9 +293,10 @@ func (s *Service) Revoke(ctx context.Context, id string, by store.Author) error 
 	return s.store.Update(ctx, by, func(tx *store.Tx) error {
 		var kind, name string
 		var user int64
-		err := tx.QueryRow("SELECT kind, name, user_id FROM credential WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet).
-			Scan(&kind, &name, &user)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		var already bool
+		err := tx.QueryRow("SELECT kind, name, user_id, revoked FROM credential WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet).
+			Scan(&kind, &name, &user, &already)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) || already {
 			return err
 		}
 		if err := revoke(tx, id); err != nil {

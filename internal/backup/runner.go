@@ -19,6 +19,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
+	"portolan/internal/store/archive"
 	"portolan/internal/timetable"
 )
 
@@ -31,7 +32,7 @@ const (
 // suffix ends the names of backup files, unfinished those that are not whole yet.
 const (
 	suffix     = ".portolan"
-	unfinished = ".part"
+	unfinished = archive.Unfinished
 )
 
 // Runner makes backups: of all managers of a database one at a time.

@@ -289,9 +289,7 @@ func (m *Manager) Apply(ctx context.Context, a client.Apply, o client.ChangeOpti
 // identityOf is what people call a resource of a document: its type, and where it lies or what it is called.
 func identityOf(raw json.RawMessage) string {
 	var one struct{ Type, Name, Address, Range, AbsoluteName string }
-	if err := json.Unmarshal(raw, &one); err != nil { // which the manager refuses
-		return "is no resource"
-	}
+	_ = json.Unmarshal(raw, &one) // a member of another kind, which the manager refuses, leaves the others as they are
 	return strings.TrimSpace(cmp.Or(one.Type, "without a type") + " " + cmp.Or(one.Range, one.Address, one.AbsoluteName, one.Name))
 }
 

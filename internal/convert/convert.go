@@ -132,28 +132,58 @@ func (d *Document) network(p netip.Prefix, name, gateway string) {
 	d.add(r)
 }
 
-// Settle makes of what was read what can be there beside what is (known, the ranges of the networks of the manager; empty where nothing is
-// known of it). Networks that are there keep their gateway where nothing is said of one. An address is there once, and none is that of a
-// gateway, or one that no host has.
-func (d *Document) Settle(known []netip.Prefix) {
-	d.routed(known)
-	gateways, met := map[string]bool{}, map[string]bool{}
+// Known are the networks of a manager, by their ranges, each with its gateway; empty where it has none.
+type Known map[netip.Prefix]string
+
+// holding gives the range of those that an address lies in, the narrowest one.
+func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, ok bool) {
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		if p, err := a.Prefix(bits); err == nil {
+			if _, ok := networks[p]; ok {
+				return p, true
+			}
+		}
+	}
+	return p, false
+}
+
+// Settle makes of what was read what can be there beside what is (known; empty where nothing is known of it). Networks that are there keep
+// their gateway where nothing is said of one. An address is there once, and none is that of a gateway, or one that no host has.
+func (d *Document) Settle(known Known) {
+	own := map[netip.Prefix]Resource{}
 	for _, r := range d.Resources {
-		p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
-		gateway, said := r["gateway"]
-		switch {
-		case err != nil || !said:
-		case gateway != nil:
-			gateways[fmt.Sprint(gateway)] = true
-		case slices.Contains(known, p):
+		name, _ := r["type"].(string)
+		if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil && strings.HasSuffix(name, "Network") {
+			own[p] = r
+		}
+	}
+	d.routed(known, own)
+	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
+	for p, gateway := range known {
+		networks[p] = true
+		if r := own[p]; r["gateway"] == nil { // which says nothing of it, and leaves it as it is
+			gateways[gateway] = gateway != ""
 			delete(r, "gateway")
 		}
 	}
-	networks := append(slices.Clone(known), d.Networks()...)
+	for p, r := range own {
+		networks[p] = true
+		if gateway := fmt.Sprint(r["gateway"]); r["gateway"] != nil {
+			gateways[gateway] = true
+		}
+	}
+	nobodys := func(a netip.Addr) bool {
+		p, ok := holding(networks, a)
+		return ok && edge(p, a)
+	}
+	met := map[string]bool{}
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
-		text := fmt.Sprint(r["address"])
+		text, name := fmt.Sprint(r["address"]), fmt.Sprint(r["type"])
+		if name == "HostRecord" {
+			return d.settleHost(r, nobodys)
+		}
 		a, err := netip.ParseAddr(text)
-		if name, _ := r["type"].(string); err != nil || !strings.HasSuffix(name, "Address") {
+		if err != nil || !strings.HasSuffix(name, "Address") {
 			return false
 		}
 		called := text
@@ -165,7 +195,7 @@ func (d *Document) Settle(known []netip.Prefix) {
 			d.leave("the address %s, which is a gateway", called)
 		case met[text]:
 			d.leave("the address %s, which is there twice", called)
-		case slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) && edge(p, a) }):
+		case nobodys(a):
 			d.leave("the address %s, which no host of its network has", called)
 		default:
 			met[text] = true
@@ -175,22 +205,37 @@ func (d *Document) Settle(known []netip.Prefix) {
 	})
 }
 
-// routed gives routers to the networks that they lie in: of the document, or of those that are there.
-func (d *Document) routed(known []netip.Prefix) {
+// settleHost takes addresses out of a host that no host has, and reports whether none is left of those that it had.
+func (d *Document) settleHost(r Resource, nobodys func(netip.Addr) bool) (gone bool) {
+	all, _ := r["addresses"].([]string)
+	left := slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		if err != nil || !nobodys(a) {
+			return false
+		}
+		d.leave("the address %s of the host %v, which no host of its network has", text, r["absoluteName"])
+		return true
+	})
+	r["addresses"] = left
+	return len(left) == 0 && len(all) > 0
+}
+
+// routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
+func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
 	for _, a := range d.routers {
-		i := slices.IndexFunc(d.Resources, func(r Resource) bool {
-			p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
-			name, _ := r["type"].(string)
-			return err == nil && strings.HasSuffix(name, "Network") && p.Contains(a)
-		})
-		there := slices.IndexFunc(known, func(p netip.Prefix) bool { return p.Contains(a) })
+		p, ours := holding(own, a)
+		at, there := holding(known, a)
 		switch {
 		case a.Is6():
 			d.leave("the gateway %v: networks of IPv6 have none", a)
-		case i >= 0:
-			d.Resources[i]["gateway"] = a.String()
-		case there >= 0:
-			d.add(Resource{"type": family(a) + "Network", "range": known[there].String(), "gateway": a.String()})
+		case ours && edge(p, a) || !ours && there && edge(at, a):
+			d.leave("the gateway %v, which no host of its network has", a)
+		case ours:
+			own[p]["gateway"] = a.String()
+		case there:
+			r := Resource{"type": family(a) + "Network", "range": at.String(), "gateway": a.String()}
+			own[at] = r
+			d.add(r)
 		default:
 			d.leave("the gateway %v, which lies in no network", a)
 		}
@@ -205,8 +250,14 @@ func edge(p netip.Prefix, a netip.Addr) bool {
 }
 
 // Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
-func (d *Document) Within(known []netip.Prefix) {
-	networks := append(slices.Clone(known), d.Networks()...)
+func (d *Document) Within(known Known) {
+	networks := map[netip.Prefix]bool{}
+	for p := range known {
+		networks[p] = true
+	}
+	for _, p := range d.Networks() {
+		networks[p] = true
+	}
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
 		name, _ := r["type"].(string)
 		text, _ := r["address"].(string)
@@ -216,7 +267,10 @@ func (d *Document) Within(known []netip.Prefix) {
 			return false
 		}
 		a, err := netip.ParseAddr(text)
-		if err != nil || slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		if err != nil {
+			return false
+		}
+		if _, in := holding(networks, a); in {
 			return false
 		}
 		d.leave("%v %v, which lies in no network", text, cmp.Or(r["name"], any("")))

@@ -14,9 +14,10 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var networks []netip.Prefix
+	networks := Known{}
 	for _, text := range known {
-		networks = append(networks, netip.MustParsePrefix(text))
+		prefix, gateway, _ := strings.Cut(text, " ")
+		networks[netip.MustParsePrefix(prefix)] = gateway
 	}
 	d.Within(networks)
 	d.Settle(networks)
@@ -82,6 +83,23 @@ func TestGatewaysStay(t *testing.T) {
 	}
 }
 
+// What the manager has as a gateway is no other address of a file that does not speak of it; a host is on no address that no host has.
+func TestBesideWhatIsThere(t *testing.T) {
+	d, err := Phpipam([]byte("IP address,Hostname\n10.1.0.9,gate\n10.1.0.10,host\n10.1.0.255,all\n"))
+	if lines, notes := words(t, d, err, "10.1.0.0/24 10.1.0.9"); len(lines) != 1 || !strings.Contains(lines[0], `"10.1.0.10"`) || len(notes) != 2 {
+		t.Errorf("%s, without %s", lines, notes)
+	}
+	d = &Document{Resources: []Resource{{"type": "HostRecord", "absoluteName": "bc.example", "addresses": []string{"10.1.0.255"}},
+		{"type": "HostRecord", "absoluteName": "two.example", "addresses": []string{"10.1.0.255", "10.1.0.7"}}}}
+	if lines, notes := words(t, d, nil, "10.1.0.0/24"); len(lines) != 1 || strings.Contains(lines[0], "255") || len(notes) != 2 {
+		t.Errorf("%s, without %s", lines, notes)
+	}
+	d, err = Phpipam([]byte("Subnet,Mask\n10.1.0.0,24\n"), []byte("IP address,Is gateway\n10.1.0.0,1\n"))
+	if lines, notes := words(t, d, err); len(lines) != 1 || !strings.Contains(lines[0], `"gateway":null`) || len(notes) != 1 {
+		t.Errorf("%s, without %s", lines, notes)
+	}
+}
+
 // What could not be there is left out and noted, one by one, and the rest stays.
 func TestWhatCannotBe(t *testing.T) {
 	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[
@@ -125,5 +143,9 @@ func TestOtherEncodings(t *testing.T) {
 	var all []json.RawMessage
 	if all, err = d.JSON(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("it is %s, %v", all, err)
+	}
+	if _, err := Kea([]byte("{\"Dhcp4\":{\"subnet4\":[{\"subnet\":\"10.1.0.0/24\",\"user-context\":{\"name\":\"B\xfcro\"}}]}}")); err == nil ||
+		!strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("Kea's: %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a)
+		return err == nil && p.Contains(a) && !edge(p, a)
 	}
 	if len(own) == 0 {
 		if i := slices.IndexFunc(around, in); i >= 0 {
@@ -150,14 +150,15 @@ func (d *Document) router(p netip.Prefix, own, around []string) string {
 		}
 		return ""
 	}
+	i := slices.IndexFunc(own, in)
+	if i < 0 {
+		d.leave("the router %s of %v, which is no address of a host in it", strings.Join(own, ", "), p)
+		return ""
+	}
 	if len(own) > 1 {
 		d.leave("further routers of %v", p)
 	}
-	if !in(own[0]) {
-		d.leave("the router %s of %v, which is no address in it", own[0], p)
-		return ""
-	}
-	return strings.TrimSpace(own[0])
+	return strings.TrimSpace(own[i])
 }
 
 // keptDUID reads a DUID: as hexadecimal digits (space.KeptDUID), with 0x before them, or as a text in quotes, as Kea has it.

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 )
 
 // readJSON reads JSON that another product has written. It words what is wrong with the line, the field and what belongs there.
 func readJSON(text []byte, into any) error {
+	if !utf8.Valid(text) {
+		return errors.New("it is no UTF-8: save the file as UTF-8")
+	}
 	err := json.Unmarshal(text, into)
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

@@ -62,41 +62,65 @@ type rrset struct {
 // rrsetOf is what an entry belongs to.
 func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
 
+// withheld is a record that is not deployed: by its name, and the sentence that says why, with its zone.
+type withheld struct{ name, why string }
+
+// words are the sentences, as many as are listed.
+func words(all []withheld) error {
+	var f findings
+	for _, one := range all {
+		f.add("FAIL", "%s", one.why)
+	}
+	return f.err()
+}
+
 // withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types, and
 // where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing
-// else is to be published; why says what was taken out, nil for nothing, and names are the names at fault. Records are looked at as far as
-// they are new.
-func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, names []string, why, err error) {
+// else is to be published; out says what was taken out. Records are looked at as far as they are new, and again behind what was taken out:
+// what stays may be in their way.
+func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out []withheld, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {
-		return c, nil, nil, err
+		return c, nil, err
 	}
+	for left = c; left != nil; {
+		bad, found, err := left.failing(p, z, all)
+		if err != nil || len(bad) == 0 {
+			return left, out, err
+		}
+		out = append(out, found...)
+		if left, err = left.without(left.whereAliases(bad)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return left, out, nil
+}
+
+// failing gives the names and types of new records of a publication that checks fail.
+func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rrset]bool, found []withheld, err error) {
 	kinds, err := c.kinds(p)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	var f findings
-	bad := map[rrset]bool{}
+	bad = map[rrset]bool{}
 	for _, e := range c.added {
 		rr, err := e.Record.RR()
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		for _, only := range all {
-			before := len(f.faults) + f.more
+			var f findings
 			only.record(&f, z.fqdn(), rr, kinds)
-			if len(f.faults)+f.more > before {
+			for _, why := range f.faults {
 				bad[rrsetOf(e)] = true
-				names = append(names, naming.Key(rr.Header().Name))
+				one := withheld{naming.Key(rr.Header().Name), why}
+				if !slices.Contains(found, one) {
+					found = append(found, one)
+				}
 			}
 		}
 	}
-	if len(bad) == 0 {
-		return c, nil, nil, nil
-	}
-	slices.Sort(names)
-	left, err = c.without(c.whereAliases(bad))
-	return left, slices.Compact(names), f.err(), err
+	return bad, found, nil
 }
 
 // whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be
@@ -170,9 +194,14 @@ func (c *publication) without(some map[rrset]bool) (*publication, error) {
 		return nil, nil
 	}
 	if c.after != nil {
-		left.after = slices.DeleteFunc(slices.Clone(c.after), func(e zonedata.Entry) bool {
-			return slices.ContainsFunc(c.added, func(one zonedata.Entry) bool { return taken(one) && one.Compare(e) == 0 })
-		})
+		whole := func(e zonedata.Entry) string { return string(e.Key) + "\x00" + string(e.Record) }
+		out := map[string]bool{} // what is the same before and behind is in neither list, and stays
+		for _, e := range c.added {
+			if taken(e) {
+				out[whole(e)] = true
+			}
+		}
+		left.after = slices.DeleteFunc(slices.Clone(c.after), func(e zonedata.Entry) bool { return taken(e) && out[whole(e)] })
 		for _, e := range c.removed {
 			if taken(e) {
 				left.after = append(left.after, e)

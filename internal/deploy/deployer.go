@@ -242,6 +242,8 @@ type outcome struct {
 	faults []fault
 	healed []string
 	anew   bool
+	// looked are the zones that were looked at for what is due, by their ids.
+	looked map[string]bool
 	// checked says that nothing is to be carried, continues that zones that cannot be deployed keep no others from it.
 	checked, continues bool
 	// statics are dynamic records that are made static with it.

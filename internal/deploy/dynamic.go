@@ -187,10 +187,9 @@ func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error)
 
 // withhold takes records out that the servers say are not deployed, and notes that.
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
-	left, names, why, err := p.withhold(z, c)
-	one := fault{what: "records of zone " + z.zoneName(), why: why, names: names}
-	if why != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.what == one.what && f.why.Error() == why.Error() }) {
-		o.faults = append(o.faults, one)
+	left, out, err := p.withhold(z, c)
+	if out != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records != nil && f.zone == z.id }) {
+		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: words(out), records: out, zone: z.id})
 	}
 	return left, err
 }
@@ -199,7 +198,7 @@ func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publicatio
 func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
 	switch {
 	case isFault(err):
-		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.zone == z.id }) {
+		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records == nil && f.zone == z.id }) {
 			o.faults = append(o.faults, fault{what: "zone " + z.zoneName(), why: err, zone: z.id})
 		}
 	case err != nil:
@@ -246,6 +245,10 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		if !there && deployed.complete != neverDeployed {
 			continue
 		}
+		if mine = append(mine, now.heldIn(z)...); o.looked == nil {
+			o.looked = map[string]bool{}
+		}
+		o.looked[z.id] = true
 		var c *publication
 		if deployed.complete <= 0 { // not all of it was, before
 			c, err = p.wholly(z, d.api.Store.Now())

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,8 +21,8 @@ type fault struct {
 	// zone is the zone by its id; empty where it is the server.
 	zone   string
 	server int64
-	// names are those of the records that are withheld, where all else of the zone is deployed; none: it is all of the zone, or the server.
-	names []string
+	// records are those that are withheld, where all else of the zone is deployed; none: it is all of the zone, or the server.
+	records []withheld
 	// told says that an event tells of it, where it is not known already.
 	told bool
 }
@@ -42,11 +43,17 @@ func sentence(err error) string {
 	return text
 }
 
-// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once: of names that were
+// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once: of records that were
 // withheld before (held) it was said.
 func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
-	if len(f.names) > 0 {
-		if !slices.ContainsFunc(f.names, func(name string) bool { return !slices.Contains(held, name) }) {
+	if f.records != nil {
+		var news []withheld
+		for _, one := range f.records {
+			if !slices.Contains(held, f.mark(one)) {
+				news = append(news, one)
+			}
+		}
+		if f.why = words(news); f.why == nil || len(held) >= mostHeld { // of so many it is not known which are new
 			return nil
 		}
 		return f.tell(tx, configuration)
@@ -98,37 +105,66 @@ func (now dueNow) done(tx *store.Tx) error {
 	return nil
 }
 
-// Names that are withheld are kept beside what is due, under the configuration's number below zero, and looked at again with whatever
-// changes next in that: what they lead to may be mended by a change of another name. mostHeld is how many are; of more some are looked at
-// again with the next change of their own alone.
+// Records that are withheld are kept beside what is due, under the configuration's number below zero, and looked at again with whatever
+// changes next in their zone: what they lead to may be mended by a change of another name. mostHeld is how many are; of more some are
+// looked at again with the next change of their own alone, and are not told.
 const mostHeld = 1000
 
-// readHeld gives the names that are withheld in a configuration.
-func readHeld(tx *store.Tx, configuration int64) (names []string, err error) {
-	return names, tx.Each(func(scan func(...any) error) error {
-		var name string
-		err := scan(&name)
-		names = append(names, name)
+// mark is how a record that is withheld is kept: a sum of why, the zone by its id, and the name, with tabs between.
+func (f *fault) mark(one withheld) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(one.why)) // which never fails
+	return fmt.Sprintf("%016x\t%s\t%s", sum.Sum64(), f.zone, one.name)
+}
+
+// heldIn gives the names that are withheld in a zone; the zone's own, with which all of it would be looked at, is left to changes of its
+// own.
+func (now dueNow) heldIn(z *plannedZone) (names []string) {
+	for _, mark := range now.held {
+		parts := strings.SplitN(mark, "\t", 3)
+		if len(parts) == 3 && parts[1] == z.id && parts[2] != z.row.Key {
+			names = append(names, parts[2])
+		}
+	}
+	return names
+}
+
+// readHeld gives the marks of what is withheld in a configuration.
+func readHeld(tx *store.Tx, configuration int64) (marks []string, err error) {
+	return marks, tx.Each(func(scan func(...any) error) error {
+		var mark string
+		err := scan(&mark)
+		marks = append(marks, mark)
 		return err
 	}, "SELECT what FROM dns_due WHERE configuration = ? AND kind = ? ORDER BY what", -configuration, dueName)
 }
 
-// hold keeps the names that are withheld now: all that were before have been looked at.
+// hold keeps the marks of what is withheld now: of zones that were looked at what was found, of others what was known.
 func (now dueNow) hold(tx *store.Tx, o *outcome) error {
-	var names []string
+	var marks []string
 	for _, f := range o.faults {
-		names = append(names, f.names...)
+		for _, one := range f.records {
+			marks = append(marks, f.mark(one))
+		}
 	}
-	slices.Sort(names)
-	if names = slices.Compact(names); slices.Equal(names, now.held) {
+	for _, mark := range now.held {
+		parts := strings.SplitN(mark, "\t", 3)
+		apex := len(parts) == 3 && strings.HasSuffix(parts[1], "/"+parts[2])
+		if len(parts) == 3 && !now.all && (!o.looked[parts[1]] || apex && !slices.Contains(now.keys, parts[2])) {
+			marks = append(marks, mark)
+		}
+	}
+	slices.Sort(marks)
+	marks = slices.Compact(marks)
+	if marks = marks[:min(len(marks), mostHeld)]; slices.Equal(marks, now.held) {
 		return nil
 	}
 	if err := tx.Write("DELETE FROM dns_due WHERE configuration = ?", -o.configuration); err != nil {
 		return err
 	}
-	for _, name := range names[:min(len(names), mostHeld)] {
+	for _, mark := range marks {
 		if err := tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, 0)", -o.configuration, dueName,
-			name); err != nil {
+			mark); err != nil {
 			return err
 		}
 	}

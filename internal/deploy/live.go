@@ -313,7 +313,7 @@ type dueNow struct {
 	keys      []string
 	addresses []netip.Addr
 	rows      []dueRow
-	// held are the names that were withheld before; keys has them, too.
+	// held are the marks of what was withheld before.
 	held []string
 }
 
@@ -335,7 +335,6 @@ func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
 	if now.held, err = readHeld(tx, configuration); err != nil {
 		return 0, now, err
 	}
-	now.keys = slices.Clone(now.held)
 	return configuration, now, tx.Each(func(scan func(...any) error) error {
 		r := dueRow{due: due{configuration: configuration}}
 		if err := scan(&r.kind, &r.what, &r.changed); err != nil {

@@ -228,14 +228,14 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
 		if c != nil {
-			left, _, why, err := p.withhold(z, c)
+			left, withheld, err := p.withhold(z, c)
 			switch {
 			case err != nil:
 				return err
-			case why != nil && !out.continues:
-				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, why)
-			case why != nil:
-				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, why))
+			case withheld != nil && !out.continues:
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, words(withheld))
+			case withheld != nil:
+				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
 			}
 			c = left
 		}
@@ -288,7 +288,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err := wanted.add(tx, d.api, r); err != nil {
 				return nil, err
 			}
-			if err := d.addFormer(tx, wanted, r, out); err != nil {
+			if err := d.addFormer(tx, wanted, r, ids, out); err != nil {
 				return nil, err
 			}
 		}

@@ -133,7 +133,8 @@ func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 const mostFormer = 1000
 
 // addFormer takes in what a record was under other names, or of other types, which may be deployed still.
-func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, out *outcome) error {
+// selected are the records that are named: of what one of them is now another one need not be kept.
+func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, selected []int64, out *outcome) error {
 	former, err := tx.EarlierImages(r.ID, mostFormer)
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 		if err != nil {
 			return err
 		}
-		if taken != 0 {
+		if taken != 0 && !slices.Contains(selected, taken) {
 			warning := fmt.Sprintf("record %d was %s before, which record %d is now: what is served of that is left to a deployment of it", r.ID,
 				was.Key, taken)
 			if !slices.Contains(out.warnings, warning) {

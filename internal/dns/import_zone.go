@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"portolan/internal/ipam"
 	"portolan/internal/naming"
@@ -377,7 +378,8 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 			o.Text += unescape(part)
 			parts = append(parts, escape(unescape(part)))
 		}
-		if !slices.Equal(parts, chunks(o.Text)) { // a TXTRecord is one text: its parts would be others
+		// A TXTRecord is one text, in UTF-8: its parts, or its bytes, would be others.
+		if !slices.Equal(parts, chunks(o.Text)) || !utf8.ValidString(o.Text) {
 			return i.makeGeneric(rr)
 		}
 		o.Type = "TXTRecord"

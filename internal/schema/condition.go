@@ -193,7 +193,8 @@ func (f *Field) Kept(text string) (string, error) {
 	return text, nil
 }
 
-// Same reports whether two texts of the field say the same: addresses and ranges as such, others as they are kept (Kept).
+// Same reports whether two texts of the field say the same: addresses and ranges as such, names in either case (RFC 4343), others as they
+// are kept (Kept).
 func (f *Field) Same(one, other string) bool {
 	switch f.Kind {
 	case Address:
@@ -205,6 +206,9 @@ func (f *Field) Same(one, other string) bool {
 		b, wrong := space.Parse(other)
 		return err == nil && wrong == nil && a == b
 	case Text:
+		if f.DNS {
+			return naming.Key(one) == naming.Key(other)
+		}
 		a, err := f.Kept(one)
 		b, wrong := f.Kept(other)
 		return err == nil && wrong == nil && a == b

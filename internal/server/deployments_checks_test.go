@@ -71,7 +71,8 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
 	view := m.want(200, "GET", d.zone, "").text("view.id")
-	m.want(200, "PATCH", d.server, `{"checkNsValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	m.want(200, "PATCH", d.server,
+		`{"checkNsValidation":"FAIL","checkMxValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	before := m.deployedRecords(view + "/wire.example")
@@ -101,6 +102,21 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	record("GenericRecord", "ns1", `"recordType":"A","rdata":"192.0.2.3"`)
 	out("what leads to a host now goes out", 5)
+	// Another fault at the same name is told, too.
+	record("MXRecord", "under_score", `"priority":10,"linkedRecord":{"absoluteName":"192.0.2.9"}`)
+	eventually(t, "that is told", func() bool { return told("the MX record of under_score") == "1" })
+	// What leads to an alias that stays, because what would take its place is withheld, is withheld, too.
+	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
+	out("another alias goes out", 6)
+	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+
+		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"al_ias","recordType":"A","rdata":"192.0.2.3"}},`+
+		`{"method":"POST","path":"`+strings.TrimPrefix(d.zone, "/api/v2/")+
+		`/resourceRecords","body":{"type":"GenericRecord","name":"below","recordType":"NS","rdata":"al_ias.wire.example."}}]}`)
+	eventually(t, "both are told", func() bool {
+		return told("al_ias.wire.example. is no host name") == "1" && told("below.wire.example. leads to an alias") == "1"
+	})
+	record("TXTRecord", "behind", `"text":"x"`)
+	out("the alias stays", 7)
 	m.verify()
 }
 

@@ -207,7 +207,11 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	number := says("ADD_TOKEN", `Made the bearer token "ci" (`+id+`) of admin, administrator for everything`, "for the build")
 	m.refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
-	says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
+	revoked := says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
+	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing
+	if now := m.last(); now != revoked {
+		t.Errorf("revoked again, that is transaction %s", now)
+	}
 	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"fleet","kind":"keyset","scopes":["fleet"]}`, admin).text("id")
 	before := says("ADD_KEY_SET", `Made the key set "fleet" (`+set+`) of admin, analyst for fleet`, "")
 	m.refused(400, "InvalidHeaderValue", "x-bcn-change-control-comment", "POST", "/api/v2/tokens", `{"name":"x"}`, admin,

@@ -154,7 +154,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 func (r *reader) head(l *store.Layout) (h head, err error) {
 	text, err := r.next(&h)
 	switch {
-	case errors.Is(err, zstd.ErrMagicMismatch), err != nil && h.Format == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, zstd.ErrMagicMismatch):
 		return h, errNone
 	case err != nil:
 		return h, err
