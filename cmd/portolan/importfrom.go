@@ -321,7 +321,7 @@ func (c *importBind) Run(s *session) error {
 		return reverse && !c.Reverse
 	})
 	if len(zones) == 0 {
-		return fmt.Errorf("%s: there is no zone in it that could be imported", c.File)
+		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
 	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
 		wrong := 0

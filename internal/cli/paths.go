@@ -200,7 +200,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		return one.ID, err
 	}
 	field := c.KeyField()
-	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") { // a name, and no address
+	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") && !c.HardwareKey(key) { // a name, and no address
 		field = "name"
 	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")

@@ -76,12 +76,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		for i := range o.faults {
-			if err := o.faults[i].note(tx, o.configuration, now.held); err != nil {
-				return err
-			}
-		}
-		if err := now.hold(tx, o); err != nil {
+		if err := now.keepFaults(tx, o); err != nil {
 			return err
 		}
 		if now.all { // keys of zones may be among it

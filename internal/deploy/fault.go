@@ -82,6 +82,16 @@ func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
 	return f.tell(tx, configuration)
 }
 
+// keepFaults keeps what cannot be deployed, and says so.
+func (now dueNow) keepFaults(tx *store.Tx, o *outcome) error {
+	for i := range o.faults {
+		if err := o.faults[i].note(tx, o.configuration, now.held); err != nil {
+			return err
+		}
+	}
+	return now.hold(tx, o)
+}
+
 // neverDeployed is complete of a zone that is to be served, and could not be deployed yet.
 const neverDeployed = -1
 

@@ -245,6 +245,10 @@ func (p *perform) asShown(f *schema.Field, sent, shown json.RawMessage) json.Raw
 		json.Unmarshal(members[f.Identify], &text) != nil { // who decodes it will say what is wrong
 		return sent
 	}
+	var now map[string]json.RawMessage
+	if json.Unmarshal(shown, &now) == nil && json.Unmarshal(now[f.Identify], &is) == nil && p.API.SameTarget(f, text, is) {
+		text = is
+	}
 	members[f.Identify] = schema.AppendString(nil, p.API.AsShown(f, text))
 	if other, err := json.Marshal(members); err == nil {
 		return other

@@ -395,7 +395,8 @@ func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[str
 		same := true
 		for name, value := range members {
 			f := t.ByName[name]
-			same = same && (f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || string(value) == "null" || alike(value, shown[name]))
+			same = same && (f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || string(value) == "null" ||
+				alike(p.asShown(f, value, shown[name]), shown[name]))
 		}
 		if same {
 			return row, nil

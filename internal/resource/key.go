@@ -106,6 +106,16 @@ func (c *Collection) keyExpr(text string) store.Expr {
 	return compare(store.Field{Kind: store.Text, Path: []string{f.Name}, Indexed: f.Indexed}, "eq", text)
 }
 
+// HardwareKey reports whether a text is a hardware address, and the resources are told apart by those.
+func (c *Collection) HardwareKey(text string) bool {
+	f := c.keyField()
+	if f == nil || !f.Hardware {
+		return false
+	}
+	_, err := f.Kept(text)
+	return err == nil
+}
+
 // keyField is the field that KeyField names; nil where no type of the collection has it.
 func (c *Collection) keyField() *schema.Field {
 	for _, t := range c.Types {
@@ -120,6 +130,14 @@ func (c *Collection) keyField() *schema.Field {
 func (c *Collection) coded() bool {
 	f := c.keyField()
 	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && f.KeyPrefix == ""
+}
+
+// SameTarget reports whether two texts name the same by what a reference goes by, in whatever notation (schema.Field.Same).
+func (a *API) SameTarget(f *schema.Field, one, other string) bool {
+	return slices.ContainsFunc(f.Refs, func(name string) bool {
+		t := a.TypeNamed(name)
+		return t != nil && t.ByName[f.Identify] != nil && t.ByName[f.Identify].Same(one, other)
+	})
 }
 
 // AsShown gives a text that names what a reference refers to as that shows it (schema.Field.Kept).

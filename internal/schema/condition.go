@@ -166,6 +166,9 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 			return kept, nil
 		}
 	}
+	if f.DUID && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 000100012A
+		return strings.ToUpper(strings.NewReplacer(":", "", "-", "", " ", "").Replace(v.Text)), nil
+	}
 	if f.Hardware && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 00-00-5E-00-53-01
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}

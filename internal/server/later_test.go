@@ -323,6 +323,18 @@ func TestOtherNotationsAreTheSame(t *testing.T) {
 			t.Errorf("a search for %s finds %s", text, r.body)
 		}
 	}
+	for _, part := range []string{"startsWith('00:01:00')", "contains('01-2a')", "endsWith('2a bb')"} {
+		if r := m.want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:"+part), ""); r.count() == 0 {
+			t.Errorf("duid:%s finds %s", part, r.body)
+		}
+	}
+	// Names are the same in either case.
+	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"other"}`)
+	large := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"EXAMPLE.org"}`)
+	m.applied(`{"into":"zones/` + large + `","resources":[{"type":"HostRecord","absoluteName":"quay.example.org","addresses":[{"address":"10.0.0.79"}]},
+		{"type":"AliasRecord","absoluteName":"pier.example.org","linkedRecord":{"absoluteName":"QUAY.example.org"}},
+		{"type":"MXRecord","absoluteName":"mail.example.ORG","priority":10,"linkedRecord":{"absoluteName":"quay.example.org"}},
+		{"type":"GenericRecord","absoluteName":"txt.example.org","recordType":"TXT","rdata":"\"x\""}]}`)
 	m.refused(400, "InvalidFilterValue", "duid", "GET", "/api/v2/clientIdentifiers?"+filter("duid:'00:01'"), "")
 	want := "COMPLETED: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused"
 	if made, log := m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`"`, "type,address,macAddress.address,clientIdentifier.duid\n"+

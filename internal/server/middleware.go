@@ -13,7 +13,9 @@ import (
 	"portolan/internal/access"
 	"portolan/internal/authn"
 	"portolan/internal/problem"
+	"portolan/internal/resource"
 	"portolan/internal/rest"
+	"portolan/internal/store"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -186,4 +188,11 @@ func sameOrigin(r *http.Request) error {
 		return nil
 	}
 	return access.SameOrigin(r)
+}
+
+// authorOf is who changes something by a request, as the history has it, with the comment of the request.
+func authorOf(r *http.Request, caller resource.Caller) (store.Author, error) {
+	comment, err := rest.Comment(r)
+	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
+	return caller.Author(comment), err
 }

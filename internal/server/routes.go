@@ -16,7 +16,6 @@ import (
 	"portolan/internal/release"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
-	"portolan/internal/store"
 )
 
 // routes is a multiplexer that tells what it has.
@@ -270,13 +269,6 @@ func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) er
 		}
 		return handle(w, r.WithContext(fleet.By(r.Context(), author)))
 	}
-}
-
-// authorOf is who changes something by a request, as the history has it, with the comment of the request.
-func authorOf(r *http.Request, caller resource.Caller) (store.Author, error) {
-	comment, err := rest.Comment(r)
-	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
-	return caller.Author(comment), err
 }
 
 // texts reads string members of a body; what is there must be a string.
