@@ -128,8 +128,11 @@ func (f *fault) mark(one withheld) string {
 }
 
 // heldIn gives the names that are withheld in a zone; the zone's own, with which all of it would be looked at, is left to changes of its
-// own.
+// own. The reverse zone of a block or network that nobody made has none: its names follow from addresses.
 func (now dueNow) heldIn(z *plannedZone) (names []string) {
+	if z.row.ID == 0 {
+		return nil
+	}
 	for _, mark := range now.held {
 		parts := strings.SplitN(mark, "\t", 3)
 		if len(parts) == 3 && parts[1] == z.id && parts[2] != z.row.Key {
