@@ -132,7 +132,7 @@ func (d *Document) network(p netip.Prefix, name, gateway string) {
 	d.add(r)
 }
 
-// Known are the networks of a manager, by their ranges, each with its gateway; empty where it has none.
+// Known are the networks, or the blocks, of a manager, by their ranges, each with its gateway; empty where it has none.
 type Known map[netip.Prefix]string
 
 // holding gives the range of those that an address lies in, the narrowest one.
