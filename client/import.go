@@ -1,12 +1,9 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"time"
 )
@@ -51,30 +48,11 @@ func (i *Import) Ended() bool {
 
 // StartImport sends a file and starts its import.
 func (c *Client) StartImport(ctx context.Context, name string, file io.Reader, o ImportOptions) (*Import, error) {
-	info, err := json.Marshal(struct {
+	one := &Import{}
+	return one, c.CreateWithContent(ctx, "imports", name, file, struct {
 		ImportOptions
 		State string `json:"state"`
-	}{o, "QUEUED"})
-	if err != nil {
-		return nil, err
-	}
-	var body bytes.Buffer
-	w := multipart.NewWriter(&body)
-	if err := w.WriteField("fileInfo", string(info)); err != nil {
-		return nil, err
-	}
-	part, err := w.CreateFormFile("fileData", name)
-	if err == nil {
-		_, err = io.Copy(part, file)
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the file: %w", err)
-	}
-	one := &Import{}
-	return one, c.send(ctx, http.MethodPost, "/api/v2/imports", map[string]string{"Content-Type": w.FormDataContentType()}, &body, one)
+	}{o, "QUEUED"}, ChangeOptions{}, one)
 }
 
 // Import gives how an import is.

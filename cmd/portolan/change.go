@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,9 +103,10 @@ type createCommand struct {
 	scopeFlags
 	changeFlags
 	changeOutput
-	In     string   `help:"What it belongs below, such as servers/ns1; where its place follows from its values, nothing is to be said." placeholder:"PATH" complete:"path" env:"-"`
-	Type   string   `arg:"" help:"What is made: a type, such as HostRecord, a word for it, such as network, or where, such as networks/10.1.0.0/24/addresses." complete:"type"`
-	Fields []string `arg:"" optional:"" help:"Its fields: FIELD=VALUE. A reference is the name of what it refers to." complete:"field"`
+	In      string   `help:"What it belongs below, such as servers/ns1; where its place follows from its values, nothing is to be said." placeholder:"PATH" complete:"path" env:"-"`
+	Content string   `help:"A file whose bytes the resource has beside its fields, at most 100 MiB: a backup, a file of a TFTP group. Say by a path where it is made." placeholder:"FILE" type:"existingfile" env:"-"`
+	Type    string   `arg:"" help:"What is made: a type, such as HostRecord, a word for it, such as network, or where, such as networks/10.1.0.0/24/addresses." complete:"type"`
+	Fields  []string `arg:"" optional:"" help:"Its fields: FIELD=VALUE. A reference is the name of what it refers to." complete:"field"`
 }
 
 // Help has examples.
@@ -131,7 +134,12 @@ func (c *createCommand) Run(s *session) error {
 		if at.Sub == nil || at.Sub.Relation != resource.Children || c.In != "" {
 			return usageError{fmt.Errorf("%s: nothing is made there; name a type, or a subcollection that takes new ones", c.Type)}
 		}
+		if c.Content != "" {
+			return c.send(s, m, at)
+		}
 		c.In, c.Type = at.String(), at.Types(m.API)[0].Collection
+	} else if c.Content != "" {
+		return usageError{fmt.Errorf("--content: say by a path where it is made, such as databases/portolan/backups, not %s", c.Type)}
 	}
 	t, err := cli.TypeFor(m.API, c.Type, c.Fields)
 	if err != nil {
@@ -150,6 +158,39 @@ func (c *createCommand) Run(s *session) error {
 		in = ""
 	}
 	return c.apply(s, m, client.Apply{Into: in, Action: "CREATE", Resources: []json.RawMessage{raw}}, c.options())
+}
+
+// send makes a resource with the bytes of a file.
+func (c *createCommand) send(s *session, m *cli.Manager, at cli.Path) error {
+	if c.DryRun {
+		return usageError{errors.New("--dry-run: what has bytes beside its fields is not tried")}
+	}
+	types := slices.DeleteFunc(at.Types(m.API), func(t *schema.Type) bool {
+		return !slices.Contains(m.API.CollectionOf(t).Content.Types, t.Name)
+	})
+	if len(types) == 0 {
+		return usageError{fmt.Errorf("--content: what is made at %s has no bytes beside its fields", c.Type)}
+	}
+	t := types[0]
+	members, err := cli.Members(t, c.Fields)
+	if err != nil {
+		return err
+	}
+	members["type"] = schema.AppendString(nil, t.Name)
+	file, err := os.Open(c.Content)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was read alone
+	var made json.RawMessage
+	if err := m.CreateWithContent(s.ctx, at.String(), filepath.Base(c.Content), file, members, c.options(), &made); err != nil {
+		return err
+	}
+	format := c.Output
+	if format == "text" {
+		format = cli.Table
+	}
+	return cli.NewOutput(s.stdout, format, t.Collection, cli.Columns(m.API.CollectionOf(t), types)).One(made)
 }
 
 type setCommand struct {

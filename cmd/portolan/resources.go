@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"strings"
@@ -147,11 +149,22 @@ const listedAtOnce = 1000
 // errEnough ends a list.
 var errEnough = fmt.Errorf("enough")
 
+// writeContent writes the bytes of a resource.
+func writeContent(s *session, m *cli.Manager, path string) error {
+	body, err := m.Content(s.ctx, path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(s.stdout, body)
+	return errors.Join(err, body.Close())
+}
+
 type getCommand struct {
 	scopeFlags
 	outputFlag
-	Fields string   `help:"The fields that are printed, such as id,name,usage." placeholder:"FIELDS" env:"-"`
-	Path   []string `arg:"" help:"The resources, such as networks/10.1.0.0/24, zones/example.net, or networks/100717." complete:"path"`
+	Fields  string   `help:"The fields that are printed, such as id,name,usage." placeholder:"FIELDS" env:"-"`
+	Content bool     `help:"Write the bytes that a resource has beside its fields, and nothing else: a file, a backup, a log." env:"-"`
+	Path    []string `arg:"" help:"The resources, such as networks/10.1.0.0/24, zones/example.net, or networks/100717." complete:"path"`
 }
 
 // Help has examples.
@@ -161,7 +174,8 @@ func (getCommand) Help() string {
   portolan get networks/10.1.0.0/24
   portolan get zones/example.net -o yaml
   portolan get records/www.example.net --fields absoluteName,ttl
-  portolan get zones/example.net/serving`
+  portolan get zones/example.net/serving
+  portolan get logs/manager.log --content`
 }
 
 // Run prints resources.
@@ -174,6 +188,12 @@ func (c *getCommand) Run(s *session) error {
 		at, err := m.Find(s.ctx, text)
 		if err != nil {
 			return err
+		}
+		if c.Content {
+			if err := writeContent(s, m, at.String()); err != nil {
+				return err
+			}
+			continue
 		}
 		if at.List() {
 			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: listedAtOnce}

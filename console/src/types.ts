@@ -671,7 +671,7 @@ export type DNSStatisticsService = {
   userDefinedFields: any
 }
 
-/** DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, which portolan restore takes. It is fetched as it is (application/octet-stream). */
+/** DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream). */
 export type DatabaseBackupFile = {
   id: number
   type: "DatabaseBackupFile"
@@ -680,6 +680,7 @@ export type DatabaseBackupFile = {
   host: string | null
   modificationDateTime: string | null
   place: string | null
+  sent: boolean
   size: number
   userDefinedFields: any
 }
@@ -2759,7 +2760,7 @@ export type SyslogService = {
   userDefinedFields: any
 }
 
-/** SystemLog is a log of the manager as a file; there are none: what it logs goes to its standard error. */
+/** SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as it is (application/octet-stream). */
 export type SystemLog = {
   id: number
   type: "SystemLog"

@@ -13,11 +13,12 @@ func Register(r *resource.Registry) {
 
 // descriptions are the doc comments of the declared types, by Type and Type.field.
 var descriptions = map[string]string{
-	"DatabaseBackupFile":                          "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, which portolan restore takes. It is fetched as it is (application/octet-stream).",
+	"DatabaseBackupFile":                          "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream).",
 	"DatabaseBackupFile.host":                     "host is the machine that it lies on.",
-	"DatabaseBackupFile.modificationDateTime":     "modificationDateTime is when it was made.",
+	"DatabaseBackupFile.modificationDateTime":     "modificationDateTime is when it was made, or sent.",
 	"DatabaseBackupFile.place":                    "place names the directory that it lies in.",
 	"DatabaseBackupFile.schedule":                 "schedule is the schedule that it was made by.",
+	"DatabaseBackupFile.sent":                     "sent says that it was sent to the manager, from wherever: it does not count as a backup of this database.",
 	"DatabaseBackupFile.size":                     "size is how long it is, in bytes.",
 	"DatabaseBackupSchedule":                      "DatabaseBackupSchedule makes backups of the database at set times. PATCH {\"state\":\"QUEUED\"} makes one now.",
 	"DatabaseBackupSchedule.filePrefix":           "filePrefix is what the names of its files begin with; null is the name of the schedule.",

@@ -10,7 +10,7 @@ import (
 
 // Figures are what there is of backups.
 type Figures struct {
-	// Last is when the last one was made; nil where there is none. LastBytes is how large it is.
+	// Last is when the last one was made; nil where there is none, also where some were sent. LastBytes is how large it is.
 	Last      *time.Time `json:"last"`
 	LastBytes int64      `json:"lastBytes"`
 	// Files is how many there are, Schedules how many schedules make some by themselves.
@@ -28,7 +28,7 @@ func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 			return err
 		}
 		if one, ok := o.(*DatabaseBackupFile); ok {
-			if f.Files++; f.Last == nil || one.ModificationDateTime.After(*f.Last) {
+			if f.Files++; !one.Sent && (f.Last == nil || one.ModificationDateTime.After(*f.Last)) {
 				at := one.ModificationDateTime
 				f.Last, f.LastBytes = &at, one.Size
 			}

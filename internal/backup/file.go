@@ -4,8 +4,10 @@ import (
 	"embed"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"portolan/internal/problem"
@@ -24,24 +26,27 @@ const files = "backups"
 func registerFiles(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
 		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
-		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"}}})
+		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"},
+		{Name: "backup_sent", Columns: []string{"place", "name", "number", "data"}, Key: 3, Derived: "it becomes a file of a machine"}}})
 	r.Collection(resource.Collection{Name: files, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
-		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Open: open}}, &DatabaseBackupFile{})
+		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: check, Open: open}}, &DatabaseBackupFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
 }
 
-// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, which portolan restore takes. It is
-// fetched as it is (application/octet-stream).
+// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan
+// restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream).
 type DatabaseBackupFile struct {
-	schema.Head `head:"readOnly" parents:"databases" post:"no"`
+	schema.Head `head:"readOnly" parents:"databases"`
 	// Size is how long it is, in bytes.
 	Size int64 `api:"size,readOnly"`
-	// ModificationDateTime is when it was made.
+	// ModificationDateTime is when it was made, or sent.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 	// Host is the machine that it lies on.
 	Host string `api:"host,readOnly"`
 	// Place names the directory that it lies in.
 	Place string `api:"place,readOnly"`
+	// Sent says that it was sent to the manager, from wherever: it does not count as a backup of this database.
+	Sent bool `api:"sent,readOnly"`
 	// Schedule is the schedule that it was made by.
 	Schedule schema.Ref `api:"schedule,hidden" ref:"DatabaseBackupSchedule" onDelete:"clear"`
 }
@@ -58,6 +63,9 @@ type DatabaseLog struct {
 // BeforeDelete has the file taken away once that is committed.
 func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(files)
+	if err := c.Tx.Write("DELETE FROM backup_sent WHERE place = ? AND name = ?", x.Place, x.Name); err != nil {
+		return err
+	}
 	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.Name)
 }
 
@@ -72,10 +80,17 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	}
 	x := o.(*DatabaseBackupFile)
 	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
-	f, err := os.Open(filepath.Join(a.Manager.Backups, x.Name))
+	path := filepath.Join(a.Manager.Backups, x.Name)
+	f, err := os.Open(path) //nolint:gosec // in the manager's own directory
+	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
+		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.Open(path) //nolint:gosec // as above
+	}
 	if err != nil || a.Manager.Backups == "" {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
-			"into its directory for backups (--backup-dir)", x.Name, x.Host, a.Manager.Hostname)
+			"into its directory for backups (--backup-dir); one that was sent is there a moment later", x.Name, x.Host, a.Manager.Hostname)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() != x.Size {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"portolan/internal/event"
@@ -101,11 +102,20 @@ func (r *Runner) settle(ctx context.Context) error {
 const placeFile = ".place"
 
 // known gives the name of the directory for backups, which is made where it is missing.
-func (r *Runner) known() (string, error) {
-	if r.place != "" {
-		return r.place, nil
+func (r *Runner) known() (_ string, err error) {
+	if r.place == "" {
+		r.place, err = placeOf(r.api.Manager.Backups)
 	}
-	dir := r.api.Manager.Backups
+	return r.place, err
+}
+
+// placing is held while the file that says which directory it is may be made.
+var placing sync.Mutex
+
+// placeOf gives the name of a directory for backups, which is made where it is missing.
+func placeOf(dir string) (string, error) {
+	placing.Lock()
+	defer placing.Unlock()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -115,10 +125,7 @@ func (r *Runner) known() (string, error) {
 		text = []byte(rand.Text())
 		err = os.WriteFile(path, text, 0o600)
 	}
-	if err == nil && len(text) > 0 {
-		r.place = string(text)
-	}
-	return r.place, err
+	return string(text), err
 }
 
 // look does what there is to do.
@@ -131,6 +138,9 @@ func (r *Runner) look(ctx context.Context) error {
 		return nil
 	}
 	if err := r.takeAway(ctx); err != nil {
+		return err
+	}
+	if err := r.keepSent(ctx); err != nil {
 		return err
 	}
 	if held, err := r.lease.Take(ctx); err != nil || !held {
@@ -162,12 +172,13 @@ func (r *Runner) look(ctx context.Context) error {
 }
 
 // asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
-// files to take away.
+// files to take away or to write.
 func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
 		ids = map[int64]int64{}
-		gone := 0
-		if err := tx.QueryRow("SELECT count(*) FROM backup_gone WHERE place = ?", r.place).Scan(&gone); err != nil {
+		left := 0
+		if err := tx.QueryRow("SELECT (SELECT count(*) FROM backup_gone WHERE place = ?) + (SELECT count(*) FROM backup_sent WHERE place = ?)",
+			r.place, r.place).Scan(&left); err != nil {
 			return err
 		}
 		if err := tx.Each(func(scan func(...any) error) error {
@@ -178,7 +189,7 @@ func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 		}, "SELECT schedule, asked FROM backup_due"); err != nil {
 			return err
 		}
-		if len(ids) == 0 && gone == 0 {
+		if len(ids) == 0 && left == 0 {
 			r.idle.Put(tx, struct{}{}, true)
 		}
 		return nil

@@ -47,7 +47,7 @@ type AddressManagerDatabase struct {
 	EntityCount *int64 `api:"entityCount,computed"`
 	// Size is how large it is, in bytes.
 	Size *int64 `api:"size,computed"`
-	// LastBackupDateTime is when the newest of the backups was made that the manager lists; those of the command line are not noted.
+	// LastBackupDateTime is when the newest of the backups was made that the manager has made; those of the command line are not noted.
 	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly,computed"`
 	// ActiveSessions is how many sessions are open.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
@@ -164,11 +164,12 @@ func lastBackup(tx *store.Tx) (at []byte, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.InCollection("backups")}, func(r *store.Resource) error {
 		var body struct {
 			ModificationDateTime json.RawMessage `json:"modificationDateTime"`
+			Sent                 bool            `json:"sent"`
 		}
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			return err
 		}
-		if when := body.ModificationDateTime; when != nil && (string(at) == "null" || string(at) < string(when)) { // they are written alike
+		if when := body.ModificationDateTime; when != nil && !body.Sent && (string(at) == "null" || string(at) < string(when)) { // they are written alike
 			at = slices.Clone(when)
 		}
 		return nil

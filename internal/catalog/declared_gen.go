@@ -10,6 +10,7 @@ func Register(r *resource.Registry) {
 	registerDatabases(r)
 	registerTFTP(r)
 	registerLocations(r)
+	registerLogs(r)
 	registerOperations(r)
 	registerSettings(r)
 	registerTags(r)
@@ -28,7 +29,7 @@ var descriptions = map[string]string{
 	"AddressManagerDatabase.backupEnabled":                   "backupEnabled says whether backups may be made: where the manager has a directory for them.",
 	"AddressManagerDatabase.compressionEnabled":              "compressionEnabled says whether what is copied is compressed.",
 	"AddressManagerDatabase.entityCount":                     "entityCount is how many resources it holds.",
-	"AddressManagerDatabase.lastBackupDateTime":              "lastBackupDateTime is when the newest of the backups was made that the manager lists; those of the command line are not noted.",
+	"AddressManagerDatabase.lastBackupDateTime":              "lastBackupDateTime is when the newest of the backups was made that the manager has made; those of the command line are not noted.",
 	"AddressManagerDatabase.latencyCriticalThreshold":        "latencyCriticalThreshold is how late it may be before that is a failure.",
 	"AddressManagerDatabase.latencyWarningThreshold":         "latencyWarningThreshold is how late a copy may be before somebody is warned.",
 	"AddressManagerDatabase.replicationEnabled":              "replicationEnabled says whether it is copied by the manager.",
@@ -91,9 +92,9 @@ var descriptions = map[string]string{
 	"ServerMonitoring.failureDetectionThreshold":             "failureDetectionThreshold is how often in a row they may be silent.",
 	"ServerMonitoring.pollingInterval":                       "pollingInterval is how often they are asked.",
 	"ServerMonitoring.statusRefreshInterval":                 "statusRefreshInterval is how often what is shown of them is made anew.",
-	"SystemLog":                                              "SystemLog is a log of the manager as a file; there are none: what it logs goes to its standard error.",
+	"SystemLog":                                              "SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as it is (application/octet-stream).",
 	"SystemLog.modificationDateTime":                         "modificationDateTime is when it was last written.",
-	"SystemLog.size":                                         "size is how long it is, in bytes.",
+	"SystemLog.size":                                         "size is how long it is, in bytes; null where the manager does not keep it.",
 	"SystemSettings":                                         "SystemSettings says what the manager is.",
 	"SystemSettings.activeSessionCount":                      "activeSessionCount is the same, as release 9.6 calls it.",
 	"SystemSettings.activeSessions":                          "activeSessions is how many sessions are open.",

@@ -21,7 +21,6 @@ func registerSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeSettings(tx, r.Manager, rows) }},
 		&SystemSettings{}, &AuditDataSettings{}, &LogLevelSettings{}, &MonitoringSettings{}, &WebAccessSettings{}, &DHCPAlertSettings{})
-	r.Collection(resource.Collection{Name: "logs"}, &SystemLog{})
 	r.Seed(seedSettings)
 }
 
@@ -192,15 +191,6 @@ func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 		return problem.NotYet("pollingInterval: DHCP is not served yet")
 	}
 	return nil
-}
-
-// SystemLog is a log of the manager as a file; there are none: what it logs goes to its standard error.
-type SystemLog struct {
-	schema.Head `head:"readOnly" post:"no" parents:""`
-	// Size is how long it is, in bytes.
-	Size *int64 `api:"size,readOnly"`
-	// ModificationDateTime is when it was last written.
-	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 }
 
 // Validate refuses what is the machine's own affair.

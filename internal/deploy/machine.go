@@ -3,6 +3,7 @@ package deploy
 import (
 	"time"
 
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 )
@@ -12,14 +13,24 @@ import (
 func registerMachines(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "serverFiles", Called: "files", NoSearch: true}, &ServerFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
-	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration, NotYet: byReleases},
+	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration,
+		Content: resource.Contents{Types: []string{"ServerPatch"}, Check: func(*resource.Content, *resource.API) error { return byReleases() }}},
 		&ServerPatch{})
-	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration,
-		NotYet: byReleases}, &ServerPatchApplication{})
+	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration},
+		&ServerPatchApplication{})
 }
 
-// byReleases says how servers are updated.
-const byReleases = "servers are updated by signed releases, as service points of the fleet: portolan release publish, portolan rollout"
+// byReleases refuses a patch: the manager could not tell whom it is from.
+func byReleases() error {
+	return problem.Forbidden("OperationNotPermitted",
+		"servers are updated by signed releases, as service points of the fleet: portolan release publish, portolan rollout")
+}
+
+// BeforeWrite refuses it.
+func (x *ServerPatch) BeforeWrite(*resource.Change) error { return byReleases() }
+
+// BeforeWrite refuses it.
+func (x *ServerPatchApplication) BeforeWrite(*resource.Change) error { return byReleases() }
 
 // ServerFile is a file of a server; none is shown.
 type ServerFile struct {

@@ -36,8 +36,6 @@ type Collection struct {
 	Counts Counts
 	// Reports are what else is told of a resource below its path (Registry.Report).
 	Reports []Report
-	// NotYet, where it is not empty, says why nothing can be made or changed in the collection yet, although that is published.
-	NotYet string
 	// Ours: the collection is not published; it has every method.
 	Ours bool
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
@@ -57,6 +55,8 @@ type Collection struct {
 	Content Contents
 	// Called is what the subcollection is called that resources are reached through which have no path of their own; empty: Name.
 	Called string
+	// At is what its own path is called, where that is the name of another collection, which has none; empty: Name.
+	At string
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
@@ -109,6 +109,9 @@ type Collection struct {
 
 // PathBelow is what follows the resource above in the path of a resource that has no path of its own.
 func (c *Collection) PathBelow() string { return cmp.Or(c.Called, c.Name) }
+
+// Path is what the collection's own path is called.
+func (c *Collection) Path() string { return cmp.Or(c.At, c.Name) }
 
 // Logged reports whether changes of the collection's resources are in the history.
 func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
@@ -236,6 +239,8 @@ type Manager struct {
 	Backups string
 	// Serving gives what a service point has said that it serves (deploy.Serving.Content), and whether it is connected.
 	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
+	// Logs are the files of each of its logs, by the log's name, the oldest first; none of a log that it does not keep.
+	Logs map[string][]string
 	// LogLevel is the least that it logs where its command line says so; empty where the settings do.
 	LogLevel string
 }
@@ -276,6 +281,8 @@ type API struct {
 	Facts          Facts
 	Headers        []RequestHeader // that rules look at
 	byName         map[string]*Collection
+	// at are the collections whose own path is called otherwise than they are, by what it is called.
+	at map[string]*Collection
 	types          map[string]*schema.Type
 	// rules are those that rooms have for types of others, by type.
 	rules map[string][]Rule
@@ -284,13 +291,16 @@ type API struct {
 
 // NewAPI puts what was declared together and checks that it fits.
 func NewAPI(s *store.Store, r *Registry) *API {
-	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, types: map[string]*schema.Type{},
+	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, at: map[string]*Collection{}, types: map[string]*schema.Type{},
 		rules: map[string][]Rule{}}
 	for _, c := range a.collections {
 		if c.From == "" {
 			c.From = store.Resources
 		}
 		a.byName[c.Name] = c
+		if c.At != "" {
+			a.at[c.At] = c
+		}
 		if c.History {
 			a.History = c
 		}
@@ -396,6 +406,17 @@ func (a *API) TypeNamed(name string) *schema.Type { return a.types[name] }
 func (a *API) Type(name string) (*schema.Type, bool) {
 	t, ok := a.types[name]
 	return t, ok
+}
+
+// AtPath gives the collection whose own path is called so; nil where there is none.
+func (a *API) AtPath(name string) *Collection {
+	if c := a.at[name]; c != nil {
+		return c
+	}
+	if c := a.byName[name]; c != nil && c.At == "" {
+		return c
+	}
+	return nil
 }
 
 // Collection gives a declared collection by its name; nil where there is none.

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"fmt"
+
 	"maps"
 	"slices"
 
@@ -233,7 +235,11 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 	}
 	if c != nil && r.Collection != c.Name {
-		p := problem.NotFound("there is no resource %d%s: it is in %s", id, within(c), r.Collection)
+		where := "in " + a.byName[r.Collection].Path()
+		if a.byName[r.Collection].Inner {
+			where = fmt.Sprintf("below %d", r.Parent)
+		}
+		p := problem.NotFound("there is no resource %d%s: it is %s", id, within(c), where)
 		p.Code = "WrongResourceCollection"
 		return nil, p
 	}
@@ -248,7 +254,7 @@ func within(c *Collection) string {
 	if c == nil {
 		return ""
 	}
-	return " in " + c.Name
+	return " in " + c.Path()
 }
 
 // FindIn reads one of a collection whose rows are in a source of their own.

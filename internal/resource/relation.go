@@ -275,16 +275,13 @@ func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) 
 
 // complete sets what follows of a collection from the facts: its methods and its subcollections.
 func (a *API) complete(c *Collection, r *Registry) {
-	all, one := r.Facts.Methods([]string{c.Name}), r.Facts.Methods([]string{c.Name, "1"})
+	all, one := r.Facts.Methods([]string{c.Path()}), r.Facts.Methods([]string{c.Path(), "1"})
 	if c.Ours {
 		all, one = []string{methodGet, methodPost}, []string{methodGet, methodPut, methodPatch, methodDelete}
 	}
-	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Ours && r.Facts.Inner(c.Name)
+	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Ours && c.At == "" && r.Facts.Inner(c.Name)
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
-	if c.NotYet != "" {
-		c.Post, c.ReadOnly, c.NoPut, c.NoDelete = false, true, true, true
-	}
 	for _, p := range r.Facts.Subs(c.Name) {
 		s := a.relate(c, p, r)
 		s.Name, s.Later = p.Name, p.Later

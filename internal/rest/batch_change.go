@@ -220,7 +220,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 		return t, refused
 	}
 	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
-		return t, a.noMethod(t, sent.Method, methods)
+		return t, noMethod(sent.Method, methods)
 	}
 	if sent.Method == http.MethodDelete && t.List {
 		return t, problem.Invalid("path", "a list cannot be deleted in a batch: name one resource")

@@ -127,7 +127,7 @@ func (a *Server) takesContent(t resource.Target) bool {
 }
 
 // readParts reads a body of several parts: the members, and the content, which waits in a temporary file until done is called.
-func (rq *request) readParts(w http.ResponseWriter) (err error) {
+func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.Body = http.MaxBytesReader(w, rq.Body, maxContent+(1<<20))
 	parts, err := rq.MultipartReader()
 	if err != nil {
@@ -146,11 +146,16 @@ func (rq *request) readParts(w http.ResponseWriter) (err error) {
 			return err
 		}
 	}
-	rq.raw, err = json.Marshal(rq.members)
-	if err == nil && rq.content != nil {
-		rq.raw = append(rq.raw, rq.content.SHA256[:]...)
+	if rq.raw, err = json.Marshal(rq.members); err != nil || rq.content == nil {
+		return err
 	}
-	return err
+	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
+	for _, x := range a.TargetTypes(rq.Target) {
+		if check := a.CollectionOf(x).Content.Check; check != nil {
+			return check(rq.content, a.API)
+		}
+	}
+	return nil
 }
 
 // readPart reads one part.

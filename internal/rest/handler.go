@@ -60,7 +60,7 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.C
 	case r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet):
 	case !slices.Contains(methods, r.Method):
 		w.Header().Set("Allow", allow(methods))
-		return a.noMethod(t, r.Method, methods)
+		return noMethod(r.Method, methods)
 	}
 	switch {
 	case refused != nil:
@@ -102,17 +102,8 @@ func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target,
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this; these are: %s", r.Method, allow(methods))
 }
 
-// noMethod refuses a method that is not for a target, and says so of one that is published and not built.
-func (a *Server) noMethod(t resource.Target, method string, methods []string) error {
-	if c := t.Collection; c != nil && t.Sub == nil && c.NotYet != "" {
-		path := []string{c.Name}
-		if !t.List {
-			path = append(path, strconv.FormatInt(t.ID, 10))
-		}
-		if slices.Contains(a.Facts.Methods(path), method) {
-			return problem.New(http.StatusNotImplemented, "NotImplemented", "%s", c.NotYet)
-		}
-	}
+// noMethod refuses a method that is not for a target.
+func noMethod(method string, methods []string) error {
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", method, allow(methods))
 }
 
@@ -213,7 +204,9 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		}
 		return resource.Target{Any: true, ID: id}, nil
 	}
-	t.Collection = a.Collection(parts[0])
+	if t.Collection = a.Collection(parts[0]); len(parts) < 3 {
+		t.Collection = a.AtPath(parts[0])
+	}
 	if t.Collection == nil || t.Collection.Inner && len(parts) < 3 || len(parts) > 4 {
 		return t, a.notServed(r, parts)
 	}

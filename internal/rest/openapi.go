@@ -141,7 +141,7 @@ func (a *Server) paths() doc {
 		paths[a.Base+"/"+name] = path.document()
 	}
 	for _, c := range a.Collections() {
-		at := a.Base + "/" + c.Name
+		at := a.Base + "/" + c.Path()
 		if !c.Inner {
 			a.ownPaths(paths, at, c)
 		}

@@ -23,11 +23,11 @@ type plan struct {
 }
 
 func newPlan(base string, c *resource.Collection) *plan {
-	p := &plan{one: base + "/" + c.Name + "/", root: base + "/"}
+	p := &plan{one: base + "/" + c.Path() + "/", root: base + "/"}
 	if len(c.Parents) == 1 {
 		p.above = base + "/" + c.Parents[0] + "/"
 	}
-	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Name + `"}`}
+	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Path() + `"}`}
 	before := ""
 	for _, s := range c.Subs {
 		if s.Ours || s.Later {
@@ -364,8 +364,10 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 	if rd.links {
 		b = append(b, `,"_links":{"self":{"href":"`...)
 		b = append(b, rd.api.Base+"/"...)
-		if c := rd.api.Collection(head.Collection); c == nil || !c.Inner { // else it has no path but by its id alone
+		if c := rd.api.Collection(head.Collection); c == nil {
 			b = append(b, head.Collection+"/"...)
+		} else if !c.Inner { // else it has no path but by its id alone
+			b = append(b, c.Path()+"/"...)
 		}
 		b = strconv.AppendInt(b, head.ID, 10)
 		b = append(b, `"}}`...)

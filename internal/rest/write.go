@@ -213,7 +213,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		return nil
 	}
 	if rq.multiPart(a) {
-		return rq.readParts(w)
+		return rq.readParts(w, a)
 	}
 	if types := rq.tables(a); types != nil {
 		return rq.readTable(w, a, types)

@@ -88,7 +88,7 @@ func TestBadBodies(t *testing.T) {
 		{409, "ResourceAlreadyExists", "main", post, configurations, `{"name":"main"}`},
 		{403, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
 		{403, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
-		{501, "NotImplemented", "releases", post, "/api/v2/patches", `{}`},
+		{403, "OperationNotPermitted", "releases", post, "/api/v2/patches", `{"publicKey":"x"}`},
 	} {
 		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
 	}

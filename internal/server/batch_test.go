@@ -102,7 +102,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			`?fields=embed(addresses)","body":{"name":"x"}}`},
 		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"\"1.1\""}}`},
-		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"patches","body":{"name":"x"}}`},
+		{403, "OperationNotPermitted", "changes[1]", add + `,{"method":"POST","path":"patches","body":{"publicKey":"x"}}`},
 		{400, "InvalidIpRangeValue", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
 			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {

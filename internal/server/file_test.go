@@ -20,14 +20,17 @@ func init() {
 }
 
 // form is a body of several parts, with a file, and the header that says so.
-func form(parts map[string]string, file string) (body, header string) {
+func form(parts map[string]string, file string) (body, header string) { return formNamed(parts, "x", file) }
+
+// formNamed is form with what the file is called.
+func formNamed(parts map[string]string, name, file string) (body, header string) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for name, text := range parts {
 		_ = w.WriteField(name, text)
 	}
 	if file != "" {
-		part, _ := w.CreateFormFile("fileData", "x")
+		part, _ := w.CreateFormFile("fileData", name)
 		_, _ = part.Write([]byte(file))
 	}
 	_ = w.Close()

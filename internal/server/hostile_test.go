@@ -41,7 +41,7 @@ func (m *manager) operations() (all []operation) {
 	first := map[string]string{}
 	for _, c := range m.Address.Collections() {
 		if !c.Inner {
-			first[c.Name] = m.do("GET", "/api/v2/"+c.Name+"?limit=1&fields=id", "").text("data.0.id")
+			first[c.Name] = m.do("GET", "/api/v2/"+c.Path()+"?limit=1&fields=id", "").text("data.0.id")
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {

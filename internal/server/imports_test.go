@@ -67,9 +67,9 @@ func TestImportOfWhatIsThere(t *testing.T) {
 		if c.From != "resource" || c.Inner || c.Name == "imports" || c.SignIn != nil {
 			continue
 		}
-		before := m.want(200, "GET", "/api/v2/"+c.Name, "").body
-		table := m.want(200, "GET", "/api/v2/"+c.Name, "", "Accept: text/csv").body
-		rows := m.want(200, "GET", "/api/v2/"+c.Name, "").text("count")
+		before := m.want(200, "GET", "/api/v2/"+c.Path(), "").body
+		table := m.want(200, "GET", "/api/v2/"+c.Path(), "", "Accept: text/csv").body
+		rows := m.want(200, "GET", "/api/v2/"+c.Path(), "").text("count")
 		if rows == "0" {
 			continue
 		}
@@ -83,7 +83,7 @@ func TestImportOfWhatIsThere(t *testing.T) {
 		if c.Name == "databases" { // which counts what it holds
 			continue
 		}
-		if after := m.want(200, "GET", "/api/v2/"+c.Name, "").body; string(after) != string(before) {
+		if after := m.want(200, "GET", "/api/v2/"+c.Path(), "").body; string(after) != string(before) {
 			t.Errorf("%s has changed:\n%s\n%s", c.Name, before, after)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,6 +60,83 @@ func begin(r *http.Request, a *asked) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), askedKey{}, a))
 }
 
+// keptToo is a log that has in a file, too, what goes to another one.
+type keptToo struct{ log, file slog.Handler }
+
+// Enabled reports whether the log takes a level.
+func (b keptToo) Enabled(ctx context.Context, level slog.Level) bool { return b.log.Enabled(ctx, level) }
+
+// Handle writes a line to both.
+func (b keptToo) Handle(ctx context.Context, r slog.Record) error {
+	return errors.Join(b.log.Handle(ctx, r.Clone()), b.file.Handle(ctx, r))
+}
+
+// WithAttrs is a log of the same kind.
+func (b keptToo) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return keptToo{b.log.WithAttrs(attrs), b.file.WithAttrs(attrs)}
+}
+
+// WithGroup is a log of the same kind.
+func (b keptToo) WithGroup(name string) slog.Handler {
+	return keptToo{b.log.WithGroup(name), b.file.WithGroup(name)}
+}
+
+// maxOwnLog is how long the file of what the manager logs becomes, in bytes, before it is begun anew: it and the one before are kept.
+const maxOwnLog = 10 << 20
+
+// The logs that the API shows.
+const (
+	ownLogName    = "manager.log"
+	accessLogName = "access.log"
+	auditLogName  = "audit.log"
+)
+
+// openLogs opens the files that the manager writes what happens to: what it logs goes to one in its data directory, too. That it cannot
+// be opened there keeps no manager from serving.
+func (m *Manager) openLogs() (err error) {
+	if o := &m.options; o.Data != "" {
+		path := filepath.Join(o.Data, "logs", ownLogName)
+		plain := o.Log
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			m.ownLog, err = openJournal(path, maxOwnLog, plain)
+		}
+		if err != nil {
+			m.ownLog = nil
+			plain.Warn("what is logged is kept in no file", "file", path, "error", err)
+		} else {
+			o.Log = slog.New(keptToo{plain.Handler(), slog.NewJSONHandler(m.ownLog, &slog.HandlerOptions{Level: lowest})})
+		}
+	}
+	m.log = m.logOf(&m.levels.manager)
+	if m.accessLog, err = openJournal(m.options.AccessLog, 0, m.log); err != nil {
+		return fmt.Errorf("the access log: %w", err)
+	}
+	if m.auditLog, err = openJournal(m.options.AuditLog, 0, m.log); err != nil {
+		return fmt.Errorf("the audit log: %w", err)
+	}
+	return nil
+}
+
+// lowest is below every level: what is written has passed another log.
+const lowest = slog.Level(-100)
+
+// logFiles are the files of each log that the API shows, the oldest first; none where it is not kept.
+func (m *Manager) logFiles() map[string][]string {
+	return map[string][]string{ownLogName: m.ownLog.files(), accessLogName: m.accessLog.files(), auditLogName: m.auditLog.files()}
+}
+
+// files are those that a journal has, the oldest first.
+func (j *journal) files() []string {
+	switch {
+	case j == nil || j.path == "-":
+		return nil
+	case j.most > 0:
+		return []string{j.path + earlier, j.path}
+	}
+	return []string{j.path}
+}
+
 // requests is a log that says of each line which request it is of.
 type requests struct{ slog.Handler }
 
@@ -78,22 +156,27 @@ func (h requests) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup is a log of the same kind.
 func (h requests) WithGroup(name string) slog.Handler { return requests{h.Handler.WithGroup(name)} }
 
-// journal is a file that lines are appended to: the access log or the audit log. The nil journal takes everything, and keeps nothing.
+// journal is a file that lines are appended to: the access log, the audit log, or the manager's own. The nil journal takes everything, and
+// keeps nothing.
 type journal struct {
 	path string
+	// most is how long the file becomes, in bytes, before it is renamed to path+earlier, and begun anew; 0: whoever wants that does it.
+	most int64
 	mu   sync.Mutex
-	// file and failed are guarded by mu; failed says that the last line could not be written.
+	// file, size and failed are guarded by mu; size is how long the file is where most says something, failed that the last line could not
+	// be written.
 	file   io.WriteCloser
+	size   int64
 	failed bool
 	log    *slog.Logger
 }
 
 // openJournal opens a journal; "-" is standard output, "" none.
-func openJournal(path string, log *slog.Logger) (*journal, error) {
+func openJournal(path string, most int64, log *slog.Logger) (*journal, error) {
 	if path == "" {
 		return nil, nil
 	}
-	j := &journal{path: path, log: log}
+	j := &journal{path: path, most: most, log: log}
 	return j, j.reopen()
 }
 
@@ -104,6 +187,11 @@ func (j *journal) reopen() error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.open()
+}
+
+// open opens the file; mu is held.
+func (j *journal) open() error {
 	if j.path == "-" {
 		j.file = os.Stdout
 		return nil
@@ -112,11 +200,35 @@ func (j *journal) reopen() error {
 	if err != nil {
 		return err
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
 	if j.file != nil {
 		_ = j.file.Close()
 	}
-	j.file = file
+	j.file, j.size = file, info.Size()
 	return nil
+}
+
+// earlier ends the name of what a file was before it was begun anew.
+const earlier = ".1"
+
+// turn begins the file anew where it would become longer than it may by so many bytes; mu is held.
+func (j *journal) turn(more int) error {
+	if j.most == 0 || j.size == 0 || j.size+int64(more) <= j.most {
+		return nil
+	}
+	if err := os.Rename(j.path, j.path+earlier); err != nil {
+		return err
+	}
+	return j.open()
+}
+
+// Write appends a line, as write does; a log is written by it.
+func (j *journal) Write(line []byte) (int, error) {
+	j.write(line)
+	return len(line), nil
 }
 
 // write appends a line. What cannot be written is logged, once until it can be again.
@@ -126,8 +238,10 @@ func (j *journal) write(line []byte) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, err := j.file.Write(line)
-	if err != nil && !j.failed {
+	err := j.turn(len(line))
+	n, writing := j.file.Write(line)
+	j.size += int64(n)
+	if err = errors.Join(err, writing); err != nil && !j.failed {
 		j.log.Error("a journal cannot be written", "file", j.path, "error", err)
 	}
 	j.failed = err != nil
@@ -218,7 +332,7 @@ func (m *Manager) audit(line auditLine) {
 
 // Reload opens the journals anew, and reads the certificate again.
 func (m *Manager) Reload() error {
-	errs := []error{m.accessLog.reopen(), m.auditLog.reopen()}
+	errs := []error{m.ownLog.reopen(), m.accessLog.reopen(), m.auditLog.reopen()}
 	if m.files != nil {
 		errs = append(errs, m.files.again())
 	}

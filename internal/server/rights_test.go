@@ -48,7 +48,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 		if c.Inner || c.Name == "sessions" {
 			continue
 		}
-		r := m.do("GET", "/api/v2/"+c.Name+"?limit=5", "", as)
+		r := m.do("GET", "/api/v2/"+c.Path()+"?limit=5", "", as)
 		if r.StatusCode != 200 && r.StatusCode != 403 || r.StatusCode == 200 && r.count() > 0 && c.Name != "users" {
 			t.Errorf("a user without rights is shown of %s: %d %s", c.Name, r.StatusCode, r.body)
 		}

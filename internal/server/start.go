@@ -22,6 +22,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/backup"
+	"portolan/internal/catalog"
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
@@ -143,7 +144,8 @@ type Manager struct {
 	parking *parking
 	// files is the certificate that was given; nil where the manager's own is shown.
 	files               *certificateFiles
-	accessLog, auditLog *journal
+	// ownLog is the file of what it logs; nil where there is none.
+	ownLog, accessLog, auditLog *journal
 	traces              *traces
 	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
 	since      time.Time
@@ -192,12 +194,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
 		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
-	m.log = m.logOf(&m.levels.manager)
-	if m.accessLog, err = openJournal(o.AccessLog, m.log); err != nil {
-		return nil, fmt.Errorf("the access log: %w", err)
-	}
-	if m.auditLog, err = openJournal(o.AuditLog, m.log); err != nil {
-		return nil, fmt.Errorf("the audit log: %w", err)
+	if err := m.openLogs(); err != nil {
+		return nil, err
 	}
 	if m.traces, err = newTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
 		return nil, fmt.Errorf("sending traces: %w", err)
@@ -233,7 +231,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
 	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
 	m.Address.Manager.Sweeps = o.Sweep
-	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
+	m.Address.Manager.LogLevel, m.Address.Manager.Backups, m.Address.Manager.Logs = o.LogLevel, o.Backups, m.logFiles()
 	m.REST.SetCookie = access.SetCookie
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
@@ -271,6 +269,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	if err := backup.Every(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
 		return nil, fmt.Errorf("the schedule of backups: %w", err)
+	}
+	if err := catalog.KeepLogs(ctx, m.Address); err != nil {
+		return nil, fmt.Errorf("the list of logs: %w", err)
 	}
 	if err := m.serve(); err != nil {
 		return nil, err
@@ -492,5 +493,6 @@ func (m *Manager) Close() error {
 	}
 	m.accessLog.close()
 	m.auditLog.close()
+	m.ownLog.close()
 	return errors.Join(errs...)
 }

@@ -73,9 +73,6 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 					allBuilt = false
 				}
 			}
-			if c := a.Collection(parts[0]); c != nil && c.NotYet != "" {
-				allBuilt = false
-			}
 			if allBuilt {
 				t.Errorf("%s %s is published for types that are built and is not served", o.Method, path)
 			}

@@ -95,23 +95,12 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		"Authorization: Bearer "+token,
 		"--checks", checks, "--phases", phases, "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
 		"--generation-deterministic", "--exclude-path-regex",
-		strings.Join([]string{elsewhere, notYet(m), alike}, "|"), "--continue-on-failure", "--request-timeout", "30", "--no-color")
+		strings.Join([]string{elsewhere, alike}, "|"), "--continue-on-failure", "--request-timeout", "30", "--no-color")
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("schemathesis: %w", err)
 	}
 	return nil
-}
-
-// notYet are the paths of the collections in which nothing can be made or changed yet: their methods are published, and answer 501.
-func notYet(m *server.Manager) string {
-	var names []string
-	for _, c := range m.Address.Collections() {
-		if c.NotYet != "" {
-			names = append(names, c.Name)
-		}
-	}
-	return "^" + server.Base + "/(" + strings.Join(names, "|") + ")(/|$)"
 }
 
 // writeConfig names resources that are there, so that what is sent comes further than 404: one of each collection,
@@ -128,7 +117,7 @@ func writeConfig(path string, m *server.Manager, token string) error {
 		if c.Inner {
 			continue
 		}
-		if err := get(m.URL()+server.Base+"/"+c.Name+"?limit=1&fields=id", token, &page); err != nil {
+		if err := get(m.URL()+server.Base+"/"+c.Path()+"?limit=1&fields=id", token, &page); err != nil {
 			return err
 		}
 		if len(page.Data) == 0 {
@@ -137,7 +126,7 @@ func writeConfig(path string, m *server.Manager, token string) error {
 		id := page.Data[0].ID
 		fmt.Fprintf(&b, "[[operations]]\ninclude-path-regex = \"^%s/%s/\"\ninclude-method = [\"GET\", \"POST\", \"PUT\", "+
 			"\"PATCH\"]\n[operations.parameters]\n\"path.id\" = %d\n\"path.collectionId\" = %d\n\n",
-			server.Base, c.Name, id, id)
+			server.Base, c.Path(), id, id)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }

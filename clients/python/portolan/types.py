@@ -684,8 +684,9 @@ DatabaseBackupFile = TypedDict("DatabaseBackupFile", {
     "modificationDateTime": Optional[str],
     "host": Optional[str],
     "place": Optional[str],
+    "sent": bool,
 }, total=False)
-DatabaseBackupFile.__doc__ = "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, which portolan restore takes. It is fetched as it is (application/octet-stream)."
+DatabaseBackupFile.__doc__ = "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream)."
 
 
 DatabaseBackupSchedule = TypedDict("DatabaseBackupSchedule", {
@@ -2723,7 +2724,7 @@ SystemLog = TypedDict("SystemLog", {
     "size": Optional[int],
     "modificationDateTime": Optional[str],
 }, total=False)
-SystemLog.__doc__ = "SystemLog is a log of the manager as a file; there are none: what it logs goes to its standard error."
+SystemLog.__doc__ = "SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as it is (application/octet-stream)."
 
 
 SystemSettings = TypedDict("SystemSettings", {

@@ -150,6 +150,22 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	return sum, s.Close()
 }
 
+// Verify reads a file to its end, as Restore does, and writes nothing.
+func Verify(l *store.Layout, in io.Reader) (sum Summary, err error) {
+	z, err := zstd.NewReader(in)
+	if err != nil {
+		return sum, err
+	}
+	defer z.Close()
+	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
+	h, err := r.head(l)
+	if err != nil {
+		return sum, err
+	}
+	sum = Summary{Created: h.Created, Counts: map[string]int64{}}
+	return sum, r.rows(l, &sum, func(*store.Table, []any) error { return nil }, func(int64) {})
+}
+
 // head reads the first line.
 func (r *reader) head(l *store.Layout) (h head, err error) {
 	text, err := r.next(&h)
