@@ -81,7 +81,7 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	x := o.(*DatabaseBackupFile)
 	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
 	path := filepath.Join(a.Manager.Backups, x.Name)
-	f, err := os.Open(path) //nolint:gosec // in the manager's own directory
+	f, err := os.Open(path)             //nolint:gosec // in the manager's own directory
 	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
 		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above
 	}

@@ -115,7 +115,7 @@ func (r *Runner) keepSent(ctx context.Context) error {
 // writeSent writes the file of a backup that was sent, which has its name once it is whole and on the disk.
 func (r *Runner) writeSent(ctx context.Context, place, name string) (size int64, err error) {
 	path := filepath.Join(r.api.Manager.Backups, name)
-	begun := filepath.Join(r.api.Manager.Backups, "."+name+".sent") // a name that nobody takes for a backup
+	begun := filepath.Join(r.api.Manager.Backups, "."+name+".sent")         // a name that nobody takes for a backup
 	f, err := os.OpenFile(begun, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the manager's own directory
 	if err != nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -230,10 +231,11 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	closed := map[string]bool{}
 	set := map[string]bool{}
 	_ = store.Members(r.Body, func(name, raw []byte) error { // a row that cannot be read says so where it is decoded
-		field := string(name)
-		set[field] = string(raw) != "null"
-		if zones, ok := strings.CutSuffix(field, "Inherited"); ok && string(raw) == "false" {
-			closed[zones] = true
+		if _, comes := p.Values[string(name)]; comes && string(raw) != "null" {
+			set[string(name)] = true
+		}
+		if zones, ok := bytes.CutSuffix(name, []byte("Inherited")); ok && len(p.Zones) > 0 && string(raw) == "false" {
+			closed[string(zones)] = true
 		}
 		return nil
 	})

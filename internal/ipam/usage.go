@@ -1,11 +1,13 @@
 package ipam
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
+	"strconv"
 
 	"portolan/internal/space"
 	"portolan/internal/store"
@@ -24,17 +26,20 @@ var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STAT
 
 // usageText gives the addresses by state as JSON; size is how many there are in all.
 func usageText(u Usage, size *big.Int) []byte {
-	b := []byte{'{'}
+	b := append(make([]byte, 0, 160), '{')
 	for _, state := range shownStates {
 		n, ok := u[state]
-		switch {
-		case state == unassigned:
-			b = fmt.Appendf(b, "%q:", state)
-			b = new(big.Int).Sub(size, big.NewInt(u.Used())).Append(b, 10)
-		case ok || slices.Contains(assignable, state):
-			b = fmt.Appendf(b, "%q:%d", state, n)
-		default:
+		if state != unassigned && !ok && !slices.Contains(assignable, state) {
 			continue
+		}
+		b = append(append(append(b, '"'), state...), '"', ':')
+		switch {
+		case state != unassigned:
+			b = strconv.AppendInt(b, n, 10)
+		case size.IsInt64():
+			b = strconv.AppendInt(b, size.Int64()-u.Used(), 10)
+		default:
+			b = new(big.Int).Sub(size, big.NewInt(u.Used())).Append(b, 10)
 		}
 		b = append(b, ',')
 	}
@@ -79,11 +84,8 @@ func shownRange(r *store.Resource) (whole space.Range, err error) {
 		if string(name) != "range" {
 			return nil
 		}
-		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return err
-		}
-		whole, err = space.Parse(text)
+		text := bytes.Trim(raw, `"`) // in which nothing is escaped
+		whole, err = space.Parse(string(text))
 		return err
 	})
 	if err == nil && !whole.Low.IsValid() {

@@ -282,8 +282,8 @@ type API struct {
 	Headers        []RequestHeader // that rules look at
 	byName         map[string]*Collection
 	// at are the collections whose own path is called otherwise than they are, by what it is called.
-	at map[string]*Collection
-	types          map[string]*schema.Type
+	at    map[string]*Collection
+	types map[string]*schema.Type
 	// rules are those that rooms have for types of others, by type.
 	rules map[string][]Rule
 	seeds []func(c *Change) error

@@ -182,24 +182,26 @@ type footer struct {
 // pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of
 // them; their bodies lie side by side in one piece of memory.
 type pager struct {
-	rd      *renderer
-	l       *lister
-	form    formatter
-	fields  *schema.Projection
-	caller  resource.Caller
-	limit   int64
-	count   int64
-	more    bool  // there are rows behind the page
-	last    int64 // the last row of the page
-	waiting []store.Resource
-	bodies  []byte
-	scratch []byte
+	rd     *renderer
+	l      *lister
+	form   formatter
+	fields *schema.Projection
+	caller resource.Caller
+	limit  int64
+	count  int64
+	more   bool // there are rows behind the page
+	// last is the last row of the page, lastName its name.
+	last     int64
+	lastName string
+	waiting  []store.Resource
+	bodies   []byte
+	scratch  []byte
 }
 
 func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
 		limit:   plan.limit,
-		waiting: make([]store.Resource, 0, batch)}
+		waiting: make([]store.Resource, 0, min(batch, plan.limit))}
 	switch plan.media {
 	case asCSV:
 		p.form = newCSVRows(plan.scope, plan.fields)
@@ -221,7 +223,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	f := footer{count: p.count, total: total}
 	after := ""
 	if p.more && v == nil {
-		at, ok, err := q.PlaceOf(tx, p.last)
+		at, ok, err := q.PlaceOf(tx, p.last, p.lastName)
 		if err != nil {
 			return err
 		}
@@ -240,7 +242,7 @@ func (p *pager) add(row *store.Resource) error {
 		p.more = true
 		return nil
 	}
-	p.last = row.ID
+	p.last, p.lastName = row.ID, row.Name
 	from := len(p.bodies)
 	var err error
 	if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {

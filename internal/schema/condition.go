@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -101,11 +102,33 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 		text, _ := value.(string)
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
 	}
+	if text, ok := value.(string); ok && f.DNS && op == "startsWith" {
+		return namesFrom(text, store.Compare{Field: at, Op: op, Value: text}), nil
+	}
 	if text, ok := value.(string); ok && f.KeyPrefix != "" && (op == "eq" || op == "ne") {
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: f.KeyPrefix + text}, nil
 	}
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
+
+// namesFrom adds to the condition that a name begins with a text what follows of it for the key, which has an index: it begins with the text
+// in small letters, or its last label there does with what A-labels do (RFC 5890 section 2.3.2.1), as that of a label that goes on with other
+// letters than ASCII's. Nothing follows where the text has such letters itself, or escapes.
+func namesFrom(text string, whole store.Compare) store.Expr {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }) {
+		return whole
+	}
+	key := store.Field{Kind: store.ColumnText, Path: []string{"key"}}
+	from := strings.ToLower(text)
+	begins := store.Any{store.Compare{Field: key, Op: "startsWith", Value: from}}
+	if label := from[strings.LastIndexByte(from, '.')+1:]; label != "" && !strings.HasPrefix(label, aLabel) {
+		begins = append(begins, store.Compare{Field: key, Op: "startsWith", Value: strings.TrimSuffix(from, label) + aLabel})
+	}
+	return store.All{begins, store.Recheck{Expr: whole}}
+}
+
+// aLabel begins labels that stand for others than ASCII's.
+const aLabel = "xn--"
 
 // addressCondition compares addresses of one family.
 func addressCondition(at store.Field, op string, key []byte) store.Expr {

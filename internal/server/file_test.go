@@ -20,7 +20,9 @@ func init() {
 }
 
 // form is a body of several parts, with a file, and the header that says so.
-func form(parts map[string]string, file string) (body, header string) { return formNamed(parts, "x", file) }
+func form(parts map[string]string, file string) (body, header string) {
+	return formNamed(parts, "x", file)
+}
 
 // formNamed is form with what the file is called.
 func formNamed(parts map[string]string, name, file string) (body, header string) {

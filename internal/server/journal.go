@@ -64,7 +64,9 @@ func begin(r *http.Request, a *asked) *http.Request {
 type keptToo struct{ log, file slog.Handler }
 
 // Enabled reports whether the log takes a level.
-func (b keptToo) Enabled(ctx context.Context, level slog.Level) bool { return b.log.Enabled(ctx, level) }
+func (b keptToo) Enabled(ctx context.Context, level slog.Level) bool {
+	return b.log.Enabled(ctx, level)
+}
 
 // Handle writes a line to both.
 func (b keptToo) Handle(ctx context.Context, r slog.Record) error {

@@ -50,7 +50,7 @@ func TestLogs(t *testing.T) {
 	m.want(405, "DELETE", self, "")
 	m.want(405, "POST", "/api/v2/logs", `{"name":"x"}`)
 	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/systemLogs", "")
-	if r := m.want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.count() != 0 {
+	if r := m.want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.count() != 3 || r.text("data.0._links.self.href") == "" {
 		t.Errorf("everything has %s", r.body)
 	}
 	analyst, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})

@@ -101,6 +101,7 @@ func TestPlansOfQuestions(t *testing.T) {
 		"resourceRecords?" + filter("absoluteName:'t-77.example.com'"),
 		"resourceRecords?" + filter("absoluteName:in('t-77.example.com','t-78.example.com')"),
 		"resourceRecords?" + filter("absoluteName:startsWith('t-77')"),
+		"resourceRecords?" + filter("absoluteName:startsWith('t-77.')"),
 		"networks?" + filter("range:'10.9.8.0/24'"),
 		"networks?" + filter("range:in('10.9.8.0/24','10.9.9.0/24')"),
 		"networks?" + filter("range:contains('10.9.8.7')"),

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -133,5 +134,37 @@ func TestSearchWithinRights(t *testing.T) {
 	r := m.want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)
 	if r.text("data.0.resource.name") != "z-corpx" || r.text("more") != "false" || r.text("complete") != "true" {
 		t.Errorf("who sees no users finds %s", r.body)
+	}
+}
+
+// Names are found by what they begin with as they are written, also where a label goes on with other letters than ASCII's, which it has
+// otherwise in its key.
+func TestNamesByTheirBeginning(t *testing.T) {
+	m := startAlone(t)
+	_, view, _, _, _ := m.basics()
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"büro.example"}`)
+	plain := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"buro.example"}`)
+	for _, name := range []string{"www", "wüste", "WWW2", "xn--kste-0ra"} {
+		m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
+		m.id("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
+	}
+	m.id("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"_sip._tcp"}`)
+	every := m.want(200, "GET", "/api/v2/resourceRecords?limit=100", "")
+	var names []string
+	for i := range every.count() {
+		names = append(names, every.text(fmt.Sprintf("data.%d.absoluteName", i)))
+	}
+	for _, text := range []string{"w", "W", "wü", "www", "www.", "www.b", "www.bu", "www.bü", "www.büro.e", "www.xn--", "wüste.b", "wüste.buro.ex", "x", "xn--",
+		"xn--kste-0ra.bür", "WWW2.b", "www2.b", "www.buro.example", "www.buro.example.", "_sip._", "_", ".", "\\\\", "www.c", ""} {
+		want := 0
+		for _, name := range names {
+			if strings.HasPrefix(name, text) {
+				want++
+			}
+		}
+		r := m.want(200, "GET", "/api/v2/resourceRecords?limit=100&"+filter("absoluteName:startsWith('"+text+"')"), "")
+		if r.count() != want {
+			t.Errorf("with %q begin %d of %q, and found are %s", text, want, names, r.body)
+		}
 	}
 }

@@ -143,10 +143,10 @@ type Manager struct {
 	// parking is where service points wait.
 	parking *parking
 	// files is the certificate that was given; nil where the manager's own is shown.
-	files               *certificateFiles
+	files *certificateFiles
 	// ownLog is the file of what it logs; nil where there is none.
 	ownLog, accessLog, auditLog *journal
-	traces              *traces
+	traces                      *traces
 	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
 	since      time.Time
 	statusKept remembered[Status]

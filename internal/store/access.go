@@ -45,6 +45,23 @@ type candidate struct {
 	key bool
 }
 
+// plain reports whether the condition is a part of one index, of resources alone: PostgreSQL has one good plan for it.
+func (c candidate) plain() bool {
+	if c.fragment != nil {
+		return false
+	}
+	switch e := c.expr.(type) {
+	case All: // bounds of the span
+		return true
+	case Any:
+		_, ok := e.ranged()
+		return ok
+	case Compare:
+		return e.ranged() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
+	}
+	return false
+}
+
 // find decides how to find what a query selects, whose references are resolved.
 func (tx *Tx) find(q Query) (a access, err error) {
 	a.where = q.Where
@@ -70,11 +87,16 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		return a, nil
 	}
 	if best < 0 {
+		if !slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }) { // whatever its ends are, a range is found in its index
+			tx.keepPlan()
+		}
 		var rows int64
 		if best, rows, err = tx.fewest(found, q, within); err != nil {
 			return a, err
 		}
-		a.many = rows > tx.store.few
+		if a.many = rows > tx.store.few; best < 0 {
+			tx.planAgain()
+		}
 	}
 	if best < 0 && q.Limit == 0 { // all of many are wanted, or counted: no index is worse than another
 		return a, nil
@@ -112,17 +134,14 @@ func (tx *Tx) find(q Query) (a access, err error) {
 // keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names. (Left to
 // itself it plans lists anew for their limits, which takes ten times as long as they do.)
 // planAgain has them planned for what they ask, as on a new connection for lists (connect). They cost no round trip.
-func (tx *Tx) keepPlan() { tx.plan("force_generic_plan", true) }
+func (tx *Tx) keepPlan() { tx.plan(true) }
 
-func (tx *Tx) planAgain() { tx.plan("force_custom_plan", false) }
+func (tx *Tx) planAgain() { tx.plan(false) }
 
-func (tx *Tx) plan(mode string, kept bool) {
-	c, ok := tx.conn.(*pgConn)
-	if !ok || tx.latest || tx.writing || tx.planKept == kept {
-		return
+func (tx *Tx) plan(kept bool) {
+	if c, ok := tx.conn.(*pgConn); ok && !tx.latest && !tx.writing {
+		c.plan(kept)
 	}
-	tx.planKept = kept
-	c.wait("SET LOCAL plan_cache_mode = " + mode)
 }
 
 // named lets a name be looked up in each collection, where resources of several are asked for: there is no index of names alone.
@@ -150,8 +169,11 @@ func (e namedAnywhere) sql(b *builder, row string) {
 // isName reports whether a condition asks for one name.
 func isName(e Expr) bool {
 	c, ok := e.(Compare)
-	return ok && c.Op == "eq" && c.Value != nil && c.Field.Via == "" && c.Field.Kind == ColumnText && c.Field.Path[0] == "name"
+	return ok && c.Op == "eq" && c.Value != nil && c.Field.isNameColumn()
 }
+
+// isNameColumn reports whether the field is the name of the row itself.
+func (f Field) isNameColumn() bool { return f.Via == "" && f.Kind == ColumnText && f.Path[0] == "name" }
 
 func isCollection(e Expr) bool {
 	_, ok := e.(inCollections)
@@ -238,6 +260,10 @@ func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, w
 			l.link(b, "l")
 		default:
 			b.WriteString("SELECT 1 FROM resource r WHERE ")
+			if c.key {
+				All{hidden{within}, c.expr}.sql(b, "r")
+				break
+			}
 			All{within, c.expr}.sql(b, "r")
 		}
 		b.WriteString(" LIMIT " + limit + ") few)")
@@ -339,7 +365,7 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 			case x.Op == "eq":
 				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
 			case x.ranged():
-				found = append(found, candidate{parts: []int{i}, expr: e})
+				found = append(found, candidate{parts: []int{i}, expr: e, key: x.Field.isKey()})
 			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
 				if bounds < 0 {
 					bounds = len(found)
@@ -349,6 +375,9 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 				c.parts, c.expr = append(c.parts, i), append(c.expr.(All), e)
 			}
 		case Any:
+			if key, ok := x.ranged(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e, key: key})
+			}
 			if fields, ok := x.oneOf(); ok {
 				found = append(found, candidate{parts: []int{i}, expr: e, sharp: !slices.ContainsFunc(fields, func(f Field) bool { return !f.sharp() }),
 					key: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
@@ -386,6 +415,19 @@ func (f Field) sharp() bool {
 
 // isKey reports whether the field is the key, whose index has a configuration's rows side by side.
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
+
+// ranged reports whether each of the alternatives is a range in an index, and whether those are of keys.
+func (e Any) ranged() (key, ok bool) {
+	key = true
+	for _, one := range e {
+		c, is := one.(Compare)
+		if !is || !c.ranged() {
+			return false, false
+		}
+		key = key && c.Field.isKey()
+	}
+	return key, len(e) > 0
+}
 
 // oneOf gives, where each of the alternatives asks for a value of a field with an index, those fields.
 func (e Any) oneOf() (fields []Field, ok bool) {

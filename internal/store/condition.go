@@ -78,9 +78,13 @@ type (
 	IDs []int64
 	// Touching holds for the transactions that changed the resource.
 	Touching struct{ Resource int64 }
+	// Recheck holds where its condition does, which no index is used for: another condition beside it finds what it may hold for.
+	Recheck struct{ Expr Expr }
 	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it.
 	Around struct{ Low, High []byte }
 )
+
+func (e Recheck) sql(b *builder, row string) { hidden{e.Expr}.sql(b, row) }
 
 func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
 

@@ -27,6 +27,8 @@ type pgConn struct {
 	busy sync.Mutex
 	// begin is the statement that begins the transaction, empty once it was sent.
 	begin string
+	// kept says that statements from here on are planned once for all, keeps that the transaction has been told so.
+	kept, keeps bool
 	// waiting are statements that were not sent yet.
 	waiting []statement
 	// failed is the first error of the transaction: after it the database does nothing more, and says
@@ -65,6 +67,92 @@ func (c *pgConn) untouched() bool {
 	return c.pg == nil && c.begin == "" && len(c.waiting) == 0 && c.failed == nil
 }
 
+// plan says whether the statements from here on are planned once for all, or each for what it asks.
+func (c *pgConn) plan(kept bool) {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	c.kept = kept
+}
+
+// planMode is how PostgreSQL is told.
+func planMode(kept bool) string {
+	if kept {
+		return "plan_cache_mode = force_generic_plan"
+	}
+	return "plan_cache_mode = force_custom_plan"
+}
+
+// keptPlans is where a connection notes that its session plans statements once for all, where no transaction says otherwise.
+const keptPlans = "kept plans"
+
+// keepsPlans reads that.
+func keepsPlans(pg *pgx.Conn) bool {
+	kept, _ := pg.PgConn().CustomData()[keptPlans].(bool)
+	return kept
+}
+
+// waits reports whether something has to be sent before the next statement; busy is held.
+func (c *pgConn) waits() bool { return c.begin != "" || len(c.waiting) > 0 || c.failed != nil || c.keeps != c.kept }
+
+// first reports whether nothing was asked yet of a snapshot whose connection is one for pages and lists.
+func (c *pgConn) first() bool {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	return c.pg == nil && c.begin == beginSnapshot && len(c.waiting) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+}
+
+// alone asks something before the snapshot begins, which is as of a moment later then: what follows sees as much, or more. Where nothing
+// follows, no transaction is needed. It is for what names one place, which a GET of it would not read in a snapshot, either.
+func (c *pgConn) alone(query string, args []any, fn func(row) error) error {
+	all, ok := used.Get().(*pgRows)
+	if !ok {
+		all = &pgRows{}
+	}
+	defer used.Put(all)
+	c.busy.Lock()
+	c.failed = c.askAlone(query, args, all)
+	err := c.failed
+	c.busy.Unlock()
+	if err != nil {
+		return err
+	}
+	return all.each(c, fn)
+}
+
+// askAlone asks, and reads the whole answer; busy is held.
+func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
+	pg, err := c.connected()
+	if err != nil {
+		return err
+	}
+	text := c.p.texts.numbered(query)
+	if keepsPlans(pg) == c.kept {
+		rows, err := pg.Query(c.ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		return all.read(rows)
+	}
+	b := &pgx.Batch{}
+	b.Queue("SET " + planMode(c.kept))
+	b.Queue(text, args...)
+	results := pg.SendBatch(c.ctx, b)
+	_, err = results.Exec()
+	if err == nil {
+		var rows pgx.Rows
+		if rows, err = results.Query(); err == nil {
+			err = all.read(rows)
+		}
+	}
+	if e := results.Close(); err == nil {
+		err = e
+	}
+	if err == nil { // else it was taken back with the statement
+		pg.PgConn().CustomData()[keptPlans] = c.kept
+	}
+	return err
+}
+
 // send sends what waits and then the statement, in one round trip, and lets read have its answer.
 func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) error) error {
 	if c.failed == nil {
@@ -81,7 +169,11 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	b := &pgx.Batch{}
 	if c.begin != "" {
 		b.Queue(c.begin)
-		c.begin = ""
+		c.begin, c.keeps = "", keepsPlans(pg)
+	}
+	if c.keeps != c.kept {
+		b.Queue("SET LOCAL " + planMode(c.kept))
+		c.keeps = c.kept
 	}
 	for _, s := range c.waiting {
 		b.Queue(c.p.texts.numbered(s.query), s.args...)
@@ -149,7 +241,7 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
+	if !c.waits() {
 		var pg *pgx.Conn
 		if pg, c.failed = c.connected(); c.failed != nil {
 			return 0, c.failed
@@ -184,7 +276,7 @@ func (c *pgConn) each(query string, args []any, fn func(row) error) error {
 func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	if c.begin != "" || len(c.waiting) > 0 || c.failed != nil {
+	if c.waits() {
 		return c.send(query, args, func(r pgx.BatchResults) error {
 			rows, err := r.Query()
 			if err != nil {
@@ -322,7 +414,7 @@ func newPiece(rows pgx.Rows) *pgRows {
 // flush sends what waits.
 func (c *pgConn) flush() error {
 	c.busy.Lock()
-	waits := c.begin != "" || len(c.waiting) > 0
+	waits := c.waits()
 	c.busy.Unlock()
 	if !waits {
 		return nil

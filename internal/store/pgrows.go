@@ -212,12 +212,16 @@ func (r *pgRow) resource(to *Resource) error {
 // nearQuery words the statement that reads resources with what an answer shows of their parents and
 // configurations, and with what extensions have beside them.
 func nearQuery(inline *inlineMembers, besides []Beside) gathering {
-	text := ""
+	text := "SELECT " + nearColumns + nearHeadColumns(inline) + besideColumns(besides) + " FROM resource r" + nearJoins + " WHERE r.id = "
+	return gathering{text + "?", text + "ANY(?)"}
+}
+
+// besideColumns are the columns of what extensions have beside a row.
+func besideColumns(besides []Beside) (text string) {
 	for _, b := range besides {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
 	}
-	text = "SELECT " + nearColumns + nearHeadColumns(inline) + text + " FROM resource r" + nearJoins + " WHERE r.id = "
-	return gathering{text + "?", text + "ANY(?)"}
+	return text
 }
 
 // nearHeadColumns are the columns of the heads of a row's parent and its configuration, nearJoins what joins them.
@@ -227,7 +231,7 @@ func nearHeadColumns(inline *inlineMembers) string {
 
 const nearJoins = " LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration"
 
-// takeNear remembers the heads that came with a row, from a column on.
+// takeNear remembers the heads that came with a row, from a column on, and what is beside it.
 func (tx *Tx) takeNear(at row, from int) error {
 	r, ok := at.(*pgRow)
 	if !ok {
@@ -235,6 +239,13 @@ func (tx *Tx) takeNear(at row, from int) error {
 	}
 	if tx.prefetched == nil {
 		tx.prefetched = map[int64]Head{}
+	}
+	if tx.beside == nil {
+		tx.beside = map[int64][]string{}
+	}
+	id, behind := r.number(0), from+2*headSize
+	for i := range tx.inline.besides {
+		tx.beside[id] = append(tx.beside[id], string(r.raw[behind+i]))
 	}
 	return r.heads(from, tx.inline, tx.prefetched)
 }

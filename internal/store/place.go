@@ -89,9 +89,13 @@ func (q Query) Takes(at Place) bool {
 	return false
 }
 
-// PlaceOf gives the place of a resource in a list of that order; ok is false where there can be none.
-func (q Query) PlaceOf(tx *Tx, id int64) (at Place, ok bool, err error) {
+// PlaceOf gives the place of a resource with a name in a list of that order; ok is false where there can be none.
+func (q Query) PlaceOf(tx *Tx, id int64, name string) (at Place, ok bool, err error) {
 	at.ID = id
+	if name != "" && q.hasPlaces() && len(q.Order) == 1 && q.Order[0].By.isNameColumn() { // which the row has
+		at.Value = name
+		return at, true, nil
+	}
 	if !q.hasPlaces() || len(q.Order) == 0 || q.Order[0].By.Kind == ColumnID {
 		return at, q.hasPlaces(), nil
 	}

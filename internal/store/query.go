@@ -207,7 +207,13 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.conn.list(query, args, part.Limit > 0 && part.Limit <= shortList, func(at row) error {
+		read := func(fn func(row) error) error {
+			return tx.conn.list(query, args, part.Limit > 0 && part.Limit <= shortList, fn)
+		}
+		if c, ok := tx.conn.(*pgConn); ok && near && c.first() {
+			read = func(fn func(row) error) error { return c.alone(query, args, fn) }
+		}
+		if err := read(func(at row) error {
 			if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 				return tx.ctx.Err()
 			}
@@ -229,7 +235,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 }
 
 // list writes the statement that selects columns of the rows, in their order. near says that the heads of what answers show beside them
-// come with the rows, behind the columns: where there are few, a round trip costs more.
+// come with the rows, behind the columns, and what extensions have beside them: where there are few, a round trip costs more.
 func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
 		return "", nil, false, err
@@ -250,7 +256,7 @@ func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool,
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
 	if near = q.Shown && a.sharp && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
-		shown, joined = shown+nearHeadColumns(tx.inline), nearJoins
+		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 	}
 	if late { // the rows that are left out are counted in an index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")

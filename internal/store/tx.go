@@ -76,10 +76,8 @@ type Tx struct {
 	writing bool
 	// latest says that each statement sees the latest commit.
 	latest bool
-	// planKept says that PostgreSQL keeps the plans of this snapshot's statements (keepPlan).
-	planKept bool
-	ids      numbers
-	author   Author
+	ids    numbers
+	author Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
 	txn       int64
 	operation string
