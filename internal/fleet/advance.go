@@ -43,6 +43,16 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 	if err != nil {
 		return err
 	}
+	// Who has got an order is told a little later: its answer and what it says to it would be in the way of the next orders.
+	var told []string
+	var since time.Time
+	tell := func() {
+		for _, point := range told {
+			s.Wake(point)
+		}
+		told = told[:0]
+	}
+	defer tell()
 	for _, id := range ids {
 		for again := true; again; {
 			var next step
@@ -51,7 +61,14 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 				return err
 			})
 			if e == nil && !next.empty() {
-				e = s.take(ctx, update, next)
+				var woken []string
+				woken, e = s.take(ctx, update, next)
+				if len(told) == 0 {
+					since = time.Now()
+				}
+				if told = append(told, woken...); time.Since(since) > mostUntold {
+					tell()
+				}
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
@@ -79,11 +96,13 @@ func (n *step) empty() bool {
 	return n.become == r.Status && n.reason == r.Reason && len(n.members) == 0 && n.wave == r.Wave-1
 }
 
-// take takes a step, where the rollout is what it was.
-func (s *Service) take(ctx context.Context, update store.Updater, next step) error {
+// mostUntold is how long at the most somebody who has an order is not told while others get theirs.
+const mostUntold = 500 * time.Millisecond
+
+// take takes a step, where the rollout is what it was, and gives those that have got an order.
+func (s *Service) take(ctx context.Context, update store.Updater, next step) (woken []string, err error) {
 	r := &next.rollout
-	var woken []string
-	err := s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 		woken = woken[:0]
 		now, err := readRollout(tx, r.ID, tx.Locking())
 		if problem.Is(err, "ResourceNotFound") {
@@ -100,12 +119,10 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 		}
 		return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", next.become, next.reason, next.wave, r.ID)
 	})
-	if err == nil {
-		for _, id := range woken {
-			s.Wake(id)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return woken, nil
 }
 
 // takeMembers moves those that take part, and gives those that have got an order. What is the same for many is written at once: a rollout

@@ -206,6 +206,9 @@ func labelsAre(labels map[string]string, args *[]any) string {
 	return "(" + strings.Join(all, " AND ") + ")"
 }
 
+// byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
+func (f *Filter) byRow() bool { return f.ConnectionStatus == "" && f.Address == "" && f.Hostname == "" }
+
 // keeps reports whether a service point that the database has found is one of those.
 func (f *Filter) keeps(i *Instance) bool {
 	if f.Status != "" && i.Status != f.Status || f.ConnectionStatus != "" && i.ConnectionStatus != f.ConnectionStatus {

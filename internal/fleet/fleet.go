@@ -46,6 +46,9 @@ type Service struct {
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 
+	// begun has a token when a rollout is to go on at once (Begun).
+	begun chan struct{}
+
 	// closing is closed when check-ins are no longer held open.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -81,7 +84,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
+		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
 	a.now = f.now

@@ -171,7 +171,7 @@ func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) e
 	}
 	c := s.scanner()
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		if where, _ := f.where(); where != "" || f.ConnectionStatus != "" || f.Address != "" || f.Hostname != "" {
+		if where, _ := f.where(); where != "" || !f.byRow() {
 			ids, err := f.match(tx)
 			if err != nil {
 				return err

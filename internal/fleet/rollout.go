@@ -200,7 +200,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	}
 	id = uuid.NewString()
 	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
-	return id, s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+	err = s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
@@ -218,13 +218,47 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 		s.movedRollout(tx, id, "", RolloutRunning, "")
 		return tx.Bulk(&rolloutMembers, rows)
 	})
+	if err == nil {
+		s.begin()
+	}
+	return id, err
 }
 
 // candidate is a service point that a filter names.
 type candidate struct{ id, version, status, update string }
 
+// Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
+func (s *Service) Begun() <-chan struct{} { return s.begun }
+
+// begin has rollouts go on at once.
+func (s *Service) begin() {
+	select {
+	case s.begun <- struct{}{}:
+	default: // they are about to
+	}
+}
+
 // candidates gives those that a filter names, in the order of their names.
 func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
+	if f.byRow() {
+		return all, s.store.View(ctx, func(tx *store.Tx) error {
+			all = nil
+			now := s.now()
+			where, args := f.where()
+			return tx.Each(func(scan func(...any) error) error {
+				var one candidate
+				var expires int64
+				if err := scan(&one.id, &one.version, &one.status, &one.update, &expires); err != nil {
+					return err
+				}
+				one.status = statusAt(one.status, expires, now)
+				if f.Status == "" || f.Status == one.status {
+					all = append(all, one)
+				}
+				return nil
+			}, "SELECT s.id, s.version, s.status, s.update_status, s.key_expires FROM service_point s "+where+" ORDER BY s.name", args...)
+		})
+	}
 	return all, s.List(ctx, *f, func(i Instance) error {
 		all = append(all, candidate{i.ID, i.Version, i.Status, i.UpdateStatus})
 		return nil
@@ -406,6 +440,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 	if !ok {
 		return problem.NotFound("a rollout has no action %q", action)
 	}
+	defer s.begin()
 	return s.change(ctx, func(tx *store.Tx) error {
 		r, err := readRollout(tx, id, tx.Locking())
 		if err != nil {

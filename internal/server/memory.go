@@ -6,21 +6,36 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // memoryLimit is how many bytes of memory the manager tries to stay below.
 const memoryLimit = 384 << 20
 
-// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected: while it waits, it takes 12 KiB.
-const memoryOfServicePoint = 16 << 10
+// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected. While it waits, it takes about
+// 12 KiB, and with what is garbage about 29; the limit is to be met by none of that: a collector that is held to it runs without a pause.
+const memoryOfServicePoint = 40 << 10
+
+// How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much. Where
+// very many service points are connected the heap is theirs, and garbage would be a multiple of it.
+const (
+	collectPercent = 400
+	fleetPercent   = 75
+	// manyPoints is from how many connections on that is so; it ends with half as many.
+	manyPoints = 1024
+)
+
+// ownCollector says that when the collector runs is this program's to set (Tune).
+var ownCollector atomic.Bool
 
 // connections counts those of service points, and lets the memory limit follow.
 type connections struct {
 	// limit is how many bytes a manager takes without any; 0 where the limit is not its own.
 	limit int64
 	mu    sync.Mutex
-	// open is how many there are, limited how many the limit was last set for. Guarded by mu.
+	// open is how many there are, limited how many the limit was last set for, many says that they are very many. Guarded by mu.
 	open, limited int
+	many          bool
 }
 
 // stateChanged is a connection's.
@@ -43,14 +58,22 @@ func (c *connections) count(more int) {
 		c.limited = c.open
 		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
 	}
+	if many := c.open >= manyPoints || c.many && c.open >= manyPoints/2; many != c.many && ownCollector.Load() {
+		c.many = many
+		percent := collectPercent
+		if many {
+			percent = fleetPercent
+		}
+		debug.SetGCPercent(percent)
+	}
 }
 
-// Tune sets the process up for serving: the heap of a manager is small and its garbage much, so the
-// collector may wait until four times the live heap was allocated. GOGC in the environment wins, as does
+// Tune sets the process up for serving: when the collector runs, and the limit of memory. GOGC in the environment wins, as does
 // GOMEMLIMIT. It gives the limit of memory, in bytes, for Options.MemoryLimit; 0 where it is not this program's to set.
 func Tune() (limit int64) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(collectPercent)
+		ownCollector.Store(true)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
 		debug.SetMemoryLimit(memoryLimit)

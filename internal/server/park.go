@@ -8,11 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // parking is where connections stand whose request is answered later. Their server has let go of them: they have no goroutine, and no
@@ -135,21 +138,20 @@ func (p *parking) answer(c net.Conn, is bool) {
 // parkedRequest is a request that is answered later.
 type parkedRequest struct {
 	*passing
-	lot    *parking
-	conn   net.Conn
-	header http.Header
+	lot  *parking
+	conn net.Conn
 	// last says that the connection ends with the answer.
 	last bool
 }
 
 // park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
-// request are kept its method, where it went, its header, who sent it, and what its context says; not its body, which was read, nor TLS.
+// request is kept what logs say of it, and of its context what it is called and its span: there may be very many. The answer has the headers
+// that every answer has, and those that are set then.
 func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {
 		return nil, errors.New("this answer has begun")
 	}
-	header := rec.Header()
 	p.count(1) // before its server forgets it: who ends the manager waits for the one or the other
 	conn, buffers, err := http.NewResponseController(rec.ResponseWriter).Hijack()
 	if err != nil {
@@ -158,11 +160,18 @@ func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	}
 	rec.ResponseWriter, rec.parked = nil, true
 	r := rec.of.request
-	slim := &http.Request{Method: r.Method, URL: r.URL, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Header: r.Header,
-		Host: r.Host, RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI}
-	rec.of.request = slim.WithContext(context.WithoutCancel(r.Context()))
+	slim := &http.Request{Method: r.Method, URL: &url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}, Proto: r.Proto,
+		ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI}
+	if rec.of.manager.accessLog != nil {
+		slim.Header = http.Header{"User-Agent": r.Header["User-Agent"], "Referer": r.Header["Referer"]}
+	}
+	ctx := context.WithValue(context.Background(), askedKey{}, &rec.of.asked)
+	if span := trace.SpanFromContext(r.Context()); span.SpanContext().IsValid() {
+		ctx = trace.ContextWithSpan(ctx, span)
+	}
+	rec.of.request = slim.WithContext(ctx)
 	// Who has sent more already has not waited for the answer.
-	return &parkedRequest{rec.of, p, conn, header, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
+	return &parkedRequest{rec.of, p, conn, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
 }
 
 // reply answers, by what a handler writes, and gives the connection back.
@@ -171,7 +180,9 @@ func (p *parkedRequest) reply(handle func(w http.ResponseWriter, r *http.Request
 	defer p.end()
 	p.lot.answer(p.conn, true)
 	defer p.lot.answer(p.conn, false)
-	sheet := &sheet{header: p.header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
+	header := http.Header{requestHeader: {p.id}}
+	setSecurityHeaders(header, p.manager.secure)
+	sheet := &sheet{header: header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
 	whole := p.written(handle) && sheet.finish() == nil

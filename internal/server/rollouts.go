@@ -138,6 +138,7 @@ func (m *Manager) roll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-m.Fleet.Begun():
 		}
 		err := m.rollOnce(ctx, lease, &held)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {

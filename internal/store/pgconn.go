@@ -92,7 +92,9 @@ func keepsPlans(pg *pgx.Conn) bool {
 }
 
 // waits reports whether something has to be sent before the next statement; busy is held.
-func (c *pgConn) waits() bool { return c.begin != "" || len(c.waiting) > 0 || c.failed != nil || c.keeps != c.kept }
+func (c *pgConn) waits() bool {
+	return c.begin != "" || len(c.waiting) > 0 || c.failed != nil || c.keeps != c.kept
+}
 
 // first reports whether nothing was asked yet of a snapshot whose connection is one for pages and lists.
 func (c *pgConn) first() bool {
