@@ -13,14 +13,14 @@ import (
 const memoryLimit = 384 << 20
 
 // memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected. While it waits, it takes about
-// 12 KiB, and with what is garbage about 29; the limit is to be met by none of that: a collector that is held to it runs without a pause.
+// 12 KiB, and with what is garbage less than 30; the limit is to be met by none of that: a collector that is held to it runs without a pause.
 const memoryOfServicePoint = 40 << 10
 
 // How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much. Where
 // very many service points are connected the heap is theirs, and garbage would be a multiple of it.
 const (
 	collectPercent = 400
-	fleetPercent   = 75
+	fleetPercent   = 60
 	// manyPoints is from how many connections on that is so; it ends with half as many.
 	manyPoints = 1024
 )

@@ -28,8 +28,9 @@ type access struct {
 	sorted, many bool
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
-	// sharp says that a condition names one place: there are few rows.
-	sharp bool
+	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
+	// mostly few.
+	sharp, named bool
 }
 
 // candidate is a condition that has an index.
@@ -55,7 +56,7 @@ func (c candidate) plain() bool {
 		return true
 	case Any:
 		_, ok := e.ranged()
-		return ok
+		return ok || !slices.ContainsFunc(e, func(one Expr) bool { return !isName(one) })
 	case Compare:
 		return e.ranged() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
 	}
@@ -78,7 +79,8 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	found := tx.candidates(all)
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
-	if a.sharp = best >= 0; a.sharp || alone && isName(found[0].expr) { // the index of names has the rows in their order, whatever the name
+	a.named = alone && isName(found[0].expr)
+	if a.sharp = best >= 0; a.sharp || a.named { // the index of names has the rows in their order, whatever the name
 		tx.keepPlan()
 	} else {
 		tx.planAgain()

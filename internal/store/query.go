@@ -189,6 +189,9 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 // shortList is the most rows that a list may have in memory at once.
 const shortList = 1001
 
+// shortPage is the most rows that a page may have which are joined with what is shown beside them, one more than asked for.
+const shortPage = 101
+
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
@@ -255,7 +258,7 @@ func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool,
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
-	if near = q.Shown && a.sharp && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
+	if near = q.Shown && (a.sharp || a.named && q.Limit > 0 && q.Limit <= shortPage) && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 	}
 	if late { // the rows that are left out are counted in an index alone
