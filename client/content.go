@@ -17,8 +17,8 @@ func (c *Client) Content(ctx context.Context, resource string) (io.ReadCloser, e
 }
 
 // CreateWithContent makes a resource that has bytes beside its fields, which the file gives, of at most 100 MiB: collection is the path
-// that takes it below /api/v2/, name what the file is called, fields, where not nil, are its fields. The resource is read into answer, where
-// that is not nil.
+// that takes it below /api/v2/, name what the file is called, fields, where not nil, are its fields. The resource is read into answer,
+// where that is not nil.
 func (c *Client) CreateWithContent(ctx context.Context, collection, name string, file io.Reader, fields any, o ChangeOptions,
 	answer any,
 ) error {

@@ -43,10 +43,11 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) (err error) {
 	case c.Content == nil:
 		return problem.Missing("fileData")
 	case dir == "":
-		return problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)", c.API.Manager.Hostname)
+		return problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
+			c.API.Manager.Hostname)
 	case !plainName.MatchString(c.Content.Name):
-		return problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, dots, dashes and underscores",
-			c.Content.Name)
+		return problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, "+
+			"dots, dashes and underscores", c.Content.Name)
 	}
 	x.Name = strings.TrimSuffix(c.Content.Name, suffix) + suffix
 	found, err := c.Tx.ByName(files, x.Parent, x.Name)

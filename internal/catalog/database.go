@@ -169,7 +169,8 @@ func lastBackup(tx *store.Tx) (at []byte, err error) {
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			return err
 		}
-		if when := body.ModificationDateTime; when != nil && !body.Sent && (string(at) == "null" || string(at) < string(when)) { // they are written alike
+		when := body.ModificationDateTime
+		if when != nil && !body.Sent && (string(at) == "null" || string(at) < string(when)) { // they are written alike
 			at = slices.Clone(when)
 		}
 		return nil

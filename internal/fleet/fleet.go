@@ -84,7 +84,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
+		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{},
+		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
 	a.now = f.now

@@ -291,7 +291,8 @@ type API struct {
 
 // NewAPI puts what was declared together and checks that it fits.
 func NewAPI(s *store.Store, r *Registry) *API {
-	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, at: map[string]*Collection{}, types: map[string]*schema.Type{},
+	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, at: map[string]*Collection{},
+		types: map[string]*schema.Type{},
 		rules: map[string][]Rule{}}
 	for _, c := range a.collections {
 		if c.From == "" {

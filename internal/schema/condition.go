@@ -111,9 +111,9 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
 
-// namesFrom adds to the condition that a name begins with a text what follows of it for the key, which has an index: it begins with the text
-// in small letters, or its last label there does with what A-labels do (RFC 5890 section 2.3.2.1), as that of a label that goes on with other
-// letters than ASCII's. Nothing follows where the text has such letters itself, or escapes.
+// namesFrom adds to the condition that a name begins with a text what follows of it for the key, which has an index: it begins with the
+// text in small letters, or its last label there does with what A-labels do (RFC 5890 section 2.3.2.1), as that of a label that goes on
+// with other letters than ASCII's. Nothing follows where the text has such letters itself, or escapes.
 func namesFrom(text string, whole store.Compare) store.Expr {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }) {
 		return whole

@@ -18,7 +18,8 @@ func TestLogs(t *testing.T) {
 	m.options.Log.Error("the quay is full", "ships", 12)
 	m.options.Log.Warn("nobody asked for this")
 	list := m.want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")
-	if list.count() != 3 || list.text("data.0.name") != "access.log" || list.text("data.1.name") != "audit.log" || list.text("data.2.name") != "manager.log" {
+	if list.count() != 3 || list.text("data.0.name") != "access.log" || list.text("data.1.name") != "audit.log" ||
+		list.text("data.2.name") != "manager.log" {
 		t.Fatalf("there are %s", list.body)
 	}
 	if list.get("data.1.size") != nil || list.text("data.0.size") == "" || list.text("data.2.modificationDateTime") == "" {
@@ -46,7 +47,8 @@ func TestLogs(t *testing.T) {
 	if text := bytes(list.text("data.0._links.self.href")); !strings.Contains(text, "GET /api/v2/logs") {
 		t.Errorf("the access log is %s", text)
 	}
-	m.refused(409, "ResourceConflictsWithOther", "--audit-log", "GET", list.text("data.1._links.self.href"), "", "Accept: application/octet-stream")
+	m.refused(409, "ResourceConflictsWithOther", "--audit-log", "GET", list.text("data.1._links.self.href"), "",
+		"Accept: application/octet-stream")
 	m.want(405, "DELETE", self, "")
 	m.want(405, "POST", "/api/v2/logs", `{"name":"x"}`)
 	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/systemLogs", "")

@@ -13,7 +13,7 @@ import (
 const memoryLimit = 384 << 20
 
 // memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected. While it waits, it takes about
-// 12 KiB, and with what is garbage less than 30; the limit is to be met by none of that: a collector that is held to it runs without a pause.
+// 12 KiB, and with what is garbage less than 30. No fleet is to meet the limit: a collector that is held to it runs without a pause.
 const memoryOfServicePoint = 40 << 10
 
 // How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much. Where

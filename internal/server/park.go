@@ -145,8 +145,8 @@ type parkedRequest struct {
 }
 
 // park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
-// request is kept what logs say of it, and of its context what it is called and its span: there may be very many. The answer has the headers
-// that every answer has, and those that are set then.
+// request is kept what logs say of it, and of its context what it is called and its span: there may be very many. The answer has the
+// headers that every answer has, and those that are set then.
 func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {

@@ -333,7 +333,8 @@ func TestBackupsAreSent(t *testing.T) {
 		body, kind := formNamed(nil, name, content)
 		return m.do("POST", database+"/backups", body, append(headers, kind)...)
 	}
-	for name, content := range map[string]string{"cut": whole[:len(whole)-9], "none": "what is this", "turned": whole[:len(whole)/2] + "x" + whole[len(whole)/2+1:]} {
+	for name, content := range map[string]string{"cut": whole[:len(whole)-9], "none": "what is this",
+		"turned": whole[:len(whole)/2] + "x" + whole[len(whole)/2+1:]} {
 		if r := send(name, content); r.StatusCode != 400 || !named(r, "fileData") {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
 		}
@@ -351,7 +352,8 @@ func TestBackupsAreSent(t *testing.T) {
 		t.Errorf("what was refused is there: %s", r.body)
 	}
 	made := send("from-afar", whole)
-	if made.StatusCode != 201 || made.text("name") != "from-afar.portolan" || made.text("sent") != "true" || made.text("size") != fmt.Sprint(len(whole)) {
+	if made.StatusCode != 201 || made.text("name") != "from-afar.portolan" || made.text("sent") != "true" ||
+		made.text("size") != fmt.Sprint(len(whole)) {
 		t.Fatalf("it is %d %s", made.StatusCode, made.body)
 	}
 	self := made.text("_links.self.href")

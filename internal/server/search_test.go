@@ -154,7 +154,9 @@ func TestNamesByTheirBeginning(t *testing.T) {
 	for i := range every.count() {
 		names = append(names, every.text(fmt.Sprintf("data.%d.absoluteName", i)))
 	}
-	for _, text := range []string{"w", "W", "wü", "www", "www.", "www.b", "www.bu", "www.bü", "www.büro.e", "www.xn--", "wüste.b", "wüste.buro.ex", "x", "xn--",
+	for _, text := range []string{"w", "W", "wü", "www", "www.", "www.b", "www.bu", "www.bü", "www.büro.e",
+		"www.xn--", "wüste.b", "wüste.buro.ex", "x",
+		"xn--",
 		"xn--kste-0ra.bür", "WWW2.b", "www2.b", "www.buro.example", "www.buro.example.", "_sip._", "_", ".", "\\\\", "www.c", ""} {
 		want := 0
 		for _, name := range names {

@@ -258,7 +258,8 @@ func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool,
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
-	if near = q.Shown && (a.sharp || a.named && q.Limit > 0 && q.Limit <= shortPage) && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
+	few := a.sharp || a.named && q.Limit > 0 && q.Limit <= shortPage
+	if near = q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 	}
 	if late { // the rows that are left out are counted in an index alone
