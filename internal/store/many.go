@@ -113,7 +113,6 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		args := []any{parent, number}
 		for i, r := range part {
 			tx.Touch(r.Collection)
-			delete(tx.prefetched, r.ID)
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
@@ -138,6 +137,9 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
 			args...); err != nil {
 			return nil, fmt.Errorf("moving resources: %w", err)
+		}
+		for _, r := range part {
+			tx.forget(r.ID)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return nil, err
@@ -164,7 +166,6 @@ func (tx *Tx) RewriteMany(old, young []*Resource) error {
 	changes := make([][]any, 0, len(old))
 	for i, r := range young {
 		tx.Touch(r.Collection)
-		delete(tx.prefetched, r.ID)
 		r.Version = number
 		if err := tx.changed(old[i], r); err != nil {
 			return err
@@ -223,7 +224,6 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 		for i, r := range part {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
-			delete(tx.prefetched, r.ID)
 			if err := tx.changed(r, nil); err != nil {
 				return err
 			}
@@ -242,6 +242,9 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			if err := tx.Write(query+list, args...); err != nil {
 				return fmt.Errorf("deleting resources: %w", err)
 			}
+		}
+		for _, id := range ids {
+			tx.forget(id)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return err

@@ -105,20 +105,51 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 		return c.getNear(id, tx.prefetched, beside, tx.inline)
 	}
 	query := "SELECT " + columns + " FROM resource WHERE id = ?"
-	if !tx.latest {
+	switch {
+	case tx.latest:
+		if r, ok := tx.store.rows.Get(tx, id); ok {
+			return r.shared(), nil
+		}
+	case tx.writing:
+		if r, ok := tx.read[id]; ok {
+			return r.shared(), nil
+		}
+	default:
 		return tx.one(query, id)
 	}
-	if r, ok := tx.store.rows.Get(tx, id); ok {
-		own := *r // its body and keys are shared: whoever changes them sets others in their place
-		return &own, nil
-	}
 	r, err := tx.one(query, id)
-	if err == nil && len(r.Body) <= maxKeptBody {
-		kept := *r
-		kept.Body, kept.Low, kept.High = slices.Clip(r.Body), slices.Clip(r.Low), slices.Clip(r.High)
-		tx.store.rows.Put(tx, id, &kept)
+	if err != nil || len(r.Body) > maxKeptBody {
+		return r, err
 	}
-	return r, err
+	if tx.latest {
+		tx.store.rows.Put(tx, id, r.shared())
+		return r, nil
+	}
+	if len(tx.read) == mostRead {
+		tx.read = nil
+	}
+	if tx.read == nil {
+		tx.read = map[int64]*Resource{}
+	}
+	tx.read[id] = r.shared()
+	return r, nil
+}
+
+// mostRead is how many resources a change remembers: it asks for the same few again and again, such as what all that it makes lies below.
+const mostRead = 256
+
+// shared gives a resource that shares its texts, keys and references with this one: whoever changes them sets others in their place.
+func (r *Resource) shared() *Resource {
+	own := *r
+	own.Body, own.Low, own.High = slices.Clip(r.Body), slices.Clip(r.Low), slices.Clip(r.High)
+	own.Refs, own.Links = slices.Clip(r.Refs), slices.Clip(r.Links)
+	return &own
+}
+
+// forget forgets what was read of a resource that was written: behind that, for followers may read it once more before.
+func (tx *Tx) forget(id int64) {
+	delete(tx.prefetched, id)
+	delete(tx.read, id)
 }
 
 // Bounds of the rows that are remembered: how many, and how many bytes the body of one may have.

@@ -106,6 +106,8 @@ type Tx struct {
 	followers []Follower
 	// prefetched are heads that came with resources that were read.
 	prefetched map[int64]Head
+	// read are resources that were read in this change, where nobody else changes anything meanwhile, as they are by now.
+	read map[int64]*Resource
 	// beside is what came with resources that were read to be shown, in the order of the layout's extensions.
 	beside map[int64][]string
 }
@@ -296,7 +298,6 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 		return err
 	}
 	tx.Touch(r.Collection)
-	delete(tx.prefetched, r.ID)
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
@@ -335,6 +336,7 @@ func (tx *Tx) rewrite(old, r *Resource) error {
 	if err := tx.Write(set+" WHERE id=?", append(args, r.ID)...); err != nil {
 		return fmt.Errorf("updating a resource: %w", err)
 	}
+	tx.forget(r.ID)
 	return nil
 }
 
@@ -374,7 +376,7 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 		return err
 	}
 	tx.Touch(r.Collection)
-	delete(tx.prefetched, r.ID)
+	tx.forget(r.ID)
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?",
 	} {
