@@ -146,6 +146,7 @@ func (c *serveCommand) Run(s *session) error {
 	if m.NewPassword != "" {
 		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
 	}
+	s.log = m.Log() // its file has that, too
 	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
 	tellSystemd(s, daemon.SdNotifyReady)
 	hangUp := make(chan os.Signal, 1)

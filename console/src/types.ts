@@ -2678,7 +2678,7 @@ export type ServerPatch = {
   type: "ServerPatch"
   name: string | null
   _links?: Links
-  publicKey?: string
+  publicKey?: string | null
   userDefinedFields: any
 }
 
@@ -2689,7 +2689,7 @@ export type ServerPatchApplication = {
   name: string | null
   _links?: Links
   dateTime: string | null
-  patch?: Ref
+  patch?: Ref | null
   userDefinedFields: any
   version: string | null
 }

@@ -27,7 +27,7 @@ func registerFiles(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
 		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
 		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"},
-		{Name: "backup_sent", Columns: []string{"place", "name", "number", "data"}, Key: 3, Derived: "it becomes a file of a machine"}}})
+		{Name: "backup_sent", Columns: []string{"file", "number", "place", "data"}, Key: 2, Derived: "it becomes a file of a machine"}}})
 	r.Collection(resource.Collection{Name: files, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
 		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: check, Open: open}}, &DatabaseBackupFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
@@ -63,7 +63,7 @@ type DatabaseLog struct {
 // BeforeDelete has the file taken away once that is committed.
 func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(files)
-	if err := c.Tx.Write("DELETE FROM backup_sent WHERE place = ? AND name = ?", x.Place, x.Name); err != nil {
+	if err := c.Tx.Write("DELETE FROM backup_sent WHERE file = ?", x.ID); err != nil {
 		return err
 	}
 	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.Name)

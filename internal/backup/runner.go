@@ -53,6 +53,8 @@ type Runner struct {
 	place   string
 	settled bool
 	stuck   []string
+	// sentAgain is before when no backup that was sent is made a file, as the last one could not be.
+	sentAgain time.Time
 }
 
 // NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"portolan/internal/event"
 	"portolan/internal/problem"
@@ -19,15 +21,25 @@ import (
 	"portolan/internal/store/archive"
 )
 
+// checking has a token for the one backup that is looked at: that takes a processor for a while.
+var checking = make(chan struct{}, 1)
+
 // check refuses what is sent and is no whole backup that this portolan can restore.
-func check(c *resource.Content, a *resource.API) error {
+func check(ctx context.Context, c *resource.Content, a *resource.API) error {
+	select {
+	case checking <- struct{}{}:
+		defer func() { <-checking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if _, err := c.File.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if _, err := archive.Verify(a.Store.Layout(), c.File); err != nil {
+	_, err := archive.Verify(ctx, a.Store.Layout(), c.File)
+	if err != nil && ctx.Err() == nil {
 		return problem.Invalid("fileData", "%v", err)
 	}
-	return nil
+	return err
 }
 
 // plainName is what the file of a backup that is sent may be called.
@@ -50,6 +62,9 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) (err error) {
 			"dots, dashes and underscores", c.Content.Name)
 	}
 	x.Name = strings.TrimSuffix(c.Content.Name, suffix) + suffix
+	if x.Place, err = placeOf(dir); err != nil {
+		return err
+	}
 	found, err := c.Tx.ByName(files, x.Parent, x.Name)
 	if err != nil {
 		return err
@@ -58,9 +73,17 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) (err error) {
 	if len(found) > 0 || !errors.Is(there, fs.ErrNotExist) {
 		return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already", x.Name)
 	}
+	var going bool
+	if err := c.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM backup_gone WHERE place = ? AND name = ?)", x.Place, x.Name).
+		Scan(&going); err != nil {
+		return err
+	}
+	if going {
+		return problem.Conflict("ResourceAlreadyExists", "fileData: the backup %s that was deleted is being removed; try again in a moment",
+			x.Name)
+	}
 	x.Sent, x.Size, x.ModificationDateTime, x.Host = true, c.Content.Size, c.Tx.Now(), c.API.Manager.Hostname
-	x.Place, err = placeOf(dir)
-	return err
+	return nil
 }
 
 // AfterWrite keeps what was sent until it is a file, which it becomes once that is committed.
@@ -72,81 +95,131 @@ func (x *DatabaseBackupFile) AfterWrite(c *resource.Change) error {
 	number := 0
 	return c.Content.Parts(partSize, func(part []byte) error {
 		number++
-		return c.Tx.Write("INSERT INTO backup_sent (place, name, number, data) VALUES (?, ?, ?, ?)", x.Place, x.Name, number, part)
+		return c.Tx.Write("INSERT INTO backup_sent (file, number, place, data) VALUES (?, ?, ?, ?)", x.ID, number, x.Place, part)
 	})
 }
 
-// keepSent makes what was sent to this manager files of its directory. One that is killed meanwhile does it anew.
+// againAfter is how long after a backup that was sent could not be kept as a file it is tried again.
+const againAfter = time.Minute
+
+// keepSent makes what was sent to this manager files of its directory. One that is killed meanwhile does it anew. What cannot be kept is
+// said, and tried again later: it holds up nothing else.
 func (r *Runner) keepSent(ctx context.Context) error {
 	place, err := r.known()
-	if err != nil {
-		return nil //nolint:nilerr // nothing was sent to a directory that cannot be made
+	if err != nil || time.Now().Before(r.sentAgain) {
+		return nil //nolint:nilerr // as for what is taken away
 	}
-	var names []string
-	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
-		names = nil
+	var ids []int64
+	if err := r.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		ids = nil
 		return tx.Each(func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			names = append(names, name)
+			var id int64
+			err := scan(&id)
+			ids = append(ids, id)
 			return err
-		}, "SELECT DISTINCT name FROM backup_sent WHERE place = ?", place)
-	}); err != nil {
+		}, "SELECT DISTINCT file FROM backup_sent WHERE place = ?", place)
+	}); err != nil || len(ids) == 0 {
 		return err
 	}
-	for _, name := range names {
-		size, err := r.writeSent(ctx, place, name)
-		if err != nil {
-			return fmt.Errorf("a backup that was sent, %s, cannot be kept as a file: %w", name, err)
-		}
-		if err := r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			tx.Touch(files)
-			if err := tx.Write("DELETE FROM backup_sent WHERE place = ? AND name = ?", place, name); err != nil {
-				return err
-			}
-			return event.Add(tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: name,
-				Message: fmt.Sprintf("The backup %s was sent to %s: %d bytes", name, r.api.Manager.Hostname, size)}, 0)
-		}); err != nil {
-			return err
+	r.sweepSent()
+	for _, id := range ids {
+		err := r.keepOne(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			r.log.Error("a backup that was sent cannot be kept as a file", "id", id, "error", err)
+			r.sentAgain = time.Now().Add(againAfter)
 		}
 	}
 	return nil
 }
 
-// writeSent writes the file of a backup that was sent, which has its name once it is whole and on the disk.
-func (r *Runner) writeSent(ctx context.Context, place, name string) (size int64, err error) {
-	path := filepath.Join(r.api.Manager.Backups, name)
-	begun := filepath.Join(r.api.Manager.Backups, "."+name+".sent")         // a name that nobody takes for a backup
-	f, err := os.OpenFile(begun, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the manager's own directory
-	if err != nil {
-		return 0, err
+// begunSent is what files are called that are being written, in the pattern of filepath.Match: hidden, and not for backups to be found.
+const begunSent = ".sent-*"
+
+// sweepSent removes what is left of those that were being written when a manager was killed. Another manager of the same directory whose
+// file goes writes it anew.
+func (r *Runner) sweepSent() {
+	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, begunSent))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
 	}
-	for number := 1; err == nil; number++ {
-		var part []byte
-		if err = r.api.Store.View(ctx, func(tx *store.Tx) error {
-			err := tx.QueryRow("SELECT data FROM backup_sent WHERE place = ? AND name = ? AND number = ?", place, name, number).Scan(&part)
-			if errors.Is(err, sql.ErrNoRows) {
-				part, err = nil, nil
-			}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.log.Warn("the directory for backups cannot be looked at", "reason", err)
+	}
+}
+
+// keepOne makes a backup that was sent a file. Where it was deleted meanwhile there is nothing to keep.
+func (r *Runner) keepOne(ctx context.Context, id int64) error {
+	begun := filepath.Join(r.api.Manager.Backups, strings.ReplaceAll(begunSent, "*", rand.Text()))
+	x, err := r.writeSent(ctx, id, begun)
+	if err == nil && x != nil {
+		err = os.Rename(begun, filepath.Join(r.api.Manager.Backups, x.Name))
+	}
+	if err != nil || x == nil {
+		return errors.Join(err, os.RemoveAll(begun))
+	}
+	if err := syncDir(r.api.Manager.Backups); err != nil {
+		return err
+	}
+	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(files)
+		n, err := tx.Exec("DELETE FROM backup_sent WHERE file = ?", id)
+		if err != nil || n == 0 { // it was deleted, and its file is about to go; or another manager has told of it
 			return err
-		}); err != nil || part == nil {
-			break
 		}
-		var n int
-		n, err = f.Write(part)
-		size += int64(n)
+		return event.Add(tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
+			Message: fmt.Sprintf("The backup %s was sent to %s: %d bytes", x.Name, r.api.Manager.Hostname, x.Size)}, id)
+	})
+}
+
+// writeSent writes what was sent into a file, out of one snapshot, and has it on the disk; nil where there is nothing any more.
+func (r *Runner) writeSent(ctx context.Context, id int64, path string) (x *DatabaseBackupFile, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the manager's own directory
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
+	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
+		x = nil
+		if err := errors.Join(f.Truncate(0), seekStart(f)); err != nil { // where it is done again
+			return err
+		}
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := r.api.Object(row)
+		if err != nil {
+			return err
+		}
+		size := int64(0)
+		for number := 1; ; number++ {
+			var part []byte
+			err := tx.QueryRow("SELECT data FROM backup_sent WHERE file = ? AND number = ?", id, number).Scan(&part)
+			if errors.Is(err, sql.ErrNoRows) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			n, err := f.Write(part)
+			if size += int64(n); err != nil {
+				return err
+			}
+		}
+		if one, ok := o.(*DatabaseBackupFile); ok && one.Size == size { // else another manager has made it a file
+			x = one
+		}
+		return nil
+	})
+	if err == nil && x != nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(begun, path)
-	}
-	if err == nil {
-		err = syncDir(r.api.Manager.Backups)
-	}
-	if err != nil {
-		return 0, errors.Join(err, os.RemoveAll(begun))
-	}
-	return size, nil
+	return x, errors.Join(err, f.Close())
+}
+
+func seekStart(f *os.File) error {
+	_, err := f.Seek(0, io.SeekStart)
+	return err
 }

@@ -38,7 +38,7 @@ type SystemLog struct {
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly,computed"`
 }
 
-// KeepLogs lists the logs that a manager may have.
+// KeepLogs lists the logs that a manager may have. It is no seed: those are not made again in a database that is there.
 func KeepLogs(ctx context.Context, a *resource.API) error {
 	missing := func(tx *store.Tx) (names []string, err error) {
 		for _, name := range slices.Sorted(maps.Keys(a.Manager.Logs)) {
@@ -111,7 +111,8 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 			"(--access-log, --audit-log, --data)", row.Name, a.Manager.Hostname)
 	}
 	var files []*io.SectionReader
-	for _, path := range paths {
+	var newer fs.FileInfo
+	for _, path := range slices.Backward(paths) { // so that nothing is left out where the log is begun anew in between
 		// os closes it when nothing refers to it any more.
 		f, err := os.Open(path) //nolint:gosec // the manager's own
 		if errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +125,12 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 		if err != nil {
 			return 0, nil, err
 		}
+		if newer != nil && os.SameFile(info, newer) {
+			continue
+		}
+		newer = info
 		size += info.Size()
-		files = append(files, io.NewSectionReader(f, 0, info.Size()))
+		files = append([]*io.SectionReader{io.NewSectionReader(f, 0, info.Size())}, files...)
 	}
 	return size, func(_ *store.Tx, number int) ([]byte, error) { return readFiles(files, int64(number-1)*logPart) }, nil
 }

@@ -49,7 +49,7 @@ type Path struct {
 
 // String is the path below /api/v2, such as networks/100123/addresses.
 func (p Path) String() string {
-	text := cmp.Or(p.Above, p.Collection.Name)
+	text := cmp.Or(p.Above, p.Collection.Path())
 	if p.ID != 0 {
 		text += fmt.Sprint("/", p.ID)
 	}
@@ -84,8 +84,9 @@ func (p Path) Types(a *resource.API) []*schema.Type {
 // CollectionNamed gives the collection that a word names: by its name, by one of it, or by a type, in any case: networks, network,
 // IPv4Network.
 func CollectionNamed(a *resource.API, word string) (*resource.Collection, error) {
+	named := func(name string) bool { return strings.EqualFold(name, word) || strings.EqualFold(name, plural(word)) }
 	for _, c := range a.Collections() {
-		if strings.EqualFold(c.Name, word) || strings.EqualFold(c.Name, plural(word)) {
+		if own := a.AtPath(c.Path()) == c; own && named(c.Path()) {
 			return c, nil
 		}
 	}
@@ -121,7 +122,7 @@ func plural(word string) string {
 func CollectionNames(a *resource.API) (names []string) {
 	for _, c := range a.Collections() {
 		if !c.Inner && !c.Joins {
-			names = append(names, c.Name)
+			names = append(names, c.Path())
 		}
 	}
 	slices.Sort(names)
@@ -196,7 +197,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	}
 	if alias := c.Aliases[key]; alias != nil {
 		var one client.Head
-		err := m.Get(ctx, c.Name+"/"+key+"?fields=id", &one)
+		err := m.Get(ctx, c.Path()+"/"+key+"?fields=id", &one)
 		return one.ID, err
 	}
 	field := c.KeyField()
@@ -204,7 +205,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		field = "name"
 	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
-	ids, err := m.IDs(ctx, c.Name, filter, namesakes)
+	ids, err := m.IDs(ctx, c.Path(), filter, namesakes)
 	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {
 		ids, err = m.inView(ctx, c, ids)
 	}
@@ -214,7 +215,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	case len(ids) == 0 && wrong == nil: // nothing is called so
 		return number, nil
 	case len(ids) == 0:
-		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Name, field, key, m.ScopeWords(c))
+		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Path(), field, key, m.ScopeWords(c))
 	case len(ids) == 1:
 		return ids[0], nil
 	}
@@ -229,7 +230,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	if len(of) > 0 {
 		hint = fmt.Sprintf("say of which %s (%s), or give its number", strings.Join(of, " and "), strings.Join(flags, " "))
 	}
-	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Name, field, key, hint, c.Name,
+	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Path(), field, key, hint, c.Path(),
 		field+":"+Quoted(key))
 }
 

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"time"
 
 	"portolan/internal/problem"
@@ -14,8 +15,8 @@ func registerMachines(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "serverFiles", Called: "files", NoSearch: true}, &ServerFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
 	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration,
-		Content: resource.Contents{Types: []string{"ServerPatch"}, Check: func(*resource.Content, *resource.API) error { return byReleases() }}},
-		&ServerPatch{})
+		Content: resource.Contents{Types: []string{"ServerPatch"},
+			Check: func(context.Context, *resource.Content, *resource.API) error { return byReleases() }}}, &ServerPatch{})
 	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration},
 		&ServerPatchApplication{})
 }
@@ -60,14 +61,14 @@ type ServerLog struct {
 type ServerPatch struct {
 	schema.Head `head:"readOnly"`
 	// PublicKey is the key that it is signed with.
-	PublicKey string `api:"publicKey,post,writeOnly"`
+	PublicKey string `api:"publicKey,writeOnly"`
 }
 
 // ServerPatchApplication is the patching of a server.
 type ServerPatchApplication struct {
 	schema.Head `head:"readOnly"`
 	// Patch is the patch, by its id or name.
-	Patch schema.Ref `api:"patch,post,writeOnly" ref:"ServerPatch"`
+	Patch schema.Ref `api:"patch,writeOnly" ref:"ServerPatch"`
 	// DateTime is when it was done.
 	DateTime time.Time `api:"dateTime,readOnly"`
 	// Version is the version of the server from then on.

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -17,7 +18,7 @@ type Contents struct {
 	Tables      []string
 	TypeOfTable func(file io.Reader, those []string) (string, error)
 	// Check, where there is one, looks at a content before the transaction that takes it: whatever takes long.
-	Check func(c *Content, a *API) error
+	Check func(ctx context.Context, c *Content, a *API) error
 	// Open, where there is one, gives how long the content of a resource is, and what reads its parts, by their numbers from 1; nil
 	// behind the last.
 	Open func(row *store.Resource, a *API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error)

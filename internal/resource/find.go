@@ -2,7 +2,6 @@ package resource
 
 import (
 	"fmt"
-
 	"maps"
 	"slices"
 

@@ -45,6 +45,9 @@ func (a *API) TargetTypes(t Target) []*schema.Type {
 	if t.Sub != nil {
 		return a.ItemTypes(t.Sub)
 	}
+	if c := t.Collection; c.At != "" && len(c.Types) == 0 { // there are none: they would be of the types that others of its path are of
+		return a.byName[c.At].Types
+	}
 	return t.Collection.Types
 }
 

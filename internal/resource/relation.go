@@ -282,7 +282,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Ours && c.At == "" && r.Facts.Inner(c.Name)
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
-	for _, p := range r.Facts.Subs(c.Name) {
+	for _, p := range r.Facts.Subs(c.Path()) {
 		s := a.relate(c, p, r)
 		s.Name, s.Later = p.Name, p.Later
 		if s.Relation != Unbuilt {

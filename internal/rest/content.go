@@ -152,7 +152,7 @@ func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
 	for _, x := range a.TargetTypes(rq.Target) {
 		if check := a.CollectionOf(x).Content.Check; check != nil {
-			return check(rq.content, a.API)
+			return check(rq.Context(), rq.content, a.API)
 		}
 	}
 	return nil

@@ -163,7 +163,8 @@ func (a *Server) paths() doc {
 
 // ownPaths describes a collection, each resource of it, and what is ours below one.
 func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
-	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, c.Types, c.Types, c.Name, c.Name)
+	types := a.TargetTypes(resource.Target{Collection: c})
+	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, types, types, c.Path(), c.Path())
 	if c.Map != nil {
 		paths[at+"/{id}/"+resource.MapName] = a.mapPath(c)
 	}
@@ -176,9 +177,9 @@ func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	if c.Guard == resource.Everybody && a.Effective != nil {
 		paths[at+"/{id}/"+resource.EffectiveName] = a.effectivePath(c)
 	}
-	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
+	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, types, types, c.Path()+"One", c.Path())
 	for alias := range c.Aliases {
-		paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"-"+alias, c.Name)
+		paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, types, types, c.Path()+"-"+alias, c.Path())
 	}
 }
 
@@ -268,6 +269,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 				params = append(params, ref("parameters/"+p))
 			}
 			answers = a.pageAnswer(types)
+		} else if a.hasContent(types) {
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as above
+			content[asBytes.String()] = doc{"schema": binary}
 		}
 	case http.MethodPost:
 		headers = takes
@@ -283,6 +287,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			madeListOrOne(answers)
 		}
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		if a.takesContent(t) {
+			op["requestBody"].(doc)["content"].(doc)[multipartForm] = parts(schema) //nolint:forcetypeassert // as body makes it
+		}
 		if a.tablesOf(t) != nil {
 			op["requestBody"] = tableBody
 		}
@@ -291,6 +298,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		answers = a.resourceAnswer("200", "The changed resource.", types, false)
 		schema, example := a.input(types, false)
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		if a.takesContent(t) {
+			op["requestBody"].(doc)["content"].(doc)[multipartForm] = parts(schema) //nolint:forcetypeassert // as above
+		}
 		refused = append(refused, "409", "412", "413", "415")
 	case http.MethodPatch:
 		answers = a.resourceAnswer("200", "The changed resource.", types, false)
@@ -346,6 +356,22 @@ func (a *Server) deleteListOperation(op doc) doc {
 var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema": doc{"type": "string",
 	"description": "A table (RFC 4180) whose first line names the fields, one of them the type."},
 	"example": "type,range\nIPv4Network,10.0.9.0/24\n"}}}
+
+// binary is the schema of bytes.
+var binary = doc{"type": "string", "format": "binary"}
+
+// parts is a body of several parts: what is said of a file, of a schema, and the file.
+func parts(schema doc) doc {
+	return doc{"schema": doc{"type": "object", "properties": doc{infoPart: schema, dataPart: binary}}}
+}
+
+// hasContent reports whether resources of one of the types have bytes beside their fields that are sent.
+func (a *Server) hasContent(types []*schema.Type) bool {
+	return slices.ContainsFunc(types, func(t *schema.Type) bool {
+		c := a.CollectionOf(t)
+		return c.Content.Open != nil && slices.Contains(c.Content.Types, t.Name)
+	})
+}
 
 // body is a request's body in some media types.
 func body(schema, example doc, media ...string) doc {

@@ -418,6 +418,9 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 	if !ok {
 		return ""
 	}
+	if above := rd.api.Collection(head.Collection); above != nil {
+		return rd.api.Base + "/" + above.Path() + "/"
+	}
 	return rd.api.Base + "/" + head.Collection + "/"
 }
 

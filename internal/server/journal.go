@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -93,23 +94,32 @@ const (
 	auditLogName  = "audit.log"
 )
 
-// openLogs opens the files that the manager writes what happens to: what it logs goes to one in its data directory, too. That it cannot
-// be opened there keeps no manager from serving.
-func (m *Manager) openLogs() (err error) {
-	if o := &m.options; o.Data != "" {
-		path := filepath.Join(o.Data, "logs", ownLogName)
-		plain := o.Log
-		err := os.MkdirAll(filepath.Dir(path), 0o700)
-		if err == nil {
-			m.ownLog, err = openJournal(path, maxOwnLog, plain)
-		}
-		if err != nil {
-			m.ownLog = nil
-			plain.Warn("what is logged is kept in no file", "file", path, "error", err)
-		} else {
-			o.Log = slog.New(keptToo{plain.Handler(), slog.NewJSONHandler(m.ownLog, &slog.HandlerOptions{Level: lowest})})
-		}
+// openOwnLog lets what the manager logs go to a file in its data directory, too, which is its own by then. That there can be none keeps no
+// manager from serving.
+func (m *Manager) openOwnLog() {
+	o := &m.options
+	if o.Data == "" {
+		return
 	}
+	path, plain := filepath.Join(o.Data, "logs", ownLogName), o.Log
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	var j *journal
+	if err == nil {
+		j, err = openJournal(path, maxOwnLog, plain)
+	}
+	if err != nil {
+		plain.Warn("what is logged is kept in no file", "file", path, "error", err)
+		return
+	}
+	m.ownLog, o.Log = j, slog.New(keptToo{plain.Handler(), slog.NewJSONHandler(j, &slog.HandlerOptions{Level: lowest})})
+	m.log = m.logOf(&m.levels.manager)
+}
+
+// Log is where what happens to the manager as a whole goes: that it serves, that it ends.
+func (m *Manager) Log() *slog.Logger { return m.options.Log }
+
+// openLogs opens the access log and the audit log.
+func (m *Manager) openLogs() (err error) {
 	m.log = m.logOf(&m.levels.manager)
 	if m.accessLog, err = openJournal(m.options.AccessLog, 0, m.log); err != nil {
 		return fmt.Errorf("the access log: %w", err)
@@ -198,7 +208,11 @@ func (j *journal) open() error {
 		j.file = os.Stdout
 		return nil
 	}
-	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640) //nolint:gosec // a group may read logs
+	mode := fs.FileMode(0o640) // a group may read logs
+	if j.most > 0 {
+		mode = 0o600 // in the data directory
+	}
+	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
@@ -221,7 +235,7 @@ func (j *journal) turn(more int) error {
 	if j.most == 0 || j.size == 0 || j.size+int64(more) <= j.most {
 		return nil
 	}
-	if err := os.Rename(j.path, j.path+earlier); err != nil {
+	if err := os.Rename(j.path, j.path+earlier); err != nil && !errors.Is(err, fs.ErrNotExist) { // which somebody has removed
 		return err
 	}
 	return j.open()

@@ -217,6 +217,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 			_ = m.Store.Close()
 		}
 	}()
+	m.openOwnLog()
 	m.Identity = access.ServiceOf(m.Store)
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
 	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)

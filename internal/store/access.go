@@ -29,8 +29,8 @@ type access struct {
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
 	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
-	// mostly few.
-	sharp, named bool
+	// mostly few, linked that the rows are the few that refer to one resource.
+	sharp, named, linked bool
 }
 
 // candidate is a condition that has an index.
@@ -98,6 +98,9 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		}
 		if a.many = rows > tx.store.few; best < 0 {
 			tx.planAgain()
+		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
+			a.linked = true
+			tx.keepPlan()
 		}
 	}
 	if best < 0 && q.Limit == 0 { // all of many are wanted, or counted: no index is worse than another
@@ -125,6 +128,8 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		switch {
 		case hide[i] || a.sorted && isPlace(e) || best >= 0 && found[best].key && isCollection(e):
 			where = append(where, hidden{e})
+		case a.linked && slices.Contains(found[best].parts, i):
+			where = append(where, fewLinks{e.(LinksTo), tx.store.few})
 		case a.driver == nil || !linked(e):
 			where = append(where, e)
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -344,6 +345,26 @@ func (e LinksTo) sql(b *builder, row string) {
 	b.WriteString(row + ".id IN (SELECT source FROM reference l WHERE ")
 	e.link(b, "l")
 	b.WriteByte(')')
+}
+
+// fewLinks is LinksTo with one target that so many resources refer to at the most. They are found once, in the order of the index: a plan of
+// PostgreSQL that is kept would not know that they are few, and join them otherwise.
+type fewLinks struct {
+	LinksTo
+	most int64
+}
+
+func (e fewLinks) sql(b *builder, row string) {
+	b.WriteString(row + ".id = ANY(ARRAY(SELECT l.source FROM reference l WHERE (l.target, l.field, l.source) >= (")
+	b.arg(e.Targets[0])
+	b.WriteString(", ")
+	b.arg(e.Field)
+	b.WriteString(", 0) AND (l.target, l.field, l.source) <= (")
+	b.arg(e.Targets[0])
+	b.WriteString(", ")
+	b.arg(e.Field)
+	b.WriteString(", " + strconv.FormatInt(math.MaxInt64, 10) + ") ORDER BY l.target, l.field, l.source LIMIT " +
+		strconv.FormatInt(e.most+1, 10) + "))")
 }
 
 // link is the condition on a reference.

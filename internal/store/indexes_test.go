@@ -73,10 +73,11 @@ func TestDeclaredIndexes(t *testing.T) {
 func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *Tx) error {
-		query, args, _, err := q.list(tx, "id")
+		l, err := q.list(tx, "id")
 		if err != nil {
 			return err
 		}
+		query, args := l.query, l.args
 		if tx.RoundTrips() {
 			for _, name := range forbidden {
 				var off string

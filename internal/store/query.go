@@ -206,15 +206,15 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				return nil
 			}
 		}
-		query, args, near, err := part.list(tx, wanted)
+		l, err := part.list(tx, wanted)
 		if err != nil {
 			return err
 		}
 		read := func(fn func(row) error) error {
-			return tx.conn.list(query, args, part.Limit > 0 && part.Limit <= shortList, fn)
+			return tx.conn.list(l.query, l.args, part.Limit > 0 && part.Limit <= shortList, fn)
 		}
-		if c, ok := tx.conn.(*pgConn); ok && near && c.first() {
-			read = func(fn func(row) error) error { return c.alone(query, args, fn) }
+		if c, ok := tx.conn.(*pgConn); ok && l.near && l.sharp && c.first() {
+			read = func(fn func(row) error) error { return c.alone(l.query, l.args, fn) }
 		}
 		if err := read(func(at row) error {
 			if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
@@ -223,7 +223,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			if err := take(at, resource); err != nil {
 				return err
 			}
-			if near {
+			if l.near {
 				if err := tx.takeNear(at, shownSize); err != nil {
 					return err
 				}
@@ -237,11 +237,19 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	return nil
 }
 
-// list writes the statement that selects columns of the rows, in their order. near says that the heads of what answers show beside them
-// come with the rows, behind the columns, and what extensions have beside them: where there are few, a round trip costs more.
-func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool, err error) {
+// listing is the statement of a list.
+type listing struct {
+	query string
+	args  []any
+	// near says that the heads of what answers show beside the rows come with them, behind the columns, and what extensions have beside
+	// them: where there are few rows, a round trip costs more. sharp says that it is of what names one place.
+	near, sharp bool
+}
+
+// list writes the statement that selects columns of the rows, in their order.
+func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
-		return "", nil, false, err
+		return l, err
 	}
 	for _, o := range q.Order {
 		if o.Spaceless && o.By.isKey() { // the index of keys has those alone; another one would not answer whether a row has space
@@ -253,13 +261,14 @@ func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool,
 	}
 	a, err := tx.find(q)
 	if err != nil {
-		return "", nil, false, err
+		return l, err
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
-	few := a.sharp || a.named && q.Limit > 0 && q.Limit <= shortPage
-	if near = q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
+	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
+	near := q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
+	if near {
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 	}
 	if late { // the rows that are left out are counted in an index alone
@@ -279,7 +288,7 @@ func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool,
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
-	return b.String(), b.args, near, nil
+	return listing{b.String(), b.args, near, a.sharp}, nil
 }
 
 // order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.

@@ -216,7 +216,8 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
-			query, _, _, err := q.list(tx, columns)
+			l, err := q.list(tx, columns)
+			query := l.query
 			if strings.Contains(query, "json_each") || strings.Contains(query, "trigram MATCH") || strings.Contains(query, " LIKE ") {
 				used++
 			}

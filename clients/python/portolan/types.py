@@ -2656,7 +2656,7 @@ ServerPatch = TypedDict("ServerPatch", {
     "type": Literal["ServerPatch"],
     "name": Optional[str],
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
-    "publicKey": str,
+    "publicKey": Optional[str],
 }, total=False)
 ServerPatch.__doc__ = "ServerPatch is a patch for servers; none is taken."
 
@@ -2666,7 +2666,7 @@ ServerPatchApplication = TypedDict("ServerPatchApplication", {
     "type": Literal["ServerPatchApplication"],
     "name": Optional[str],
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
-    "patch": Dict[str, Any],
+    "patch": Optional[Dict[str, Any]],
     "dateTime": Optional[str],
     "version": Optional[str],
 }, total=False)

@@ -82,7 +82,7 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 		rs.Diagnostics.AddError("Looking for a "+d.t.Name, err.Error())
 		return
 	}
-	page, err := d.manager.List(ctx, d.t.Collection, client.Query{Filter: filter, Limit: 2})
+	page, err := d.manager.List(ctx, d.api.CollectionOf(d.t).Path(), client.Query{Filter: filter, Limit: 2})
 	if err != nil {
 		d.refused("Looking for a "+d.t.Name, err, &rs.Diagnostics)
 		return
@@ -105,7 +105,7 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 		raw, there := shown[f.Name]
 		if !there && f.Kind == fields.References { // it has a path of its own
 			var linked []json.RawMessage
-			err := d.manager.All(ctx, fmt.Sprint(d.t.Collection, "/", string(shown["id"]), "/", f.Name), client.Query{Limit: 1000},
+			err := d.manager.All(ctx, fmt.Sprint(d.api.CollectionOf(d.t).Path(), "/", string(shown["id"]), "/", f.Name), client.Query{Limit: 1000},
 				func(one json.RawMessage) error {
 					linked = append(linked, one)
 					return nil

@@ -262,7 +262,7 @@ func (k *kind) refused(what string, err error, all *diag.Diagnostics) {
 // complete fills in what the manager chose: what is not known yet of the state.
 func (k *kind) complete(ctx context.Context, id int64, state *tfsdk.State, all *diag.Diagnostics) {
 	var shown map[string]json.RawMessage
-	if err := k.manager.Get(ctx, fmt.Sprint(k.t.Collection, "/", id), &shown); err != nil {
+	if err := k.manager.Get(ctx, fmt.Sprint(k.api.CollectionOf(k.t).Path(), "/", id), &shown); err != nil {
 		k.refused("Reading it", err, all)
 		return
 	}
@@ -329,7 +329,7 @@ func (k *kind) Read(ctx context.Context, rq resource.ReadRequest, rs *resource.R
 	var e *client.Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
 		var there client.Head
-		if gone := k.manager.Get(ctx, fmt.Sprint(k.t.Collection, "/", id, "?fields=id"), &there); gone != nil {
+		if gone := k.manager.Get(ctx, fmt.Sprint(k.api.CollectionOf(k.t).Path(), "/", id, "?fields=id"), &there); gone != nil {
 			rs.State.RemoveResource(ctx)
 			return
 		}
@@ -419,7 +419,7 @@ func (k *kind) Delete(ctx context.Context, rq resource.DeleteRequest, rs *resour
 	if rs.Diagnostics.HasError() {
 		return
 	}
-	err := k.manager.Delete(ctx, fmt.Sprint(k.t.Collection, "/", id))
+	err := k.manager.Delete(ctx, fmt.Sprint(k.api.CollectionOf(k.t).Path(), "/", id))
 	var e *client.Error
 	if err != nil && !(errors.As(err, &e) && e.Status == http.StatusNotFound) {
 		k.refused("Deleting a "+k.t.Name, err, &rs.Diagnostics)

@@ -105,8 +105,24 @@ type reader struct {
 	digest hash.Hash
 }
 
+// maxLine is how long a line may be, in bytes: no row is near it.
+const maxLine = 64 << 20
+
+// line reads a line with its end.
+func (r *reader) line() (text []byte, err error) {
+	for {
+		part, err := r.in.ReadSlice('\n')
+		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
+			return text, err
+		}
+		if len(text) > maxLine {
+			return nil, fmt.Errorf("a line is longer than %d bytes", maxLine)
+		}
+	}
+}
+
 func (r *reader) next(v any) ([]byte, error) {
-	text, err := r.in.ReadBytes('\n')
+	text, err := r.line()
 	if err != nil {
 		return nil, fmt.Errorf("%w: it ends too early (%w)", errDamaged, err)
 	}
@@ -150,9 +166,13 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	return sum, s.Close()
 }
 
-// Verify reads a file to its end, as Restore does, and writes nothing.
-func Verify(l *store.Layout, in io.Reader) (sum Summary, err error) {
-	z, err := zstd.NewReader(in)
+// maxWindow is how much of what a file was made of is in memory while it is read, in bytes; Write needs less.
+const maxWindow = 32 << 20
+
+// Verify reads a file to its end, as Restore does, and writes nothing. It is for files of strangers: it takes little memory, and ends with
+// ctx.
+func Verify(ctx context.Context, l *store.Layout, in io.Reader) (sum Summary, err error) {
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return sum, err
 	}
@@ -163,7 +183,7 @@ func Verify(l *store.Layout, in io.Reader) (sum Summary, err error) {
 		return sum, err
 	}
 	sum = Summary{Created: h.Created, Counts: map[string]int64{}}
-	return sum, r.rows(l, &sum, func(*store.Table, []any) error { return nil }, func(int64) {})
+	return sum, r.rows(l, &sum, func(*store.Table, []any) error { return ctx.Err() }, func(int64) {})
 }
 
 // head reads the first line.

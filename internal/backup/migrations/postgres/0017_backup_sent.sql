@@ -1,8 +1,9 @@
--- Backups that were sent to a manager, by the directory that they become files of, in parts, until they are.
+-- Backups that were sent to a manager, in parts, until they are files of the directory that they were sent for; file is their resource.
 CREATE TABLE backup_sent (
-    place  TEXT NOT NULL,
-    name   TEXT NOT NULL,
+    file   BIGINT NOT NULL,
     number BIGINT NOT NULL,
+    place  TEXT NOT NULL,
     data   BYTEA NOT NULL,
-    PRIMARY KEY (place, name, number)
+    PRIMARY KEY (file, number)
 );
+CREATE INDEX backup_sent_place ON backup_sent (place, file);
