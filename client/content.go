@@ -16,6 +16,9 @@ func (c *Client) Content(ctx context.Context, resource string) (io.ReadCloser, e
 	return c.open(ctx, "/api/v2/"+resource, "application/octet-stream")
 }
 
+// MaxContent is how long a file may be that is sent, in bytes.
+const MaxContent = 100 << 20
+
 // CreateWithContent makes a resource that has bytes beside its fields, which the file gives, of at most 100 MiB: collection is the path
 // that takes it below /api/v2/, name what the file is called, fields, where not nil, are its fields. The resource is read into answer,
 // where that is not nil.
@@ -34,14 +37,18 @@ func (c *Client) CreateWithContent(ctx context.Context, collection, name string,
 		}
 	}
 	part, err := w.CreateFormFile("fileData", name)
+	n := int64(0)
 	if err == nil {
-		_, err = io.Copy(part, file)
+		n, err = io.Copy(part, io.LimitReader(file, MaxContent+1))
 	}
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("reading the file: %w", err)
+	}
+	if n > MaxContent {
+		return fmt.Errorf("%s is larger than 100 MiB, the most that is sent", name)
 	}
 	header := o.header()
 	header["Content-Type"] = w.FormDataContentType()

@@ -126,20 +126,18 @@ func (c *createCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if strings.Contains(c.Type, "/") {
+	if strings.Contains(c.Type, "/") || c.Content != "" {
 		at, err := m.Find(s.ctx, c.Type)
 		if err != nil {
 			return err
 		}
+		if c.Content != "" && at.List() && c.In == "" {
+			return c.send(s, m, at)
+		}
 		if at.Sub == nil || at.Sub.Relation != resource.Children || c.In != "" {
 			return usageError{fmt.Errorf("%s: nothing is made there; name a type, or a subcollection that takes new ones", c.Type)}
 		}
-		if c.Content != "" {
-			return c.send(s, m, at)
-		}
 		c.In, c.Type = at.String(), at.Types(m.API)[0].Collection
-	} else if c.Content != "" {
-		return usageError{fmt.Errorf("--content: say by a path where it is made, such as databases/portolan/backups, not %s", c.Type)}
 	}
 	t, err := cli.TypeFor(m.API, c.Type, c.Fields)
 	if err != nil {

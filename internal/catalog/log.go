@@ -89,7 +89,7 @@ func completeLogs(m *resource.Manager, rows []*store.Resource) error {
 			}
 			size, last = size+info.Size(), info.ModTime()
 		}
-		if len(m.Logs[r.Name]) == 0 {
+		if last.IsZero() { // it is kept in no file, or somebody has removed it
 			continue
 		}
 		at, err := json.Marshal(last.UTC().Truncate(time.Millisecond))

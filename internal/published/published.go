@@ -1,6 +1,6 @@
 // Package published holds the facts of the published Address Manager RESTful v2 API, release 9.5, and what release 9.6 adds: operations,
-// types, and what hangs below a resource of each collection. They say what is to be served, which subcollections resources link
-// to, and what answers 501; tests hold the declared types to them. It knows nothing of how anything is served.
+// types, and what hangs below a resource of each collection. They say what is to be served, and which subcollections resources link
+// to; tests hold the declared types to them. It knows nothing of how anything is served.
 package published
 
 import (
