@@ -66,7 +66,7 @@ func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
 	if err := c.Tx.Write("DELETE FROM backup_sent WHERE file = ?", x.ID); err != nil {
 		return err
 	}
-	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.Name)
+	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.file())
 }
 
 // partSize is how much of a file is sent at a time, in bytes.
@@ -80,7 +80,7 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	}
 	x := o.(*DatabaseBackupFile)
 	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
-	path := filepath.Join(a.Manager.Backups, x.Name)
+	path := filepath.Join(a.Manager.Backups, x.file())
 	f, err := os.Open(path)             //nolint:gosec // in the manager's own directory
 	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
 		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above

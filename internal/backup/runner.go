@@ -49,8 +49,7 @@ type Runner struct {
 	// Ended is told of each backup that was tried.
 	Ended func(whole bool)
 
-	// What follows is Run's own: the name of the directory, whether what was left there was seen to, and the files that cannot be removed.
-	place   string
+	// What follows is Run's own: whether what was left in the directory was seen to, and the files that cannot be removed.
 	settled bool
 	stuck   []string
 	// sentAgain is before when no backup that was sent is made a file, as the last one could not be.
@@ -102,14 +101,6 @@ func (r *Runner) settle(ctx context.Context) error {
 
 // placeFile names the file of the directory for backups that says which directory it is.
 const placeFile = ".place"
-
-// known gives the name of the directory for backups, which is made where it is missing.
-func (r *Runner) known() (_ string, err error) {
-	if r.place == "" {
-		r.place, err = placeOf(r.api.Manager.Backups)
-	}
-	return r.place, err
-}
 
 // placing is held while the file that says which directory it is may be made.
 var placing sync.Mutex
@@ -176,11 +167,15 @@ func (r *Runner) look(ctx context.Context) error {
 // asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
 // files to take away or to write.
 func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
+	place, err := placeOf(r.api.Manager.Backups)
+	if err != nil { // whoever wants a backup is told
+		place = ""
+	}
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
 		ids = map[int64]int64{}
 		left := 0
 		if err := tx.QueryRow("SELECT (SELECT count(*) FROM backup_gone WHERE place = ?) + (SELECT count(*) FROM backup_sent WHERE place = ?)",
-			r.place, r.place).Scan(&left); err != nil {
+			place, place).Scan(&left); err != nil {
 			return err
 		}
 		if err := tx.Each(func(scan func(...any) error) error {
@@ -202,7 +197,7 @@ func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 // takeAway removes the files of this machine that were deleted.
 func (r *Runner) takeAway(ctx context.Context) error {
 	var names []string
-	place, err := r.known()
+	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil {
 		return nil //nolint:nilerr // a directory that cannot be made has no files; whoever wants a backup is told
 	}
@@ -301,7 +296,7 @@ func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 
 // writeFile writes a backup, on the disk by another name than the one that it has once it is listed.
 func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*DatabaseBackupFile, error) {
-	place, err := r.known()
+	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil {
 		return nil, err
 	}

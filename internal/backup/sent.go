@@ -24,65 +24,94 @@ import (
 // checking has a token for the one backup that is looked at: that takes a processor for a while.
 var checking = make(chan struct{}, 1)
 
-// check refuses what is sent and is no whole backup that this portolan can restore.
-func check(ctx context.Context, c *resource.Content, a *resource.API) error {
+// sentTo is where a backup that was sent goes: what check has found out without a transaction, as a directory may hang.
+type sentTo struct {
+	name, place string
+}
+
+// check refuses what is sent and is no whole backup that this portolan can restore, and finds where it goes.
+func check(ctx context.Context, c *resource.Content, a *resource.API) (any, error) {
+	dir := a.Manager.Backups
+	switch {
+	case dir == "":
+		return nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
+			a.Manager.Hostname)
+	case !plainName.MatchString(c.Name):
+		return nil, problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, "+
+			"dots, dashes and underscores", c.Name)
+	}
 	select {
 	case checking <- struct{}{}:
 		defer func() { <-checking }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if _, err := c.File.Seek(0, io.SeekStart); err != nil {
-		return err
+		return nil, err
 	}
 	_, err := archive.Verify(ctx, a.Store.Layout(), c.File)
 	if err != nil && ctx.Err() == nil {
-		return problem.Invalid("fileData", "%v", err)
+		return nil, problem.Invalid("fileData", "%v", err)
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	to := sentTo{name: strings.TrimSuffix(c.Name, suffix) + suffix}
+	if to.place, err = placeOf(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, sentFolder, to.name)); !errors.Is(err, fs.ErrNotExist) {
+		return nil, there(to.name)
+	}
+	return to, nil
+}
+
+// there refuses a name that a backup has.
+func there(name string) error {
+	return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already, or one that was deleted is being removed", name)
 }
 
 // plainName is what the file of a backup that is sent may be called.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
+// sentFolder is the folder for what was sent, in the directory for backups: its files are not of this database, and portolan rehearse of the
+// directory is not to take one for its newest backup.
+const sentFolder = "sent"
+
+// file is the path of the file in the directory for backups.
+func (x *DatabaseBackupFile) file() string {
+	if x.Sent {
+		return filepath.Join(sentFolder, x.Name)
+	}
+	return x.Name
+}
+
 // BeforeWrite takes the file that was sent: it gets a name that ends as those of all backups.
-func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) (err error) {
+func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() || !c.Creates() {
 		return nil
 	}
-	dir := c.API.Manager.Backups
-	switch {
-	case c.Content == nil:
+	if c.Content == nil {
 		return problem.Missing("fileData")
-	case dir == "":
-		return problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
-			c.API.Manager.Hostname)
-	case !plainName.MatchString(c.Content.Name):
-		return problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, "+
-			"dots, dashes and underscores", c.Content.Name)
 	}
-	x.Name = strings.TrimSuffix(c.Content.Name, suffix) + suffix
-	if x.Place, err = placeOf(dir); err != nil {
-		return err
+	to, ok := c.Content.Checked.(sentTo)
+	if !ok {
+		return errors.New("a backup was sent that nobody has looked at")
 	}
+	x.Name, x.Place = to.name, to.place
+	x.Sent, x.Size, x.ModificationDateTime, x.Host = true, c.Content.Size, c.Tx.Now(), c.API.Manager.Hostname
 	found, err := c.Tx.ByName(files, x.Parent, x.Name)
 	if err != nil {
 		return err
 	}
-	_, there := os.Lstat(filepath.Join(dir, x.Name))
-	if len(found) > 0 || !errors.Is(there, fs.ErrNotExist) {
-		return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already", x.Name)
-	}
 	var going bool
-	if err := c.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM backup_gone WHERE place = ? AND name = ?)", x.Place, x.Name).
+	if err := c.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM backup_gone WHERE place = ? AND name = ?)", x.Place, x.file()).
 		Scan(&going); err != nil {
 		return err
 	}
-	if going {
-		return problem.Conflict("ResourceAlreadyExists", "fileData: the backup %s that was deleted is being removed; try again in a moment",
-			x.Name)
+	if len(found) > 0 || going {
+		return there(x.Name)
 	}
-	x.Sent, x.Size, x.ModificationDateTime, x.Host = true, c.Content.Size, c.Tx.Now(), c.API.Manager.Hostname
 	return nil
 }
 
@@ -105,7 +134,7 @@ const againAfter = time.Minute
 // keepSent makes what was sent to this manager files of its directory. One that is killed meanwhile does it anew. What cannot be kept is
 // said, and tried again later: it holds up nothing else.
 func (r *Runner) keepSent(ctx context.Context) error {
-	place, err := r.known()
+	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil || time.Now().Before(r.sentAgain) {
 		return nil //nolint:nilerr // as for what is taken away
 	}
@@ -120,6 +149,11 @@ func (r *Runner) keepSent(ctx context.Context) error {
 		}, "SELECT DISTINCT file FROM backup_sent WHERE place = ?", place)
 	}); err != nil || len(ids) == 0 {
 		return err
+	}
+	if err := os.MkdirAll(filepath.Join(r.api.Manager.Backups, sentFolder), 0o700); err != nil {
+		r.log.Error("a backup that was sent cannot be kept as a file", "error", err)
+		r.sentAgain = time.Now().Add(againAfter)
+		return nil
 	}
 	r.sweepSent()
 	for _, id := range ids {
@@ -138,7 +172,7 @@ const begunSent = ".sent-*"
 // sweepSent removes what is left of those that were being written when a manager was killed. Another manager of the same directory whose
 // file goes writes it anew.
 func (r *Runner) sweepSent() {
-	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, begunSent))
+	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, sentFolder, begunSent))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
@@ -149,15 +183,15 @@ func (r *Runner) sweepSent() {
 
 // keepOne makes a backup that was sent a file. Where it was deleted meanwhile there is nothing to keep.
 func (r *Runner) keepOne(ctx context.Context, id int64) error {
-	begun := filepath.Join(r.api.Manager.Backups, strings.ReplaceAll(begunSent, "*", rand.Text()))
+	begun := filepath.Join(r.api.Manager.Backups, sentFolder, strings.ReplaceAll(begunSent, "*", rand.Text()))
 	x, err := r.writeSent(ctx, id, begun)
 	if err == nil && x != nil {
-		err = os.Rename(begun, filepath.Join(r.api.Manager.Backups, x.Name))
+		err = os.Rename(begun, filepath.Join(r.api.Manager.Backups, x.file()))
 	}
 	if err != nil || x == nil {
 		return errors.Join(err, os.RemoveAll(begun))
 	}
-	if err := syncDir(r.api.Manager.Backups); err != nil {
+	if err := syncDir(filepath.Dir(begun)); err != nil {
 		return err
 	}
 	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {

@@ -16,7 +16,7 @@ func registerMachines(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
 	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration,
 		Content: resource.Contents{Types: []string{"ServerPatch"},
-			Check: func(context.Context, *resource.Content, *resource.API) error { return byReleases() }}}, &ServerPatch{})
+			Check: func(context.Context, *resource.Content, *resource.API) (any, error) { return nil, byReleases() }}}, &ServerPatch{})
 	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration},
 		&ServerPatchApplication{})
 }

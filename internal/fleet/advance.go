@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"portolan/internal/checkin"
@@ -44,15 +45,8 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 		return err
 	}
 	// Who has got an order is told a little later: its answer and what it says to it would be in the way of the next orders.
-	var told []string
-	var since time.Time
-	tell := func() {
-		for _, point := range told {
-			s.Wake(point)
-		}
-		told = told[:0]
-	}
-	defer tell()
+	waiting := untold{wake: s.Wake}
+	defer waiting.tell()
 	for _, id := range ids {
 		for again := true; again; {
 			var next step
@@ -63,12 +57,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 			if e == nil && !next.empty() {
 				var woken []string
 				woken, e = s.take(ctx, update, next)
-				if len(told) == 0 {
-					since = time.Now()
-				}
-				if told = append(told, woken...); time.Since(since) > mostUntold {
-					tell()
-				}
+				waiting.add(woken)
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
@@ -77,6 +66,38 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 		}
 	}
 	return err
+}
+
+// untold are service points that have an order and were not told yet.
+type untold struct {
+	wake func(servicePoint string)
+	mu   sync.Mutex
+	// points are their ids, timer tells them at the latest. Guarded by mu.
+	points []string
+	timer  *time.Timer
+}
+
+// add lets more wait, for mostUntold at the most.
+func (u *untold) add(points []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.points) == 0 && len(points) > 0 {
+		u.timer = time.AfterFunc(mostUntold, u.tell)
+	}
+	u.points = append(u.points, points...)
+}
+
+// tell tells those that wait.
+func (u *untold) tell() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	for _, id := range u.points {
+		u.wake(id)
+	}
+	u.points = nil
 }
 
 // step is what is to be done next about a rollout.

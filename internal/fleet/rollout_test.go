@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -461,6 +462,97 @@ func TestRefusedRollouts(t *testing.T) {
 	for _, m := range h.members(t, two) {
 		if m.State != memberSkipped || !strings.Contains(m.Reason, one) {
 			t.Errorf("in two rollouts: %+v", m)
+		}
+	}
+}
+
+// A rollout that begins, and one that is to go on, is looked at at once.
+func TestRolloutsBeginAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "", 3)
+	begun := func(want bool, what string) {
+		t.Helper()
+		select {
+		case <-h.f.Begun():
+			if !want {
+				t.Errorf("%s lets rollouts go on", what)
+			}
+		default:
+			if want {
+				t.Errorf("%s does not let rollouts go on", what)
+			}
+		}
+	}
+	begun(false, "nothing")
+	id := h.start(t, nil)
+	begun(true, "a beginning")
+	if err := h.f.Act(h.ctx, id, "pause"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.f.Act(h.ctx, id, "resume"); err != nil {
+		t.Fatal(err)
+	}
+	begun(true, "resuming")
+	begun(false, "nothing more")
+}
+
+// Who has an order is told behind all others, and at the latest a while after the first.
+func TestOrdersAreTold(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 10)
+	u := untold{wake: func(id string) { told <- id }}
+	u.add(nil)
+	u.add([]string{"a", "b"})
+	u.add([]string{"c"})
+	select {
+	case id := <-told:
+		t.Errorf("%s is told at once", id)
+	default:
+	}
+	for _, want := range []string{"a", "b", "c"} { // by its timer
+		if id := <-told; id != want {
+			t.Errorf("%s is told, and not %s", id, want)
+		}
+	}
+	u.add([]string{"d"})
+	u.tell()
+	u.tell()
+	if id := <-told; id != "d" || len(told) > 0 {
+		t.Errorf("%s is told, and %d more", id, len(told))
+	}
+}
+
+// Who takes part in a rollout is whom the list has, whatever the filter names.
+func TestCandidatesAreThoseOfTheList(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "", 6)
+	h.points[h.ids[1]].connected = false
+	h.report(t)
+	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+		return tx.Write("INSERT INTO label (service_point, name, value) VALUES (?, 'site', 'oslo')", h.ids[2])
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.f.Create(h.ctx, Wanted{Name: "waiting"}); err != nil {
+		t.Fatal(err)
+	}
+	created := h.now
+	for _, later := range []time.Duration{0, 1000 * time.Hour} { // and behind that registration keys have expired
+		h.now = created.Add(later)
+		for _, f := range []Filter{{}, {Status: Healthy}, {Status: Waiting}, {Status: Expired}, {Version: "1"}, {NameContains: "SP-00"},
+			{Labels: map[string]string{"site": "oslo"}}, {Labels: map[string]string{"site": ""}, Status: Healthy}, {Name: "waiting", Named: true},
+			{ConnectionStatus: NotConnected}, {Application: "none"}, {Within: []map[string]string{{"site": "oslo"}}}} {
+			var want []candidate
+			if err := h.f.List(h.ctx, f, func(i Instance) error {
+				want = append(want, candidate{i.ID, i.Version, i.Status, i.UpdateStatus})
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := h.f.candidates(h.ctx, &f)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%+v: %v, and listed are %v (%v)", f, got, want, err)
+			}
 		}
 	}
 }

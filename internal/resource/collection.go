@@ -94,6 +94,8 @@ type Collection struct {
 	// and Refs anew, and, where they come from a source of their own, their Name; it must not write into the old ones. The rows are without
 	// span, key and links.
 	Complete func(tx *store.Tx, rows []*store.Resource) error
+	// Fleeting: what Complete puts into rows may change while nothing in the database does.
+	Fleeting bool
 
 	// What follows is found by NewAPI from the published facts.
 

@@ -17,8 +17,9 @@ type Contents struct {
 	// that there can be it is.
 	Tables      []string
 	TypeOfTable func(file io.Reader, those []string) (string, error)
-	// Check, where there is one, looks at a content before the transaction that takes it: whatever takes long.
-	Check func(ctx context.Context, c *Content, a *API) error
+	// Check, where there is one, looks at a content before the transaction that takes it: whatever takes long. The rules find what it gives
+	// in Content.Checked.
+	Check func(ctx context.Context, c *Content, a *API) (any, error)
 	// Open, where there is one, gives how long the content of a resource is, and what reads its parts, by their numbers from 1; nil
 	// behind the last.
 	Open func(row *store.Resource, a *API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error)
@@ -34,6 +35,8 @@ type Content struct {
 	Size   int64
 	MD5    [16]byte
 	SHA256 [32]byte
+	// Checked is what Contents.Check gave.
+	Checked any
 }
 
 // Parts calls fn for the parts of the content, each of at most so many bytes.

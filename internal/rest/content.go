@@ -152,7 +152,8 @@ func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
 	for _, x := range a.TargetTypes(rq.Target) {
 		if check := a.CollectionOf(x).Content.Check; check != nil {
-			return check(rq.Context(), rq.content, a.API)
+			rq.content.Checked, err = check(rq.Context(), rq.content, a.API)
+			return err
 		}
 	}
 	return nil

@@ -171,10 +171,13 @@ type shownRow struct {
 }
 
 // readyOne is ready for one row. How it was completed is remembered while nothing at all changes, but of what comes from a source of its
-// own, such as an operation: that has numbers of its own.
+// own, such as an operation, which has numbers of its own, and of what changes by itself.
 func (rd *renderer) readyOne(r *store.Resource) error {
 	t := rd.typeOf(r)
-	if t == nil || rd.api.CollectionOf(t).Complete == nil || rd.api.CollectionOf(t).From != store.Resources {
+	if t == nil {
+		return rd.ready([]*store.Resource{r})
+	}
+	if c := rd.api.CollectionOf(t); c.Complete == nil || c.From != store.Resources || c.Fleeting {
 		return rd.ready([]*store.Resource{r})
 	}
 	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {

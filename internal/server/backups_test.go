@@ -109,7 +109,7 @@ func TestBackupsAreSent(t *testing.T) {
 	}
 	self := made.text("_links.self.href")
 	eventually(t, "it is a file", func() bool {
-		text, err := os.ReadFile(filepath.Join(dir, "from-afar.portolan"))
+		text, err := os.ReadFile(filepath.Join(dir, "sent", "from-afar.portolan"))
 		return err == nil && string(text) == whole
 	})
 	if got := m.want(200, "GET", self, "", "Accept: application/octet-stream").body; string(got) != whole {
@@ -126,8 +126,8 @@ func TestBackupsAreSent(t *testing.T) {
 	})
 	m.want(204, "DELETE", self, "")
 	eventually(t, "its file is gone", func() bool {
-		files, err := filepath.Glob(filepath.Join(dir, "*afar*"))
-		hidden, other := filepath.Glob(filepath.Join(dir, ".*sent"))
+		files, err := filepath.Glob(filepath.Join(dir, "sent", "*"))
+		hidden, other := filepath.Glob(filepath.Join(dir, "sent", ".*"))
 		return err == nil && other == nil && len(files)+len(hidden) == 0
 	})
 	m.verify()
@@ -146,7 +146,7 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 		m.want(204, "DELETE", m.want(201, "POST", database+"/backups", body, kind).text("_links.self.href"), "")
 	}
 	eventually(t, "nothing is left", func() bool {
-		files, err := filepath.Glob(filepath.Join(m.options.Data, "backups", "*short*"))
+		files, err := filepath.Glob(filepath.Join(m.options.Data, "backups", "sent", "*"))
 		left := -1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT (SELECT count(*) FROM backup_sent) + (SELECT count(*) FROM backup_gone)").Scan(&left)

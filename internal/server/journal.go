@@ -102,11 +102,7 @@ func (m *Manager) openOwnLog() {
 		return
 	}
 	path, plain := filepath.Join(o.Data, "logs", ownLogName), o.Log
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
-	var j *journal
-	if err == nil {
-		j, err = openJournal(path, maxOwnLog, plain)
-	}
+	j, err := openJournal(path, maxOwnLog, plain)
 	if err != nil {
 		plain.Warn("what is logged is kept in no file", "file", path, "error", err)
 		return
@@ -209,8 +205,11 @@ func (j *journal) open() error {
 		return nil
 	}
 	mode := fs.FileMode(0o640) // a group may read logs
-	if j.most > 0 {
-		mode = 0o600 // in the data directory
+	if j.most > 0 {            // in the data directory
+		mode = 0o600
+		if err := os.MkdirAll(filepath.Dir(j.path), 0o700); err != nil {
+			return err
+		}
 	}
 	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, mode)
 	if err != nil {
@@ -234,6 +233,9 @@ const earlier = ".1"
 func (j *journal) turn(more int) error {
 	if j.most == 0 || j.size == 0 || j.size+int64(more) <= j.most {
 		return nil
+	}
+	if there, err := os.Stat(j.path); err == nil && there.Size()+int64(more) <= j.most { // somebody has begun it anew
+		return j.open()
 	}
 	if err := os.Rename(j.path, j.path+earlier); err != nil && !errors.Is(err, fs.ErrNotExist) { // which somebody has removed
 		return err

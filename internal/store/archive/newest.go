@@ -64,7 +64,7 @@ func Newest(path string) (newest string, passed []string, err error) {
 	when := time.Time{}
 	for _, f := range files {
 		name := filepath.Join(path, f.Name())
-		if strings.HasPrefix(f.Name(), ".") || strings.HasSuffix(f.Name(), Unfinished) {
+		if strings.HasPrefix(f.Name(), ".") || strings.HasSuffix(f.Name(), Unfinished) || f.IsDir() { // such as what was sent
 			continue
 		}
 		created, err := createdOf(name)
