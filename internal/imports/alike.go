@@ -137,18 +137,31 @@ func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, e
 	return json.Marshal(texts)
 }
 
-// linksOf gives what a resource refers to by a field of many; where the subcollection of that name is of those that refer to it, such as
-// the restricted ranges of a view, these, as far as who started it sees them.
+// linksOf gives what a resource refers to by a field of many, as far as who started it sees it; where the subcollection of that name is of
+// those that refer to it, such as the restricted ranges of a view, these.
 func (p *perform) linksOf(there *store.Resource, name string) (ids []int64, err error) {
 	c := p.API.Collection(there.Collection)
 	sub := c.Sub(name)
 	if sub == nil || sub.Relation != resource.Linking {
-		return p.Tx.Links(there.ID, name)
+		if ids, err = p.Tx.Links(there.ID, name); err != nil || !p.Caller.Limited() {
+			return ids, err
+		}
+		return p.seen(ids)
 	}
 	return ids, p.Tx.List(p.API.SubQuery(sub, there.ID, p.Caller), func(r *store.Resource) error {
 		ids = append(ids, r.ID)
 		return nil
 	})
+}
+
+// seen gives those of the resources that who started it sees.
+func (p *perform) seen(ids []int64) ([]int64, error) {
+	heads := map[int64]store.Head{}
+	if err := p.Tx.Heads(ids, heads); err != nil || len(heads) == 0 {
+		return nil, err
+	}
+	seen, err := p.API.Sees(p.Tx, slices.Collect(maps.Values(heads)), p.Caller)
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !seen[id] }), err
 }
 
 // dropSameLinks takes out of what is sent the fields of many that hold just what is sent, by number or by address: they are not shown.

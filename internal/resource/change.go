@@ -379,6 +379,9 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	if err := c.keepUnseen(); err != nil {
+		return nil, err
+	}
 	if err := c.checkUserFields(); err != nil {
 		return nil, err
 	}

@@ -427,3 +427,58 @@ func TestRightsComeBack(t *testing.T) {
 	_ = view
 	m.verify()
 }
+
+// What a reference leads to that somebody does not see stays where it is, and is not told of: nobody takes away what was not shown.
+func TestUnseenReferencesStay(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, network := m.basics()
+	path := "/api/v2/networks/" + network + "/addresses"
+	made := func(address string) string {
+		return m.id(path, `{"type":"IPv4Address","state":"STATIC","address":"`+address+`"}`)
+	}
+	open, hidden, other := made("10.0.0.9"), made("10.0.0.10"), made("10.0.0.11")
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"quay","reverseRecord":true,"addresses":[{"id":`+open+
+		`},{"id":`+hidden+`}]}`)
+	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"type":"Device","name":"crane","addresses":[{"id":`+open+
+		`},{"id":`+hidden+`}]}`)
+	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
+	m.right(user, "", "FULL", "")
+	m.right(user, hidden, "HIDE", "")
+	of := func(resource string) string {
+		r := m.want(200, "GET", "/api/v2/"+resource+"/addresses?fields=address&orderBy=asc(address)", "")
+		return r.text("data.0.address") + " " + r.text("data.1.address") + " " + r.text("data.2.address")
+	}
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"id":`+other+`}]}`, mergePatch, as)
+	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
+		t.Errorf("the host has %s", got)
+	}
+	m.refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch, as) // of which each is changed
+	r := m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
+		m.want(200, "GET", "/api/v2/zones/"+zone, "").text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
+	if strings.Contains(string(r.body), "10.0.0.10") || !strings.Contains(string(r.body), "10.0.0.11") {
+		t.Errorf("a document tells %s", r.body)
+	}
+	// Whoever sees all takes all away.
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch)
+	if got := of("devices/" + device); got != "  " {
+		t.Errorf("the device has %s", got)
+	}
+	// A single one stays where null was shown, and can be replaced.
+	kind := m.id("/api/v2/deviceTypes", `{"name":"cranes"}`)
+	next := m.id("/api/v2/deviceTypes", `{"name":"boats"}`)
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, mergePatch)
+	m.right(user, kind, "HIDE", "")
+	shown := m.want(200, "GET", "/api/v2/devices/"+device, "", as)
+	if shown.get("deviceType") != nil {
+		t.Errorf("the device is shown as %s", shown.body)
+	}
+	m.want(200, "PUT", "/api/v2/devices/"+device, string(shown.body), as)
+	if got := m.want(200, "GET", "/api/v2/devices/"+device, "").text("deviceType.id"); got != kind {
+		t.Errorf("the device is of %s", got)
+	}
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+next+`}}`, mergePatch, as)
+	if got := m.want(200, "GET", "/api/v2/devices/"+device, "").text("deviceType.id"); got != next {
+		t.Errorf("the device is of %s, and not of %s", got, next)
+	}
+	m.verify()
+}
