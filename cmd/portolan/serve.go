@@ -78,6 +78,8 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 		return o, usageError{fmt.Errorf("--backup-keep must be from 2 to 20")}
 	case c.BackupEvery != 0 && c.BackupEvery < time.Minute:
 		return o, usageError{fmt.Errorf("--backup-every must be 0s, or a minute at the least")}
+	case c.BackupEvery != 0 && c.Data == "" && c.BackupDir == "":
+		return o, usageError{fmt.Errorf("--backup-every needs a directory for them: --backup-dir, or --data")}
 	}
 	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents,
 		"--keep-sessions": c.KeepSessions} {

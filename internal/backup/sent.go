@@ -74,8 +74,8 @@ func there(name string) error {
 // plainName is what the file of a backup that is sent may be called.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// sentFolder is the folder for what was sent, in the directory for backups: its files are not of this database, and portolan rehearse of the
-// directory is not to take one for its newest backup.
+// sentFolder is the folder for what was sent, in the directory for backups: its files are not of this database, and portolan rehearse of
+// the directory is not to take one for its newest backup.
 const sentFolder = "sent"
 
 // file is the path of the file in the directory for backups.

@@ -419,8 +419,8 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	}
 	var all, away int
 	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
-		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND m.state <> ?",
-		append(states, r.ID, memberSkipped)...).Scan(&all, &away); err != nil {
+		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND "+
+		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, beforeItsTurn)...).Scan(&all, &away); err != nil {
 		return err
 	}
 	bound := max(r.MostAway.count(all), 1)

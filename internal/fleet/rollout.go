@@ -355,10 +355,13 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 	})
 }
 
+// beforeItsTurn is why somebody is SKIPPED whose turn had not come when its rollout was taken back.
+const beforeItsTurn = "the rollout was taken back before its turn"
+
 // turnBack lets everybody go back who has got the order of a rollout.
 func (s *Service) turnBack(tx *store.Tx, r Rollout) error {
 	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN (?,?)", memberSkipped,
-		"the rollout was taken back before its turn", r.ID, memberWaiting, memberAway); err != nil {
+		beforeItsTurn, r.ID, memberWaiting, memberAway); err != nil {
 		return err
 	}
 	ours := []any{memberUpdating, memberUpdated, memberFailed}

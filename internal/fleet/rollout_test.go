@@ -556,3 +556,23 @@ func TestCandidatesAreThoseOfTheList(t *testing.T) {
 		}
 	}
 }
+
+// A percentage of those who may be away is of all that take part, also where most had not their turn when it was taken back.
+func TestAwayIsOfAllWhenTakenBack(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "", 40)
+	for _, p := range h.points {
+		p.slow = true
+	}
+	id := h.start(t, func(p *Plan) { p.Waves, p.MostAway = []Amount{{N: 8}}, Amount{N: 20, Percent: true} })
+	h.advance(t)
+	if n := h.rollout(t, id).Counts[memberUpdating]; n != 8 {
+		t.Fatalf("%d have an order", n)
+	}
+	h.act(t, id, "takeBack")
+	h.advance(t)
+	h.advance(t)
+	if r := h.rollout(t, id); r.Counts[memberGoingBack] != 8 || strings.Contains(r.Reason, "at most 1") {
+		t.Errorf("going back: %+v, %s", r.Counts, r.Reason)
+	}
+}

@@ -355,6 +355,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	if message != "" {
 		lines = append(lines, message)
 	}
+	said, level := "", slog.LevelInfo
 	err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: r.api}
 		row, o, err := (&job{Runner: r, id: id}).read(tx)
@@ -371,6 +372,9 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 		if message != "" {
 			text += ": " + message
 		}
+		if said = text; kind != "SUCCESS" && kind != "INFO" {
+			level = slog.LevelWarn
+		}
 		if err := event.Add(tx, event.Event{EventType: kind, Category: "MIGRATION", SourceName: row.Name,
 			Message: text}, id); err != nil {
 			return err
@@ -382,6 +386,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	}
 	if err == nil {
 		r.Ended(state)
+		r.log.Log(ctx, level, "an import has ended", "import", id, "said", said)
 	}
 	return err
 }

@@ -347,8 +347,8 @@ func (e LinksTo) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// fewLinks is LinksTo with one target that so many resources refer to at the most. They are found once, in the order of the index: a plan of
-// PostgreSQL that is kept would not know that they are few, and join them otherwise.
+// fewLinks is LinksTo with one target that so many resources refer to at the most. They are found once, in the order of the index: a plan
+// of PostgreSQL that is kept would not know that they are few, and join them otherwise.
 type fewLinks struct {
 	LinksTo
 	most int64
