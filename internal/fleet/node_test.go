@@ -103,9 +103,9 @@ func TestTurnGoesOn(t *testing.T) {
 			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.nodeLeft(tx, at); return err })
 		},
 		"it falls silent": func(h *harbour, _ seat) error {
-			h.now = h.now.Add(time.Hour)
+			h.now.pass(time.Hour)
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
-				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.UnixMilli())
+				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.time().UnixMilli())
 			}); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +22,25 @@ import (
 type harbour struct {
 	f   *Service
 	ctx context.Context
-	now time.Time
+	now *testClock
 	// points are the service points by their ids.
 	points map[string]*point
 	// ids are theirs, in the order in which they were made.
 	ids []string
 }
+
+// testClock is the time of a fleet, which goes on as a test says: the store asks for it by itself, too.
+type testClock struct{ at atomic.Int64 }
+
+func newClock(at time.Time) *testClock {
+	c := &testClock{}
+	c.at.Store(at.UnixNano())
+	return c
+}
+
+func (c *testClock) time() time.Time { return time.Unix(0, c.at.Load()).UTC() }
+
+func (c *testClock) pass(d time.Duration) { c.at.Add(int64(d)) }
 
 // point is a service point: what it would report.
 type point struct {
@@ -46,9 +60,9 @@ type fatal interface {
 
 func newHarbour(t *testing.T, database string, n int) *harbour {
 	t.Helper()
-	h := &harbour{ctx: t.Context(), now: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), points: map[string]*point{}}
+	h := &harbour{ctx: t.Context(), now: newClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)), points: map[string]*point{}}
 	o := store.Options{Database: database, Exclusive: true, Layout: &store.Layout{Scopes: "none", Extensions: []*store.Extension{Extension()}},
-		Now: func() time.Time { return h.now }}
+		Now: h.now.time}
 	if database == "" {
 		o.Dir = t.TempDir()
 	}
@@ -63,7 +77,7 @@ func newHarbour(t *testing.T, database string, n int) *harbour {
 	}
 	releases := func() (release.State, error) {
 		all := []string{"linux/amd64"}
-		return release.State{Expires: h.now.Add(time.Hour), Releases: []release.Release{{Version: "2", Platforms: all},
+		return release.State{Expires: h.now.time().Add(time.Hour), Releases: []release.Release{{Version: "2", Platforms: all},
 			{Version: "1", Platforms: all}}}, nil
 	}
 	h.f = New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, nil, releases)
@@ -309,7 +323,7 @@ func TestRolloutGoesOn(t *testing.T) {
 	if err := h.f.Modify(h.ctx, other, InstanceChange{TargetVersion: &none}); err != nil {
 		t.Fatal(err)
 	}
-	h.now = h.now.Add(16 * time.Minute) // later than anybody has time
+	h.now.pass(16 * time.Minute) // later than anybody has time
 	r := h.becomes(t, id, RolloutDone)
 	if r.Counts[memberUpdated] != 2 || r.Counts[memberAway] != 1 || r.Counts[memberFailed] != 1 || r.Counts[memberSkipped] != 2 {
 		t.Errorf("done: %+v; %+v", r.Counts, h.members(t, id))
@@ -389,7 +403,7 @@ func TestTakenBackFromWorse(t *testing.T) {
 			t.Errorf("who is lost is to come back as %+v, %v", i, err)
 		}
 	}
-	h.now = h.now.Add(16 * time.Minute)
+	h.now.pass(16 * time.Minute)
 	if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
 		t.Errorf("taken back: %+v", r)
 	}
@@ -424,7 +438,7 @@ func TestRolloutInWindows(t *testing.T) {
 	if r := h.rollout(t, id); r.Counts[memberWaiting] != 3 {
 		t.Errorf("outside of its window it went on: %+v", r)
 	}
-	h.now = h.now.Add(13*time.Hour + 10*time.Minute)
+	h.now.pass(13*time.Hour + 10*time.Minute)
 	h.becomes(t, id, RolloutDone)
 }
 
@@ -536,9 +550,8 @@ func TestCandidatesAreThoseOfTheList(t *testing.T) {
 	if _, err := h.f.Create(h.ctx, Wanted{Name: "waiting"}); err != nil {
 		t.Fatal(err)
 	}
-	created := h.now
 	for _, later := range []time.Duration{0, 1000 * time.Hour} { // and behind that registration keys have expired
-		h.now = created.Add(later)
+		h.now.pass(later)
 		for _, f := range []Filter{{}, {Status: Healthy}, {Status: Waiting}, {Status: Expired}, {Version: "1"}, {NameContains: "SP-00"},
 			{Labels: map[string]string{"site": "oslo"}}, {Labels: map[string]string{"site": ""}, Status: Healthy}, {Name: "waiting", Named: true},
 			{ConnectionStatus: NotConnected}, {Application: "none"}, {Within: []map[string]string{{"site": "oslo"}}}} {

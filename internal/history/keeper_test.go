@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ func (plain) Open(_ *store.Tx, _, text string) (string, error) { return text, ni
 // A chain that was made anew is not signed by a manager, or one with a file, that has seen the old one signed; and what is slipped in long
 // behind a head, with a time from before it, is found.
 func TestKeeperSeesAnotherChain(t *testing.T) {
-	ahead := time.Duration(0)
+	var ahead atomic.Int64 // a time.Duration; the store asks for the time by itself, too
 	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true, Layout: &store.Layout{Extensions: []*store.Extension{Extension()}},
-		Now: func() time.Time { return time.Now().Add(ahead) }})
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Fatalf("%+v, %v", first.last, err)
 	}
 	insert("two")
-	ahead = 2 * time.Hour
+	ahead.Store(int64(2 * time.Hour))
 	if err := look(first); err != nil || first.last.Place != 2 {
 		t.Fatalf("%+v, %v", first.last, err)
 	}
@@ -97,7 +98,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 	}
 
 	// Another chain, from the beginning.
-	ahead = 4 * time.Hour
+	ahead.Store(int64(4 * time.Hour))
 	tamper("UPDATE txn SET user_id = 77 WHERE id = 1", "DELETE FROM history_head", "DELETE FROM history_link", "DELETE FROM history_due",
 		"INSERT INTO history_due SELECT id FROM txn")
 	if err := first.lease.Release(t.Context()); err != nil {
