@@ -160,7 +160,7 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 			Scope{a, t.Collection.Types, caller}
 	}
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.Collection.Name}, caller)},
-		Scope{a, t.Collection.Types, caller}
+		Scope{a, a.TargetTypes(t), caller}
 }
 
 // Exists gives a 404 where the resource is not in the collection or the caller may not see it.

@@ -117,8 +117,10 @@ func TestServers(t *testing.T) {
 	}
 	m.refused(400, "InvalidResourceFieldValue", "servers[0].stratum", "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example","stratum":10}]}`)
 	m.refused(400, "MissingRequiredField", "servers", "PUT", ntp, `{"type":"NTPService","enabled":true}`)
-	if r := m.want(200, "GET", "/api/v2/services", ""); r.count() != 0 { // those of the manager's machine, of release 9.6
-		t.Errorf("there are %s", r.body)
+	for _, query := range []string{"", "?limit=1&fields=id", "?" + filter("type:'NTPService'"), "?orderBy=asc(id)"} {
+		if r := m.want(200, "GET", "/api/v2/services"+query, ""); r.count() != 0 { // those of the manager's machine, of release 9.6
+			t.Errorf("%s: there are %s", query, r.body)
+		}
 	}
 	m.refused(404, "WrongResourceCollection", "in services: it is below "+id, "PUT", "/api/v2/services/"+ntp[strings.LastIndex(ntp, "/")+1:], `{"type":"NTPService","enabled":true,"servers":[]}`)
 	m.want(405, "DELETE", ntp, "")
