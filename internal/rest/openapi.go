@@ -287,9 +287,6 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			madeListOrOne(answers)
 		}
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
-		if a.takesContent(t) {
-			op["requestBody"].(doc)["content"].(doc)[multipartForm] = parts(schema) //nolint:forcetypeassert // as body makes it
-		}
 		if a.tablesOf(t) != nil {
 			op["requestBody"] = tableBody
 		}
@@ -298,9 +295,6 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		answers = a.resourceAnswer("200", "The changed resource.", types, false)
 		schema, example := a.input(types, false)
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
-		if a.takesContent(t) {
-			op["requestBody"].(doc)["content"].(doc)[multipartForm] = parts(schema) //nolint:forcetypeassert // as above
-		}
 		refused = append(refused, "409", "412", "413", "415")
 	case http.MethodPatch:
 		answers = a.resourceAnswer("200", "The changed resource.", types, false)
@@ -359,11 +353,6 @@ var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema
 
 // binary is the schema of bytes.
 var binary = doc{"type": "string", "format": "binary"}
-
-// parts is a body of several parts: what is said of a file, of a schema, and the file.
-func parts(schema doc) doc {
-	return doc{"schema": doc{"type": "object", "properties": doc{infoPart: schema, dataPart: binary}}}
-}
 
 // hasContent reports whether resources of one of the types have bytes beside their fields that are sent.
 func (a *Server) hasContent(types []*schema.Type) bool {
