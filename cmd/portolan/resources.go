@@ -189,8 +189,8 @@ func (c *getCommand) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		if c.Content && (at.List() || at.Report != "" || c.Fields != "" || c.Output != cli.Table) {
-			return usageError{fmt.Errorf("%s: --content writes the bytes of one resource as they are: name it, without -o and --fields", text)}
+		if c.Content && (at.List() || at.Report != "" || c.Fields != "") {
+			return usageError{fmt.Errorf("%s: --content writes the bytes of one resource as they are: name it, without --fields", text)}
 		}
 		if c.Content {
 			if err := writeContent(s, m, at.String()); err != nil {

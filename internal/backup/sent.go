@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +62,7 @@ func check(ctx context.Context, c *resource.Content, a *resource.API) (any, erro
 	if to.place, err = placeOf(dir); err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(filepath.Join(dir, sentFolder, to.name)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(dir, sentFolder, to.name)); err == nil {
 		return nil, there(to.name)
 	}
 	return to, nil
@@ -150,20 +152,31 @@ func (r *Runner) keepSent(ctx context.Context) error {
 	}); err != nil || len(ids) == 0 {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(r.api.Manager.Backups, sentFolder), 0o700); err != nil {
-		r.log.Error("a backup that was sent cannot be kept as a file", "error", err)
-		r.sentAgain = time.Now().Add(againAfter)
-		return nil
-	}
 	r.sweepSent()
 	for _, id := range ids {
-		err := r.keepOne(ctx, id)
-		if err != nil && ctx.Err() == nil {
-			r.log.Error("a backup that was sent cannot be kept as a file", "id", id, "error", err)
+		if err := r.keepOne(ctx, id); err != nil && ctx.Err() == nil {
 			r.sentAgain = time.Now().Add(againAfter)
+			if err := r.notKept(ctx, id, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// notKept says of a backup that was sent that it cannot be kept as a file, once.
+func (r *Runner) notKept(ctx context.Context, id int64, reason error) error {
+	name := filepath.Join(sentFolder, strconv.FormatInt(id, 10))
+	if slices.Contains(r.stuck, name) {
+		return nil
+	}
+	r.stuck = append(r.stuck, name)
+	r.log.Error("a backup that was sent cannot be kept as a file", "id", id, "error", reason)
+	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: name,
+			Message: fmt.Sprintf("A backup that was sent to %s cannot be kept as a file, and is tried again: %v", r.api.Manager.Hostname,
+				reason)}, id)
+	})
 }
 
 // begunSent is what files are called that are being written, in the pattern of filepath.Match: hidden, and not for backups to be found.
@@ -183,6 +196,9 @@ func (r *Runner) sweepSent() {
 
 // keepOne makes a backup that was sent a file. Where it was deleted meanwhile there is nothing to keep.
 func (r *Runner) keepOne(ctx context.Context, id int64) error {
+	if err := os.MkdirAll(filepath.Join(r.api.Manager.Backups, sentFolder), 0o700); err != nil {
+		return err
+	}
 	begun := filepath.Join(r.api.Manager.Backups, sentFolder, strings.ReplaceAll(begunSent, "*", rand.Text()))
 	x, err := r.writeSent(ctx, id, begun)
 	if err == nil && x != nil {

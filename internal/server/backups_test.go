@@ -158,6 +158,36 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m.verify()
 }
 
+// One that was sent and cannot be kept as a file is an event, and holds up no other backup; deleted, it is gone.
+func TestSentBackupsHoldUpNothing(t *testing.T) {
+	m := startManager(t)
+	dir := filepath.Join(m.options.Data, "backups")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sent"), nil, 0o600); err != nil { // where a folder is to be
+		t.Fatal(err)
+	}
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	var b strings.Builder
+	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	body, kind := formNamed(nil, "afar", b.String())
+	self := m.want(201, "POST", database+"/backups", body, kind).text("_links.self.href")
+	eventually(t, "it is said", func() bool {
+		r := m.want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		return r.count() == 1 && strings.Contains(r.text("data.0.message"), "tried again")
+	})
+	m.id(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
+	eventually(t, "another one is made", func() bool {
+		files, err := filepath.Glob(filepath.Join(dir, "*.portolan"))
+		return err == nil && len(files) == 1
+	})
+	m.want(204, "DELETE", self, "")
+	m.verify()
+}
+
 // A backup that cannot be written is an event, and does not stop the others.
 func TestBackupFails(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")

@@ -44,6 +44,13 @@ func TestLogs(t *testing.T) {
 	if found.Msg != "the quay is full" || found.Ships != 12 || found.Level != "ERROR" || strings.Contains(bytes(self), "nobody asked") {
 		t.Errorf("the log has %v", found)
 	}
+	before := filepath.Join(m.options.Data, "logs", "manager.log.1") // what it was before it was begun anew
+	if err := os.WriteFile(before, []byte("earlier\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := bytes(self); !strings.HasPrefix(text, "earlier\n{") || !strings.Contains(text, "quay") {
+		t.Errorf("both files are %s", text)
+	}
 	if text := bytes(list.text("data.0._links.self.href")); !strings.Contains(text, "GET /api/v2/logs") {
 		t.Errorf("the access log is %s", text)
 	}
@@ -70,7 +77,7 @@ func TestLogs(t *testing.T) {
 	m.verify()
 }
 
-// A log that is full is begun anew, and the one before is kept; both are sent.
+// A log that is full is begun anew, and the one before is kept. It goes on where it was, and where somebody has taken it away.
 func TestLogsAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.log")
 	j, err := openJournal(path, 100, slog.Default())
@@ -95,5 +102,14 @@ func TestLogsAreBounded(t *testing.T) {
 	j.write([]byte(line))
 	if info, err := os.Stat(path); err != nil || info.Size() != 40 {
 		t.Errorf("%v %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		j.write([]byte(line))
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 100 {
+		t.Errorf("behind that it was taken away: %v %v", info, err)
 	}
 }

@@ -458,6 +458,11 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if strings.Contains(string(r.body), "10.0.0.10") || !strings.Contains(string(r.body), "10.0.0.11") {
 		t.Errorf("a document tells %s", r.body)
 	}
+	m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.example.com",`+
+		`"addresses":["10.0.0.9"]}]}`, as)
+	if got := of("resourceRecords/" + host); got != "10.0.0.9 10.0.0.10 " {
+		t.Errorf("behind the document the host has %s", got)
+	}
 	// Whoever sees all takes all away.
 	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch)
 	if got := of("devices/" + device); got != "  " {

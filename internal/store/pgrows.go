@@ -243,10 +243,11 @@ func (tx *Tx) takeNear(at row, from int) error {
 	if tx.beside == nil {
 		tx.beside = map[int64][]string{}
 	}
-	id, behind := r.number(0), from+2*headSize
-	for i := range tx.inline.besides {
-		tx.beside[id] = append(tx.beside[id], string(r.raw[behind+i]))
+	texts := make([]string, len(tx.inline.besides))
+	for i := range texts {
+		texts[i] = string(r.raw[from+2*headSize+i])
 	}
+	tx.beside[r.number(0)] = texts
 	return r.heads(from, tx.inline, tx.prefetched)
 }
 

@@ -103,10 +103,15 @@ var errDamaged = errors.New("the file is damaged")
 type reader struct {
 	in     *bufio.Reader
 	digest hash.Hash
+	// most is how long a line may be, in bytes; 0: as long as it is.
+	most int
 }
 
-// maxLine is how long a line may be, in bytes: no row is near it.
+// maxLine is how long a line of a stranger's file may be, in bytes: rows are kept in parts of a MiB or so.
 const maxLine = 64 << 20
+
+// errLong is a line that is longer than one may be.
+var errLong = fmt.Errorf("it has a line of more than %d bytes", maxLine)
 
 // line reads a line with its end.
 func (r *reader) line() (text []byte, err error) {
@@ -115,14 +120,17 @@ func (r *reader) line() (text []byte, err error) {
 		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
 			return text, err
 		}
-		if len(text) > maxLine {
-			return nil, fmt.Errorf("a line is longer than %d bytes", maxLine)
+		if r.most > 0 && len(text) > r.most {
+			return nil, errLong
 		}
 	}
 }
 
 func (r *reader) next(v any) ([]byte, error) {
 	text, err := r.line()
+	if errors.Is(err, errLong) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: it ends too early (%w)", errDamaged, err)
 	}
@@ -142,7 +150,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 		return sum, err
 	}
 	defer z.Close()
-	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
+	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New()}
 	h, err := r.head(o.Layout)
 	if err != nil {
 		return sum, err
@@ -177,7 +185,7 @@ func Verify(ctx context.Context, l *store.Layout, in io.Reader) (sum Summary, er
 		return sum, err
 	}
 	defer z.Close()
-	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
+	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New(), most: maxLine}
 	h, err := r.head(l)
 	if err != nil {
 		return sum, err

@@ -348,3 +348,53 @@ func TestDamagedFiles(t *testing.T) {
 		}
 	}
 }
+
+// Files of strangers are read within bounds of memory, and no longer than somebody waits for it; one that is whole is read to its end.
+func TestVerify(t *testing.T) {
+	dir := t.TempDir()
+	sample(t, server.Options{Data: dir})
+	s := open(t, store.Options{Layout: server.Layout(), Dir: dir})
+	file, sum := backup(t, s)
+	layout := s.Layout()
+	if got, err := archive.Verify(t.Context(), layout, bytes.NewReader(file)); err != nil || got.Rows() != sum.Rows() {
+		t.Errorf("%d rows of %d: %v", got.Rows(), sum.Rows(), err)
+	}
+	packed := func(write func(w io.Writer)) *bytes.Reader {
+		t.Helper()
+		var b bytes.Buffer
+		z, err := zstd.NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(z)
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.NewReader(b.Bytes())
+	}
+	z, err := zstd.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(text), "\n")
+	endless := packed(func(w io.Writer) {
+		part := bytes.Repeat([]byte("a"), 1<<20)
+		_, _ = io.WriteString(w, head+"\n")
+		for range 72 {
+			_, _ = w.Write(part)
+		}
+	})
+	if _, err := archive.Verify(t.Context(), layout, endless); err == nil || !strings.Contains(err.Error(), "a line of more than") {
+		t.Errorf("a line without an end: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := archive.Verify(ctx, layout, bytes.NewReader(file)); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits for it: %v", err)
+	}
+}
