@@ -29,8 +29,8 @@ func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string
 	s.told = told
 }
 
-// counted lets the moves of a transaction be counted once it is committed.
-func (s *Service) counted(update store.Updater) store.Updater {
+// moving lets the moves of a transaction be counted once it is committed.
+func (s *Service) moving(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var moves []Move
 		err := update(ctx, author, func(tx *store.Tx) error {
@@ -51,11 +51,33 @@ func (s *Service) counted(update store.Updater) store.Updater {
 	}
 }
 
+// counted is moving for transactions that change what a list finds.
+func (s *Service) counted(update store.Updater) store.Updater {
+	return s.moving(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		return update(ctx, author, func(tx *store.Tx) error {
+			s.touchRows(tx)
+			return fn(tx)
+		})
+	})
+}
+
+// rowsTopic is touched by all that changes what lists find of the fleet, where what they found is kept.
+const rowsTopic = "rows of the fleet"
+
+func (s *Service) touchRows(tx *store.Tx) {
+	if s.store.OneWriter() {
+		tx.Touch(rowsTopic)
+	}
+}
+
+// ownRows updates what the fleet keeps.
+func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+	return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
+}
+
 // change changes what the fleet keeps.
 func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
-	return s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
-	})(ctx, authorOf(ctx), fn)
+	return s.counted(s.ownRows)(ctx, authorOf(ctx), fn)
 }
 
 // keptEvents is how many events of a service point are kept.

@@ -10,7 +10,6 @@ import (
 
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
-	"portolan/internal/store"
 )
 
 // Filter names service points by their fields. What it does not name does not matter; all that it names must be so.
@@ -207,14 +206,22 @@ func labelsAre(labels map[string]string, args *[]any) string {
 }
 
 // byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
-func (f *Filter) byRow() bool { return f.ConnectionStatus == "" && f.Address == "" && f.Hostname == "" }
+func (f *Filter) byRow() bool { return f.ConnectionStatus == "" && !f.byNodes() }
+
+// byNodes reports whether its nodes have to be looked at for that.
+func (f *Filter) byNodes() bool { return f.Address != "" || f.Hostname != "" }
+
+// isSo reports whether a service point in this state is one of those, as far as that says.
+func (f *Filter) isSo(status, connection string) bool {
+	return (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
+}
 
 // keeps reports whether a service point that the database has found is one of those.
 func (f *Filter) keeps(i *Instance) bool {
-	if f.Status != "" && i.Status != f.Status || f.ConnectionStatus != "" && i.ConnectionStatus != f.ConnectionStatus {
+	if !f.isSo(i.Status, i.ConnectionStatus) {
 		return false
 	}
-	if f.Address == "" && f.Hostname == "" {
+	if !f.byNodes() {
 		return true
 	}
 	for _, n := range i.Nodes {
@@ -231,15 +238,4 @@ func (f *Filter) keeps(i *Instance) bool {
 		}
 	}
 	return false
-}
-
-// match gives the ids of the service points that the database finds, in the order of their names.
-func (f *Filter) match(tx *store.Tx) (ids []any, err error) {
-	where, args := f.where()
-	return ids, tx.Each(func(scan func(...any) error) error {
-		var id string
-		err := scan(&id)
-		ids = append(ids, id)
-		return err
-	}, "SELECT s.id FROM service_point s "+where+" ORDER BY s.name", args...)
 }

@@ -53,6 +53,12 @@ type Service struct {
 	closing   chan struct{}
 	closeOnce sync.Once
 
+	// shown is what lists have shown of service points, by their ids.
+	shown *store.Cache[string, *shown]
+	// found is what questions have found (scanner.find), forgotten how many service points were let go of in heard.
+	found     *store.Cache[string, foundKeys]
+	forgotten atomic.Int64
+
 	// presence is held by who writes down when service points were heard of.
 	presence sync.Mutex
 
@@ -88,6 +94,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
+	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
+	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
 	a.now = f.now
 	if !s.OneWriter() {
 		f.reporting, f.reporters = make(chan struct{}, mostReporting), map[string]chan struct{}{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"portolan/internal/checkin"
@@ -37,6 +36,8 @@ type Instance struct {
 	nodeCount  int64
 	dnsServers []string
 	ntpServers string
+	// revision is raised by every change of what a list shows, its presence apart (migrations/*/0018).
+	revision int64
 }
 
 // Detail is a single service point: with what the list leaves out (reference/fleet.md).
@@ -64,7 +65,7 @@ type DetailNode struct {
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
-	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, " +
+	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, s.revision, " +
 	"coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
 	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
 
@@ -92,14 +93,14 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	var expires, lastSeen, connected int64
 	var reported, reason, anycast string
 	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform,
-		&i.ntpServers, &anycast, &i.nodeCount, &expires, &lastSeen, &connected, &reported); err != nil {
+		&i.ntpServers, &anycast, &i.nodeCount, &expires, &i.revision, &lastSeen, &connected, &reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
 		i.Description = &description.String
 	}
 	i.Status = statusAt(i.Status, expires, c.now)
-	silent := c.seen(&i, lastSeen, connected == 1)
+	i.LastSeen, i.ConnectionStatus = c.seen(i.ID, lastSeen, connected == 1)
 	var r checkin.Report
 	if reported != "" {
 		if err := json.Unmarshal([]byte(reported), &r); err != nil {
@@ -113,8 +114,9 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	if i.UpdateStatus == checkin.UpdateFailed {
 		i.ErrorConditions = append(i.ErrorConditions, "the update to version "+i.TargetVersion+" failed: "+reason)
 	}
-	if silent != "" {
-		i.ErrorConditions = append(i.ErrorConditions, silent)
+	if i.LastSeen > 0 && i.ConnectionStatus == NotConnected && (i.Status == Healthy || i.Status == Unhealthy) {
+		i.ErrorConditions = append(i.ErrorConditions, "the service point is not connected: nothing has been heard of it since "+
+			time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339))
 	}
 	var err error
 	if i.anycast, err = readAnycast(anycast); err != nil {
@@ -135,22 +137,18 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	return i, nil
 }
 
-// seen says when the service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now, and whether it is
-// connected: noted says that it has not said that it ends. It gives the sentence of one that is silent.
-func (c scanner) seen(i *Instance, anywhere int64, noted bool) (silent string) {
+// seen says when a service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now, and whether it is
+// connected: noted says that it has not said that it ends.
+func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
 	now := c.now.UnixMilli()
-	if h, ok := c.service.heardHere(i.ID); ok {
+	if h, ok := c.service.heardHere(id); ok {
 		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
 	}
-	i.LastSeen, i.ConnectionStatus = min(anywhere, now), NotConnected
-	switch {
-	case i.LastSeen > 0 && noted && now-i.LastSeen <= c.service.silence().Milliseconds():
-		i.ConnectionStatus = Connected
-	case i.LastSeen > 0 && (i.Status == Healthy || i.Status == Unhealthy):
-		return "the service point is not connected: nothing has been heard of it since " +
-			time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339)
+	lastSeen = min(anywhere, now)
+	if lastSeen > 0 && noted && now-lastSeen <= c.service.silence().Milliseconds() {
+		return lastSeen, Connected
 	}
-	return ""
+	return lastSeen, NotConnected
 }
 
 // silence is how long nothing may be heard of a service point that is CONNECTED.
@@ -166,52 +164,30 @@ func statusAt(status string, expires int64, now time.Time) string {
 
 // List gives fn the service points that a filter names, in the order of their names.
 func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) error {
-	if err := f.check(); err != nil {
+	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
+		ids := make([]any, len(page))
+		for i, k := range page {
+			ids[i] = k.id
+		}
+		all, err := c.listed(tx, ids)
+		for i := range all {
+			if err == nil && f.keeps(&all[i]) {
+				err = fn(all[i])
+			}
+		}
 		return err
-	}
-	c := s.scanner()
-	return s.store.View(ctx, func(tx *store.Tx) error {
-		if where, _ := f.where(); where != "" || !f.byRow() {
-			ids, err := f.match(tx)
-			if err != nil {
-				return err
-			}
-			for part := range slices.Chunk(ids, atOnce) {
-				if _, err := c.page(tx, "WHERE s.id IN ("+list(len(part))+") ORDER BY s.name", part, func(i Instance) error {
-					if !f.keeps(&i) {
-						return nil
-					}
-					return fn(i)
-				}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		for after := ""; ; {
-			page, err := c.page(tx, "WHERE s.name > ? ORDER BY s.name LIMIT ?", []any{after, atOnce}, fn)
-			if err != nil || len(page) < atOnce {
-				return err
-			}
-			after = page[len(page)-1].Name
-		}
 	})
 }
 
-// page gives fn some service points, with what they run, as a list shows them.
-func (c scanner) page(tx *store.Tx, where string, args []any, fn func(Instance) error) (page []Instance, err error) {
-	if page, err = c.read(tx, where, args); err != nil {
-		return nil, err
-	}
+// listed reads service points as a list shows them, in the order of their names.
+func (c scanner) listed(tx *store.Tx, ids []any) ([]Instance, error) {
+	page, err := c.read(tx, "WHERE s.id IN ("+list(len(ids))+") ORDER BY s.name", ids)
 	for _, i := range page {
 		for n := range i.Nodes {
 			i.Nodes[n].DNSServers, i.Nodes[n].DiagnosticsURL = nil, ""
 		}
-		if err := fn(i); err != nil {
-			return nil, err
-		}
 	}
-	return page, nil
+	return page, err
 }
 
 // read reads service points, with what they run.

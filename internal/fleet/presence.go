@@ -64,7 +64,7 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 		age = 0
 	}
 	s.mu.Lock()
-	points := due(s.heard, age, s.silence(), func(id string) { delete(s.paces, seat{id, 1}) })
+	points := due(s.heard, age, s.silence(), func(id string) { delete(s.paces, seat{id, 1}); s.forgotten.Add(1) })
 	nodes := due(s.heardNodes, age, s.silence(), func(at seat) { delete(s.paces, at) })
 	s.mu.Unlock()
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), atOnce) { // in one order: managers do not wait for each other in a circle
@@ -75,9 +75,9 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	return errors.Join(err, s.writeNodes(ctx, nodes))
 }
 
-// writePresence writes when some service points were heard of.
+// writePresence writes when some service points were heard of. What lists have found stays: this manager knows that of these by itself.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
-	if err := s.change(ctx, func(tx *store.Tx) error {
+	if err := s.moving(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		back, err := s.back(tx, ids)
 		if err != nil {
 			return err

@@ -58,11 +58,11 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := newList(w)
 	left := limit
-	err = m.Fleet.List(r.Context(), f, func(i fleet.Instance) error {
+	err = m.Fleet.Show(r.Context(), f, func(text []byte) error {
 		if left--; limit > 0 && left < 0 {
 			return errListEnds
 		}
-		return list.add(i)
+		return list.addText(text)
 	})
 	if errors.Is(err, errListEnds) {
 		err = nil

@@ -21,13 +21,18 @@ func (l *list) add(one any) error {
 	if err != nil {
 		return err
 	}
+	return l.addText(text)
+}
+
+// addText writes one more, which is JSON.
+func (l *list) addText(text []byte) error {
 	between := ","
 	if !l.begun {
 		l.begin()
 		between = ""
 	}
 	_, _ = l.w.WriteString(between) // the writer keeps its first error
-	_, err = l.w.Write(text)
+	_, err := l.w.Write(text)
 	return err
 }
 
