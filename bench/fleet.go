@@ -17,23 +17,42 @@ import (
 	"portolan/internal/servicepoint"
 )
 
-// fleetSize is how many service points are simulated, released is the version that they are updated to.
+// fleetSize is how many service points are simulated, with -big bigFleet; released is the version that they are updated to.
 const (
 	fleetSize  = 10_000
+	bigFleet   = 100_000
 	released   = "2.0"
 	fleetHands = 32
 )
 
+// fleetRun is a fleet that is measured: on the database at a place, whose managers have these releases.
+type fleetRun struct {
+	mark, at, releases string
+	managers, size     int
+	// carried: more service points than a process may have connections (carriedDoor).
+	carried bool
+}
+
 // (m) a fleet: enrolments, memory for each connection, the time from a change to the last service point, the list by status and label.
 func (b *bench) fleet() error {
-	dir, _, err := b.data(10_000)
-	if err != nil {
-		return err
+	runs := []fleetRun{{mark: "(m)", managers: 1, size: fleetSize}}
+	if b.big {
+		runs = append(runs, fleetRun{mark: "(m) of 100,000:", managers: 1, size: bigFleet, carried: true})
 	}
-	if err := publish(filepath.Join(dir, "releases"), filepath.Join(b.dir, "keys")); err != nil {
-		return err
+	for i, run := range runs {
+		dir, _, err := b.data(10_000 + i) // each has a database of its own
+		if err != nil {
+			return err
+		}
+		if err := publish(filepath.Join(dir, "releases"), filepath.Join(dir, "keys")); err != nil {
+			return err
+		}
+		run.at = dir
+		if err := b.fleetOn(run); err != nil {
+			return err
+		}
 	}
-	return b.fleetOn("(m)", dir, "", 1)
+	return nil
 }
 
 // (o) the same on PostgreSQL, with two managers.
@@ -46,11 +65,11 @@ func (b *bench) sharedFleet() error {
 	if err := publish(releases, filepath.Join(b.dir, "shared-keys")); err != nil {
 		return err
 	}
-	return b.fleetOn("(o) PostgreSQL, two managers:", url, releases, 2)
+	return b.fleetOn(fleetRun{mark: "(o) PostgreSQL, two managers:", at: url, releases: releases, managers: 2, size: fleetSize})
 }
 
-// fleetOn measures a fleet on the database at a place, whose managers have these releases.
-func (b *bench) fleetOn(mark, at, releases string, managers int) error {
+// fleetOn measures a fleet.
+func (b *bench) fleetOn(run fleetRun) error {
 	var all []*child
 	var clients []*client.Client
 	resident := func() (sum float64, err error) {
@@ -60,8 +79,17 @@ func (b *bench) fleetOn(mark, at, releases string, managers int) error {
 		}
 		return sum, err
 	}
-	for range managers {
-		m, err := spawn("manager", at, releases)
+	crowd := &servicepoint.Crowd{Size: run.size, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Enrol: func(ctx context.Context, number int) (string, string, error) {
+			created, err := clients[number%run.managers].CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
+			return created.RegistrationEndpoint, created.RegistrationKey, err
+		}}
+	role := "manager"
+	if run.carried {
+		role, crowd.Dial = "carried manager", dialCarried()
+	}
+	for range run.managers {
+		m, err := spawn(role, run.at, run.releases)
 		if err != nil {
 			return err
 		}
@@ -69,11 +97,6 @@ func (b *bench) fleetOn(mark, at, releases string, managers int) error {
 		all, clients = append(all, m), append(clients, &client.Client{Base: "http://" + m.addr, Token: m.token})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	crowd := &servicepoint.Crowd{Size: fleetSize, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Enrol: func(ctx context.Context, number int) (string, string, error) {
-			created, err := clients[number%managers].CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
-			return created.RegistrationEndpoint, created.RegistrationKey, err
-		}}
 	empty, err := resident()
 	if err != nil {
 		cancel()
@@ -91,20 +114,22 @@ func (b *bench) fleetOn(mark, at, releases string, managers int) error {
 	if err != nil {
 		return err
 	}
-	rate := fleetSize / took.Seconds()
-	b.note(fmt.Sprintf("%s enrolments of %d, with their creation and two handshakes each", mark, fleetSize), perSecond(rate))
-	each := (full - empty) * 1024 / fleetSize
-	b.add(mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
+	rate := float64(run.size) / took.Seconds()
+	b.note(fmt.Sprintf("%s enrolments of %d, with their creation and two handshakes each", run.mark, run.size), perSecond(rate))
+	each := (full - empty) * 1024 / float64(run.size)
+	b.add(run.mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
-	if err := b.fleetChange(ctx, mark, clients[0], crowd); err != nil {
+	if err := b.fleetChange(ctx, run.mark, clients[0], crowd); err != nil {
 		return err
 	}
-	return b.fleetList(ctx, mark, clients[0], all[0])
+	return b.fleetList(ctx, run.mark, clients[0], all[0])
 }
 
 // crowdWaits waits until all service points have enrolled and wait for their manager.
 func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
-	for deadline := time.Now().Add(10 * time.Minute); crowd.Held.Load() < fleetSize; {
+	all := int64(crowd.Size)
+	deadline := time.Now().Add(time.Duration(all) * 60 * time.Millisecond)
+	for crowd.Enrolled.Load() < all || crowd.Held.Load() < all*99/100 { // the others are between two check-ins
 		select {
 		case err := <-ended:
 			ended <- err
@@ -112,7 +137,8 @@ func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
 		case <-time.After(10 * time.Millisecond): // between two looks
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points wait", crowd.Held.Load(), fleetSize)
+			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", crowd.Held.Load(), crowd.Size,
+				crowd.Enrolled.Load(), crowd.Failed.Load())
 		}
 	}
 	return nil
@@ -137,7 +163,7 @@ func publish(dir, keys string) error {
 func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, crowd *servicepoint.Crowd) error {
 	began := time.Now()
 	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
-		Filter: map[string]any{"version": crowd.Version}})
+		Filter: map[string]any{"version": crowd.Version, "nameContains": "bench-00"}}) // the first 10,000
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,13 @@ func serveRole(role, data, body string) error {
 	defer stop()
 	switch role {
 	case "manager":
-		return managerRole(ctx, data, body)
+		return managerRole(ctx, data, body, nil)
+	case "carried manager":
+		door, err := listenCarried()
+		if err != nil {
+			return err
+		}
+		return managerRole(ctx, data, body, door)
 	case "agent":
 		return agentRole(ctx, data, body)
 	case "application":
@@ -57,13 +63,14 @@ func serveRole(role, data, body string) error {
 	return errors.New("no such role: " + role)
 }
 
-func managerRole(ctx context.Context, data, releases string) error {
+// managerRole serves; door is nil where service points connect as they do.
+func managerRole(ctx context.Context, data, releases string, door net.Listener) error {
 	limit := server.Tune()
 	o := server.Options{Data: data}
 	if strings.HasPrefix(data, "postgres:") {
 		o = server.Options{Database: data}
 	}
-	o.MemoryLimit, o.Releases = limit, releases
+	o.MemoryLimit, o.Releases, o.Door = limit, releases, door
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(ctx, o)

@@ -28,6 +28,8 @@ type Crowd struct {
 	Size, Hands int
 	Version     string
 	Log         *slog.Logger
+	// Dial connects to a manager; nil: as service points do.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Enrolled, Answered and Failed count service points, answered check-ins, and check-ins that failed. Held is how many wait for
 	// their manager just now.
@@ -140,6 +142,10 @@ const connectionsOfAddress = 20_000
 // connect lets a service point's connections to a manager on loopback begin at one of several addresses.
 func (c *Crowd) connect(number int, m *manager) *manager {
 	transport, ok := m.http.Transport.(*http.Transport)
+	if ok && c.Dial != nil {
+		transport.DialContext = c.Dial
+		return m
+	}
 	if !ok || c.Size <= connectionsOfAddress {
 		return m
 	}
