@@ -14,8 +14,20 @@ import (
 	"portolan/internal/store"
 )
 
-// movedAtOnce is how many service points of a rollout get their order, or are seen to, in one transaction.
-const movedAtOnce = 2500
+// How many service points of a rollout get their order, or are seen to, in one transaction. Where others change something meanwhile it is
+// more: what the first ones say to their orders would be in the way of the next orders.
+const (
+	movedAtOnce       = 2500
+	movedAtOnceShared = 10_000
+)
+
+// movedAtOnce is how many those are.
+func (s *Service) movedAtOnce() int {
+	if s.store.OneWriter() {
+		return movedAtOnce
+	}
+	return movedAtOnceShared
+}
 
 // Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
@@ -56,13 +68,15 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 			})
 			if e == nil && !next.empty() {
 				var woken []string
+				s.ordering.begin()
 				woken, e = s.take(ctx, update, next)
+				s.ordering.end()
 				waiting.add(woken)
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
-			again = e == nil && len(next.members) >= movedAtOnce // others get between
+			again = e == nil && len(next.members) >= s.movedAtOnce() // others get between
 		}
 	}
 	return err
@@ -190,12 +204,22 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 		if to.order != "" {
 			set, args = set+", ordered = ?", append(args, now)
 		}
-		if err := tx.Write("UPDATE rollout_member SET "+set+" WHERE rollout = ? AND service_point IN ("+list(len(ids))+")",
-			append(append(args, r.ID), anys(ids)...)...); err != nil {
+		in, some := among(tx, ids)
+		if err := tx.Write("UPDATE rollout_member SET "+set+" WHERE rollout = ? AND service_point "+in,
+			append(append(args, r.ID), some...)...); err != nil {
 			return nil, err
 		}
 	}
 	return woken, nil
+}
+
+// among gives a condition that names ids, and its arguments. On PostgreSQL they are one argument: thousands of them take longer to read
+// than what they are for.
+func among(tx *store.Tx, ids []string) (condition string, args []any) {
+	if tx.RoundTrips() {
+		return "= ANY (?)", []any{ids}
+	}
+	return "IN (" + list(len(ids)) + ")", anys(ids)
 }
 
 // anys gives texts as arguments.
@@ -211,6 +235,7 @@ func anys(texts []string) []any {
 // noted as refused.
 func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused map[string]error) error {
 	known := map[string]updatable{}
+	in, args := among(tx, ids)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id string
 		var u updatable
@@ -218,7 +243,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 		known[id] = u
 		return err
 	}, "SELECT id, version, target_version, update_status, update_reason, platform, base_version, update_asked "+
-		"FROM service_point WHERE id IN ("+list(len(ids))+") ORDER BY id"+tx.Locking(), anys(ids)...); err != nil {
+		"FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...); err != nil {
 		return err
 	}
 	type goal struct{ target, status string }
@@ -250,9 +275,10 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	}
 	now := s.now().UnixMilli()
 	for to, some := range goals {
+		in, args := among(tx, some)
 		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+later+
-			", desired = "+later+" WHERE id IN ("+list(len(some))+")",
-			append([]any{to.target, to.status, now, now, now, now}, anys(some)...)...); err != nil {
+			", desired = "+later+" WHERE id "+in,
+			append([]any{to.target, to.status, now, now, now, now}, args...)...); err != nil {
 			return err
 		}
 	}
@@ -302,7 +328,7 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
 		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
 		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
-		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), movedAtOnce)
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.movedAtOnce())
 	if err != nil {
 		return n, err
 	}
@@ -346,6 +372,9 @@ func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
 		}
 		if len(back) == 0 {
 			n.become, n.reason = RolloutDone, ""
+			if counts[memberUpdated] == 0 {
+				n.reason = fmt.Sprintf("none of %d service points was updated", r.Total)
+			}
 			return nil
 		}
 	}
@@ -426,7 +455,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	bound := max(r.MostAway.count(all), 1)
 	free := bound - away
 	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
-		append(args, movedAtOnce)...)
+		append(args, s.movedAtOnce())...)
 	if err != nil {
 		return err
 	}

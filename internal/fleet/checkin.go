@@ -336,6 +336,7 @@ func (s *Service) report(ctx context.Context, id string) (done func(), err error
 		s.mu.Unlock()
 		close(mine)
 	}
+	s.ordering.behind(ctx)
 	select {
 	case s.reporting <- struct{}{}:
 		return func() { <-s.reporting; leave() }, nil
@@ -370,10 +371,10 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 	defer done()
 	before, after := known.status, status
 	err = s.change(ctx, func(tx *store.Tx) error {
-		after = status // it may be repeated
-		var goodFrom, several int64
-		err := tx.QueryRow("SELECT status, generation, acknowledged, several FROM service_point WHERE id = ?"+tx.Locking(), id).
-			Scan(&before, &goodFrom, &known.acknowledged, &several)
+		var goodFrom, several, connected int64
+		err := tx.QueryRow("SELECT status, generation, acknowledged, several, coalesce((SELECT p.connected FROM presence p WHERE "+
+			"p.service_point = service_point.id), 0) FROM service_point WHERE id = ?"+tx.Locking(), id).
+			Scan(&before, &goodFrom, &known.acknowledged, &several, &connected)
 		if err == nil && several == 1 { // which it may be since a moment
 			after, known.several = before, true
 			return s.writeNode(tx, generation, known, rq, text)
@@ -385,37 +386,45 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 			return err
 		}
 		known.generation = generation
-		if acknowledges(rq, *known) {
-			known.acknowledged = rq.Desired
-		}
-		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ? WHERE id = ?", generation, known.acknowledged,
-			id); err != nil {
+		if after, err = s.writeOnly(tx, id, before, status, generation == goodFrom, known, rq, text); err != nil || connected == 1 {
 			return err
 		}
-		if rq.Report == nil {
-			return s.reported(tx, id, known.acknowledged, nil)
-		}
-		known.sequence, known.digest, known.reported = 0, "", true
-		var body string
-		err = tx.QueryRow("SELECT sequence, digest, body FROM report WHERE service_point = ?", id).Scan(&known.sequence, &known.digest, &body)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && generation == goodFrom &&
-			known.digest == rq.Digest {
-			after = before
-			return s.reported(tx, id, known.acknowledged, nil)
-		}
-		known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
-		if err := s.reported(tx, id, known.acknowledged, rq.Report); err != nil {
-			return err
-		}
-		return s.keep(tx, id, before, known, rq.Report, text)
+		return s.present(tx, id, s.now().UnixMilli(), true) // a rollout need not wait until WritePresence tells of it
 	})
 	if err == nil && rq.Report != nil && after != before {
 		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", after)
 	}
 	return err
+}
+
+// writeOnly writes what a service point with one node says, and gives the status that it has behind that: it had another one before, the
+// report makes it status. same says that its certificate is of the generation that was used before. The service point is locked.
+func (s *Service) writeOnly(tx *store.Tx, id, before, status string, same bool, known *row, rq checkin.Request, text []byte) (after string,
+	err error) {
+	if acknowledges(rq, *known) {
+		known.acknowledged = rq.Desired
+	}
+	if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ? WHERE id = ?", known.generation, known.acknowledged,
+		id); err != nil {
+		return status, err
+	}
+	if rq.Report == nil {
+		return status, s.reported(tx, id, known.acknowledged, nil)
+	}
+	known.sequence, known.digest, known.reported = 0, "", true
+	var body string
+	err = tx.QueryRow("SELECT sequence, digest, body FROM report WHERE service_point = ?", id).Scan(&known.sequence, &known.digest, &body)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return status, err
+	}
+	if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && same && known.digest == rq.Digest {
+		return before, s.reported(tx, id, known.acknowledged, nil)
+	}
+	known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
+	if err := s.reported(tx, id, known.acknowledged, rq.Report); err != nil {
+		return status, err
+	}
+	return status, s.keep(tx, id, before, known, rq.Report, text)
 }
 
 // writeNode writes what a node of several says, and makes the report of its service point anew. The service point is locked.

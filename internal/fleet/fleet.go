@@ -43,6 +43,9 @@ type Service struct {
 	// reporters are the service points of which one is written, or waits for a token, with what is closed behind it. Guarded by mu.
 	reporters map[string]chan struct{}
 
+	// ordering says whether orders are being given, or told.
+	ordering ordering
+
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 

@@ -304,12 +304,14 @@ const (
 func (s *Service) lookFor(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.lookers < mostLookers && s.lookers*mostTogether < len(s.woken); s.lookers++ {
+		s.ordering.begin()
 		go s.lookForWoken()
 	}
 }
 
 // lookForWoken looks whether there is something new for check-ins that were woken, until there are no more of them.
 func (s *Service) lookForWoken() {
+	defer s.ordering.end()
 	for {
 		s.mu.Lock()
 		if len(s.woken) == 0 {

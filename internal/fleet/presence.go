@@ -82,19 +82,9 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		if err != nil {
 			return err
 		}
-		now := s.now().UnixMilli()
 		for _, id := range ids {
-			last := s.now().Add(-time.Since(at[id])).UnixMilli()
-			// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
-			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
-				tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
-				"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id, now); err != nil {
+			if err := s.present(tx, id, s.now().Add(-time.Since(at[id])).UnixMilli(), back[id]); err != nil {
 				return err
-			}
-			if back[id] {
-				if err := s.moved(tx, id, fieldConnection, NotConnected, Connected); err != nil {
-					return err
-				}
 			}
 		}
 		return nil
@@ -108,6 +98,21 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 			h.written = at[id]
 			s.heard[id] = h
 		}
+	}
+	return nil
+}
+
+// present writes that a service point is connected and, in Unix milliseconds, when it was heard of; back says that it was not until now.
+func (s *Service) present(tx *store.Tx, id string, last int64, back bool) error {
+	// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
+	if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
+		tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
+		"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id,
+		s.now().UnixMilli()); err != nil {
+		return err
+	}
+	if back {
+		return s.moved(tx, id, fieldConnection, NotConnected, Connected)
 	}
 	return nil
 }

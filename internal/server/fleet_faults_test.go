@@ -190,6 +190,9 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, certificate)
+	if got := m.moves(id); len(got) != 3 { // others, and rollouts, know at once that it is there
+		t.Errorf("behind its first report it moved %v", got)
+	}
 	write()
 	eventually(t, "silence for three intervals of a second", func() bool {
 		write()

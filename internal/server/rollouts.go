@@ -138,6 +138,7 @@ func (m *Manager) roll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			m.Fleet.BehindOrders(ctx) // what becomes of them is not known before they are told
 		case <-m.Fleet.Begun():
 		}
 		err := m.rollOnce(ctx, lease, &held)

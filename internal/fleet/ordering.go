@@ -1,0 +1,56 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// ordering says whether orders are being given, or told, just now. What service points say to theirs would be in the way of the others'.
+type ordering struct {
+	mu sync.Mutex
+	// n counts who gives orders or tells of them, since when is since; none is closed when nobody does any more. All are guarded by mu.
+	n     int
+	since time.Time
+	none  chan struct{}
+}
+
+// begin notes that orders are given or told, until end.
+func (o *ordering) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n++; o.n == 1 {
+		o.since, o.none = time.Now(), make(chan struct{})
+	}
+}
+
+func (o *ordering) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n--; o.n == 0 {
+		close(o.none)
+	}
+}
+
+// mostBehind is how long something waits at the most for orders to be told.
+const mostBehind = 3 * time.Second
+
+// behind waits until no orders are given or told, but not for long.
+func (o *ordering) behind(ctx context.Context) {
+	o.mu.Lock()
+	n, none, left := o.n, o.none, time.Until(o.since.Add(mostBehind))
+	o.mu.Unlock()
+	if n == 0 || left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-none:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// BehindOrders waits until no orders are given or told here, but not for long.
+func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx) }
