@@ -99,7 +99,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	ids, parents := make([]int64, len(rows)), []int64{}
 	for i, r := range rows {
 		ids[i] = r.ID
-		if !slices.Contains(parents, r.Parent) {
+		if r.Parent != r.Configuration && !slices.Contains(parents, r.Parent) { // a configuration has nothing that comes down
 			parents = append(parents, r.Parent)
 		}
 	}
@@ -186,7 +186,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 
 // rangeUsage counts what lies in a DHCP range: addresses by state, and those that are excluded.
 func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (Usage, error) {
-	counts, err := tx.CountBy(store.Query{From: store.Resources, Where: assignedIn(r.Parent, whole)},
+	counts, err := tx.CountBy(store.Query{From: store.Resources, Where: assignedIn(r.Parent, whole), Direct: true},
 		store.Field{Kind: store.Text, Path: []string{"state"}})
 	if err != nil {
 		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
@@ -197,7 +197,7 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (Usage, erro
 		return nil, err
 	}
 	for _, part := range out {
-		inUse, err := tx.Count(store.Query{From: store.Resources, Where: assignedIn(r.Parent, part)})
+		inUse, err := tx.Count(store.Query{From: store.Resources, Where: assignedIn(r.Parent, part), Direct: true})
 		if err != nil {
 			return nil, err
 		}

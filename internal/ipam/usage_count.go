@@ -42,13 +42,25 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 			return nil, err
 		}
 	}
-	if len(ids) == 1 {
-		if text, ok := tx.Beside(tx.Extension(spaceName), ids[0]); ok {
-			u, err := parseUsage(text)
-			return map[int64]Usage{ids[0]: u}, err
+	all, others := make(map[int64]Usage, len(ids)), []int64{}
+	for _, id := range ids {
+		text, ok := tx.Beside(tx.Extension(spaceName), id)
+		if !ok {
+			others = append(others, id)
+			continue
 		}
+		u, err := parseUsage(text)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = u
 	}
-	return writtenUsage(tx, ids)
+	if len(others) > 0 {
+		written, err := writtenUsage(tx, others)
+		maps.Copy(all, written)
+		return all, err
+	}
+	return all, nil
 }
 
 // addressCounts says how many addresses of each state lie in a block or network, at any depth.

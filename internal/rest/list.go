@@ -190,9 +190,10 @@ type pager struct {
 	limit  int64
 	count  int64
 	more   bool // there are rows behind the page
-	// last is the last row of the page, lastName its name.
+	// last is the last row of the page, lastName its name, lastLow the low end of its span.
 	last     int64
 	lastName string
+	lastLow  []byte
 	waiting  []store.Resource
 	bodies   []byte
 	scratch  []byte
@@ -223,7 +224,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	f := footer{count: p.count, total: total}
 	after := ""
 	if p.more && v == nil {
-		at, ok, err := q.PlaceOf(tx, p.last, p.lastName)
+		at, ok, err := q.PlaceOf(tx, p.last, p.lastName, p.lastLow)
 		if err != nil {
 			return err
 		}
@@ -242,14 +243,14 @@ func (p *pager) add(row *store.Resource) error {
 		p.more = true
 		return nil
 	}
-	p.last, p.lastName = row.ID, row.Name
+	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
 	from := len(p.bodies)
 	var err error
 	if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
 		return err
 	}
 	kept := *row
-	kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
+	kept.Body, kept.Low = p.bodies[from:len(p.bodies):len(p.bodies)], nil
 	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
 		return nil
 	}

@@ -98,8 +98,9 @@ func New(a *resource.API, settings Settings) *Server {
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
 		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
 		batching: make(chan struct{}, maxBatches),
-		heads:    store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
-		shown:    store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
+		heads: store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection },
+			Among: []string{"configurations", "blocks", "networks", "views", "zones", "locations"}}),
+		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	s.closing, s.letGo = context.WithCancel(context.Background())
 	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
 		changesName: {s.changes, s.changesPath}, applyName: {s.apply, s.applyPath}}

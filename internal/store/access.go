@@ -31,6 +31,10 @@ type access struct {
 	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
 	// mostly few, linked that the rows are the few that refer to one resource.
 	sharp, named, linked bool
+	// sibling says that the rows are those right below one resource, whose index has them in their order.
+	sibling bool
+	// counted, where there is one, is the condition by which the rows are found if it lets few through: the statement counts them first.
+	counted *candidate
 }
 
 // candidate is a condition that has an index.
@@ -69,6 +73,10 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	if q.From != Resources || tx.writing { // a rule asks for what it knows to be few
 		return a, nil
 	}
+	if q.Direct {
+		tx.keepPlan()
+		return a, nil
+	}
 	all := tightened(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	if !single {
@@ -80,7 +88,8 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
 	a.named = alone && isName(found[0].expr)
-	if a.sharp = best >= 0; a.sharp || a.named { // the index of names has the rows in their order, whatever the name
+	a.sibling = alone && len(all) == 2 && found[0].plain() // beside the collection
+	if a.sharp = best >= 0; a.sharp || a.named {           // the index of names has the rows in their order, whatever the name
 		tx.keepPlan()
 	} else {
 		tx.planAgain()
@@ -88,7 +97,15 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	if len(found) == 0 || alone {
 		return a, nil
 	}
-	if best < 0 {
+	switch {
+	case best >= 0:
+	case q.countable && len(found) == 1 && found[0].fragment == nil:
+		best, a.counted = 0, &found[0]
+		link, ok := found[0].expr.(LinksTo)
+		if a.linked = ok && len(link.Targets) == 1; a.linked || found[0].plain() {
+			tx.keepPlan()
+		}
+	default:
 		if !slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }) { // whatever its ends are, a range is found in its index
 			tx.keepPlan()
 		}
@@ -258,22 +275,9 @@ func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, w
 			b.WriteString("CAST(" + strconv.FormatInt(n, 10) + " AS BIGINT)")
 			continue
 		}
-		b.WriteString("(SELECT count(*) FROM (")
-		switch l, isLink := c.expr.(LinksTo); {
-		case c.fragment != nil:
-			b.fragments(b, *c.fragment)
-		case isLink:
-			b.WriteString("SELECT 1 FROM reference l WHERE ")
-			l.link(b, "l")
-		default:
-			b.WriteString("SELECT 1 FROM resource r WHERE ")
-			if c.key {
-				All{hidden{within}, c.expr}.sql(b, "r")
-				break
-			}
-			All{within, c.expr}.sql(b, "r")
-		}
-		b.WriteString(" LIMIT " + limit + ") few)")
+		b.WriteByte('(')
+		c.count(b, within, limit)
+		b.WriteByte(')')
 	}
 	if err := tx.QueryRow(b.String(), b.args...).Scan(into...); err != nil {
 		return -1, 0, err
@@ -285,6 +289,25 @@ func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, w
 		}
 	}
 	return best, rows, nil
+}
+
+// count selects how many rows of a collection a condition lets through, up to a limit.
+func (c candidate) count(b *builder, within Expr, limit string) {
+	b.WriteString("SELECT count(*) AS n FROM (")
+	switch l, isLink := c.expr.(LinksTo); {
+	case c.fragment != nil:
+		b.fragments(b, *c.fragment)
+	case isLink:
+		b.WriteString("SELECT 1 FROM reference l WHERE ")
+		l.link(b, "l")
+	case c.key:
+		b.WriteString("SELECT 1 FROM resource r WHERE ")
+		All{hidden{within}, c.expr}.sql(b, "r")
+	default:
+		b.WriteString("SELECT 1 FROM resource r WHERE ")
+		All{within, c.expr}.sql(b, "r")
+	}
+	b.WriteString(" LIMIT " + limit + ") few")
 }
 
 // conjuncts gives the conditions that must all hold.

@@ -132,14 +132,14 @@ func behindOf(t *testing.T, s *Store, q Query, list []int64) (ids []int64, ok bo
 	if err := s.View(t.Context(), func(tx *Tx) error {
 		var place Place
 		var err error
-		if place, ok, err = q.PlaceOf(tx, list[at], ""); err != nil || !ok {
+		if place, ok, err = q.PlaceOf(tx, list[at], "", nil); err != nil || !ok {
 			return err
 		}
 		row, err := tx.Get(list[at])
 		if err != nil {
 			return err
 		}
-		if named, _, err := q.PlaceOf(tx, list[at], row.Name); err != nil || !reflect.DeepEqual(named, place) {
+		if named, _, err := q.PlaceOf(tx, list[at], row.Name, row.Low); err != nil || !reflect.DeepEqual(named, place) {
 			t.Errorf("the place is %v, and %v by its name %q: %v", place, named, row.Name, err)
 		}
 		q.After, q.Offset, q.Limit = &place, 0, int64(len(list)-1-at)

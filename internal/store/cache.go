@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,7 @@ type Cache[K comparable, V any] struct {
 	topics  []string
 	numbers []*atomic.Uint64
 	by      func(V) string
+	among   []string
 	late    bool
 	max     int
 
@@ -82,6 +84,8 @@ type CacheOptions[V any] struct {
 	Topics []string
 	// By gives the one topic that a value follows from.
 	By func(V) string
+	// Among are those of the topics that By gives of which, on PostgreSQL, values are shared: other managers tell of changes to them.
+	Among []string
 	// Late lets a transaction that writes take values which another manager, on PostgreSQL, may have changed since, for as
 	// long as it takes to hear of it.
 	Late bool
@@ -91,7 +95,7 @@ type CacheOptions[V any] struct {
 
 // NewCache makes a cache of what is read of a store; s may be nil where nothing will be read.
 func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
-	c := &Cache[K, V]{s: s, topics: o.Topics, by: o.By, late: o.Late, max: o.Max, values: map[K]cached[V]{}}
+	c := &Cache[K, V]{s: s, topics: o.Topics, by: o.By, among: o.Among, late: o.Late, max: o.Max, values: map[K]cached[V]{}}
 	if c.max <= 0 {
 		c.max = 10_000
 	}
@@ -99,6 +103,9 @@ func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
 		for _, topic := range o.Topics {
 			s.Watch(topic, nil)
 			c.numbers = append(c.numbers, s.commits.topic(topic))
+		}
+		for _, topic := range o.Among {
+			s.Watch(topic, nil)
 		}
 	}
 	return c
@@ -109,7 +116,7 @@ func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
 	if found, ok := tx.own[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
 		return found.value.(V), true
 	}
-	if !c.s.shares(c.topics) || tx.writing && !c.s.engine.oneWriter() && !c.late {
+	if !c.s.shares(c.watched()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
 		return value, false
 	}
 	e, ok := c.find(key)
@@ -121,7 +128,7 @@ func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
 
 // Now gives what holds for a key at the moment, outside of any transaction.
 func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
-	if !c.s.shares(c.topics) {
+	if !c.s.shares(c.watched()) {
 		return value, false
 	}
 	e, ok := c.find(key)
@@ -133,7 +140,7 @@ func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
 
 // Put remembers what a transaction has read. The value must not be changed afterwards.
 func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
-	if c.touched(tx, value) || !c.s.shares(c.topics) {
+	if c.touched(tx, value) || !c.shares(value) {
 		if tx.latest { // its statements see one state each
 			return
 		}
@@ -199,6 +206,22 @@ func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
 		return tx.step > step
 	}
 	return c.concerns(value, func(topic string) bool { return tx.topics[topic] > step })
+}
+
+// watched are the topics of which other managers tell.
+func (c *Cache[K, V]) watched() []string {
+	if c.topics == nil {
+		return c.among
+	}
+	return c.topics
+}
+
+// shares reports whether a value may be shared between transactions.
+func (c *Cache[K, V]) shares(value V) bool {
+	if c.by != nil && c.among != nil && !c.s.OneWriter() && !slices.Contains(c.among, c.by(value)) {
+		return false
+	}
+	return c.s.shares(c.watched())
 }
 
 // concerns reports whether a test holds for a topic that a value follows from.

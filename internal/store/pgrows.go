@@ -313,6 +313,7 @@ func (r *pgRow) shown(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
 	to.Refs, to.Body = parseRefs(r.word(7)), refill(to.Body, r.raw[8])
+	to.Low = refill(to.Low, r.raw[9])
 	return nil
 }
 

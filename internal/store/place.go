@@ -89,9 +89,14 @@ func (q Query) Takes(at Place) bool {
 	return false
 }
 
-// PlaceOf gives the place of a resource with a name in a list of that order; ok is false where there can be none.
-func (q Query) PlaceOf(tx *Tx, id int64, name string) (at Place, ok bool, err error) {
+// PlaceOf gives the place of a resource with a name and the low end of a span in a list of that order; ok is false where there can be none.
+func (q Query) PlaceOf(tx *Tx, id int64, name string, low []byte) (at Place, ok bool, err error) {
 	at.ID = id
+	if o := q.Order; len(low) > 0 && q.hasPlaces() && len(o) == 1 && o[0].By.Via == "" && o[0].By.Kind == ColumnSpan &&
+		o[0].By.Path[0] == "low" {
+		at.Value = low
+		return at, true, nil
+	}
 	if name != "" && q.hasPlaces() && len(q.Order) == 1 && q.Order[0].By.isNameColumn() { // which the row has
 		at.Value = name
 		return at, true, nil

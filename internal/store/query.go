@@ -21,8 +21,12 @@ type Query struct {
 	Limit, Offset int64
 	// After, where there is one, is the place behind which the list goes on; the order is then by one field at most.
 	After *Place
-	// Shown leaves out what no answer shows: span, key and links.
+	// Shown leaves out what no answer shows: the high end of the span, key and links.
 	Shown bool
+	// Direct says that one index serves the whole condition: nothing is counted first.
+	Direct bool
+	// countable says that the statement may count what it finds, and find nothing where that is more than a few.
+	countable bool
 }
 
 // Order is one field of an order.
@@ -195,32 +199,42 @@ const shortPage = 101
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
-	wanted, take := columns, row.resource
+	wanted, as := columns, row.resource
 	if q.Shown {
-		wanted, take = shownColumns, row.shown
+		wanted, as = shownColumns, row.shown
 	}
 	n, resource := int64(0), &Resource{}
-	for _, part := range q.parts() {
+	parts := q.parts()
+	for _, part := range parts {
 		if q.Limit > 0 {
 			if part.Limit = q.Limit - n; part.Limit == 0 {
 				return nil
 			}
 		}
+		short := part.Limit > 0 && part.Limit <= shortList
+		part.countable = short && part.From == Resources && len(part.Order) == 0 && tx.RoundTrips() && !tx.writing
 		l, err := part.list(tx, wanted)
 		if err != nil {
 			return err
 		}
+		many := false // more than a few were counted, and none was read
 		read := func(fn func(row) error) error {
-			return tx.conn.list(l.query, l.args, part.Limit > 0 && part.Limit <= shortList, fn)
+			return tx.conn.list(l.query, l.args, short, fn)
 		}
-		if c, ok := tx.conn.(*pgConn); ok && l.near && l.sharp && c.first() {
+		// What is read behind the first statement may be newer than what that has found, by a moment.
+		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && c.first() {
 			read = func(fn func(row) error) error { return c.alone(l.query, l.args, fn) }
 		}
-		if err := read(func(at row) error {
+		take := func(at row) error {
+			if l.counted > 0 {
+				if many = at.(*pgRow).number(l.counted) > tx.store.few; many || at.(*pgRow).raw[0] == nil {
+					return nil
+				}
+			}
 			if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 				return tx.ctx.Err()
 			}
-			if err := take(at, resource); err != nil {
+			if err := as(at, resource); err != nil {
 				return err
 			}
 			if l.near {
@@ -229,7 +243,15 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				}
 			}
 			return fn(resource)
-		}); err != nil {
+		}
+		err = read(take)
+		if many && err == nil {
+			part.countable = false
+			if l, err = part.list(tx, wanted); err == nil {
+				err = tx.conn.list(l.query, l.args, true, take)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -244,6 +266,8 @@ type listing struct {
 	// near says that the heads of what answers show beside the rows come with them, behind the columns, and what extensions have beside
 	// them: where there are few rows, a round trip costs more. sharp says that it is of what names one place.
 	near, sharp bool
+	// counted is the column that has how many there are, 0 where none does.
+	counted int
 }
 
 // list writes the statement that selects columns of the rows, in their order.
@@ -264,6 +288,9 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		return l, err
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	if a.counted != nil {
+		return q.countingList(tx, b, a, wanted), nil
+	}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
 	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
@@ -278,7 +305,13 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	}
 	a.from(b, q.From, joined)
 	q.order(b, a)
-	if q.Limit > 0 {
+	switch {
+	case q.Limit > 0 && q.Offset == 0 && q.Limit <= shortList && b.roundTrips: // a plan that is kept knows how many are wanted
+		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
+		if len(b.args) == 0 || a.sibling { // it asks for nothing that another plan would be better for
+			tx.keepPlan()
+		}
+	case q.Limit > 0:
 		b.WriteString(" LIMIT ")
 		b.arg(q.Limit)
 		b.WriteString(" OFFSET ")
@@ -288,7 +321,24 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
-	return listing{b.String(), b.args, near, a.sharp}, nil
+	return listing{query: b.String(), args: b.args, near: near, sharp: a.sharp}, nil
+}
+
+// countingList is list where how many rows there are is counted in the same statement: a round trip costs more than counting a few.
+func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing {
+	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n FROM (")
+	within, _ := ofOneCollection(conjuncts(nil, q.Where))
+	a.counted.count(b, within, strconv.FormatInt(tx.store.few+1, 10))
+	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r."))
+	a.from(b, q.From, "")
+	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.few, 10))
+	q.order(b, a)
+	b.WriteString(" LIMIT ")
+	b.arg(q.Limit)
+	b.WriteString(" OFFSET ")
+	b.arg(q.Offset)
+	b.WriteString(") page ON TRUE ORDER BY page.id")
+	return listing{query: b.String(), args: b.args, counted: strings.Count(wanted, ", ") + 1}
 }
 
 // order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.

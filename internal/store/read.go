@@ -102,6 +102,7 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 		if tx.prefetched == nil {
 			tx.prefetched = map[int64]Head{}
 		}
+		tx.keepPlan()
 		return c.getNear(id, tx.prefetched, beside, tx.inline)
 	}
 	query := "SELECT " + columns + " FROM resource WHERE id = ?"

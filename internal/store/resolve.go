@@ -1,11 +1,18 @@
 package store
 
+import "slices"
+
 // resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
 // by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not. Of conditions by where
 // something lies it finds where they hold (lookBelow).
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
+		// Of few rows the same statement sees where they lead.
+		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() && slices.ContainsFunc(found, func(c candidate) bool { return c.sharp }) {
+			defer func(was bool) { tx.unresolved = was }(tx.unresolved)
+			tx.unresolved = true
+		}
 		all, err := tx.resolveEach(x)
 		return All(all), err
 	case Any:
@@ -37,7 +44,7 @@ func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
 const mostTargets = 500
 
 func (tx *Tx) resolveThrough(e Through) (Expr, error) {
-	if e.Where == nil {
+	if e.Where == nil || tx.unresolved {
 		return e, nil
 	}
 	q := Query{From: Resources, Where: e.Where}

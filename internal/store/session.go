@@ -305,6 +305,7 @@ func (r *sqliteRow) shown(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
 	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(6)
 	to.Refs, to.Body = parseRefs(s.word(stmt, 7)), fill(stmt, 8, to.Body)
+	to.Low = fill(stmt, 9, to.Low)
 	return nil
 }
 

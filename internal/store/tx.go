@@ -76,8 +76,10 @@ type Tx struct {
 	writing bool
 	// latest says that each statement sees the latest commit.
 	latest bool
-	ids    numbers
-	author Author
+	// unresolved says that what conditions go through is not looked for before (resolve).
+	unresolved bool
+	ids        numbers
+	author     Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
 	txn       int64
 	operation string
@@ -200,10 +202,10 @@ func (tx *Tx) Stream(fn func(scan func(...any) error) error, query string, args 
 	return tx.conn.list(query, args, false, func(at row) error { return fn(at.scan) })
 }
 
-// shownColumns are those that an answer shows: without span and key.
+// shownColumns are those that an answer shows, and the low end of the span, which a link to the next page may name.
 const (
-	shownColumns = "id, collection, type, name, parent, configuration, version, refs, body"
-	shownSize    = 9
+	shownColumns = "id, collection, type, name, parent, configuration, version, refs, body, low"
+	shownSize    = 10
 )
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
