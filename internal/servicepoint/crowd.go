@@ -119,8 +119,13 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 	first := c.connect(number, newManager(base, pinned(key.Authority), http.ProxyFromEnvironment))
 	defer first.http.CloseIdleConnections()
 	var answer checkin.EnrolAnswer
-	if err := first.post(ctx, checkin.EnrolPath, 0, checkin.EnrolRequest{RegistrationKey: text, Request: request, Variant: checkin.Fleet,
-		Version: c.Version}, &answer); err != nil {
+	for again := range enrolTimes { // a manager that has very many at its door may not come to the handshake in time
+		if err = first.post(ctx, checkin.EnrolPath, 0, checkin.EnrolRequest{RegistrationKey: text, Request: request, Variant: checkin.Fleet,
+			Version: c.Version}, &answer); err == nil || again == enrolTimes-1 || !sleep(ctx, time.Second<<again) {
+			break
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	id := &identity{ID: answer.ID, credentials: credentials{Certificate: answer.Certificate, Key: string(pem)}, Authority: answer.Authority}
@@ -135,6 +140,9 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 			Nodes: []checkin.Node{{ID: answer.ID + "-node-1", Name: "simulated", Hostname: "simulated", IPv4CIDRAddress: address + "/15",
 				IPv4GatewayAddress: "198.18.0.1", Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: address}}}}}}, nil
 }
+
+// enrolTimes is how often a simulated service point tries to enrol.
+const enrolTimes = 4
 
 // connectionsOfAddress is how many connections begin at one address of loopback: there are not many more ports.
 const connectionsOfAddress = 20_000

@@ -31,8 +31,9 @@ type access struct {
 	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
 	// mostly few, linked that the rows are the few that refer to one resource.
 	sharp, named, linked bool
-	// sibling says that the rows are those right below one resource, whose index has them in their order.
-	sibling bool
+	// steady says that one plan is as good as any: the rows are those of a collection, those of it behind a place, or those right below one
+	// resource, whose index has them in their order.
+	steady bool
 	// counted, where there is one, is the condition by which the rows are found if it lets few through: the statement counts them first.
 	counted *candidate
 }
@@ -88,8 +89,13 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
 	a.named = alone && isName(found[0].expr)
-	a.sibling = alone && len(all) == 2 && found[0].plain() // beside the collection
-	if a.sharp = best >= 0; a.sharp || a.named {           // the index of names has the rows in their order, whatever the name
+	switch others := slices.DeleteFunc(slices.Clone(all), isCollection); len(others) {
+	case 0:
+		a.steady = true
+	case 1:
+		a.steady = isPlace(others[0]) || alone && found[0].plain()
+	}
+	if a.sharp = best >= 0; a.sharp || a.named { // the index of names has the rows in their order, whatever the name
 		tx.keepPlan()
 	} else {
 		tx.planAgain()

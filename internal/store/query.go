@@ -308,7 +308,7 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	switch {
 	case q.Limit > 0 && q.Offset == 0 && q.Limit <= shortList && b.roundTrips: // a plan that is kept knows how many are wanted
 		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
-		if len(b.args) == 0 || a.sibling { // it asks for nothing that another plan would be better for
+		if a.steady {
 			tx.keepPlan()
 		}
 	case q.Limit > 0:
