@@ -137,7 +137,7 @@ const mostUntold = 500 * time.Millisecond
 // take takes a step, where the rollout is what it was, and gives those that have got an order.
 func (s *Service) take(ctx context.Context, update store.Updater, next step) (woken []string, err error) {
 	r := &next.rollout
-	err = s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 		woken = woken[:0]
 		now, err := readRollout(tx, r.ID, tx.Locking())
 		if problem.Is(err, "ResourceNotFound") {
@@ -372,7 +372,11 @@ func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
 		}
 		if len(back) == 0 {
 			n.become, n.reason = RolloutDone, ""
-			if counts[memberUpdated] == 0 {
+			switch {
+			case counts[memberUpdated] > 0:
+			case counts[memberSkipped] == r.Total:
+				n.reason = fmt.Sprintf("there was nothing to do: all of %d service points were skipped", r.Total)
+			default:
 				n.reason = fmt.Sprintf("none of %d service points was updated", r.Total)
 			}
 			return nil

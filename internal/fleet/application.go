@@ -492,7 +492,7 @@ const goneAfter = time.Minute
 // removeDeleted removes the applications that have been DELETED for a while.
 func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-goneAfter).UnixMilli()
-	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ?", []any{before},
+	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ? ORDER BY service_point, id", []any{before},
 		func(tx *store.Tx, id string) error {
 			return tx.Write("DELETE FROM application WHERE id = ? AND deleted > 0", id)
 		})

@@ -389,7 +389,7 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		if after, err = s.writeOnly(tx, id, before, status, generation == goodFrom, known, rq, text); err != nil || connected == 1 {
 			return err
 		}
-		return s.present(tx, id, s.now().UnixMilli(), true) // a rollout need not wait until WritePresence tells of it
+		return s.cameBack(tx, id, s.now().UnixMilli()) // a rollout need not wait until WritePresence tells of it
 	})
 	if err == nil && rq.Report != nil && after != before {
 		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", after)

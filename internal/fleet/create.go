@@ -193,7 +193,7 @@ func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired str
 // forgetSpent forgets the registration keys that could not be used any more.
 func (s *Service) forgetSpent(ctx context.Context, update store.Updater) error {
 	now := s.now().Unix()
-	return s.each(ctx, update, "SELECT key_hash FROM spent_key WHERE until < ?", []any{now},
+	return s.each(ctx, update, "SELECT key_hash FROM spent_key WHERE until < ? ORDER BY key_hash", []any{now},
 		func(tx *store.Tx, hash string) error {
 			return tx.Write("DELETE FROM spent_key WHERE key_hash = ?", hash)
 		})

@@ -29,8 +29,8 @@ func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string
 	s.told = told
 }
 
-// moving lets the moves of a transaction be counted once it is committed.
-func (s *Service) moving(update store.Updater) store.Updater {
+// countMoves lets the moves of a transaction be counted once it is committed.
+func (s *Service) countMoves(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var moves []Move
 		err := update(ctx, author, func(tx *store.Tx) error {
@@ -51,9 +51,9 @@ func (s *Service) moving(update store.Updater) store.Updater {
 	}
 }
 
-// counted is moving for transactions that change what a list finds.
-func (s *Service) counted(update store.Updater) store.Updater {
-	return s.moving(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+// changingRows is countMoves for transactions that change what lists find: all but those that write when somebody was heard of.
+func (s *Service) changingRows(update store.Updater) store.Updater {
+	return s.countMoves(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
 			s.touchRows(tx)
 			return fn(tx)
@@ -77,7 +77,7 @@ func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*sto
 
 // change changes what the fleet keeps.
 func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
-	return s.counted(s.ownRows)(ctx, authorOf(ctx), fn)
+	return s.changingRows(s.ownRows)(ctx, authorOf(ctx), fn)
 }
 
 // keptEvents is how many events of a service point are kept.

@@ -22,6 +22,7 @@ var migrations embed.FS
 func Extension() *store.Extension {
 	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
+		// Its revision is counted anew where rows are brought into another database.
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged", "update_asked",
 			"update_reason", "platform", "base_version", "logs_asked", "ntp_servers", "anycast", "node_count", "several"}, Key: 1,

@@ -36,7 +36,7 @@ type Instance struct {
 	nodeCount  int64
 	dnsServers []string
 	ntpServers string
-	// revision is raised by every change of what a list shows, its presence apart (migrations/*/0018).
+	// revision is another one whenever something else is to be shown in a list, its presence apart (migrations/*/0018).
 	revision int64
 }
 

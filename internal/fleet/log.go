@@ -190,6 +190,6 @@ func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq check
 
 // forgetLogs forgets the ends of logs that nobody waits for any more.
 func (s *Service) forgetLogs(ctx context.Context, update store.Updater) error {
-	return s.each(ctx, update, "SELECT id FROM wanted_log WHERE asked < ?", []any{s.now().Add(-2 * logTime).UnixMilli()},
+	return s.each(ctx, update, "SELECT id FROM wanted_log WHERE asked < ? ORDER BY id", []any{s.now().Add(-2 * logTime).UnixMilli()},
 		func(tx *store.Tx, id string) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) })
 }

@@ -427,7 +427,8 @@ func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
 // silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
 func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
-	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ?", []any{before},
+	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ? "+
+		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
 			err := locked(tx, id)
 			if _, gone := problem.As(err); gone { // it was deleted meanwhile

@@ -52,5 +52,9 @@ func (o *ordering) behind(ctx context.Context) {
 	}
 }
 
-// BehindOrders waits until no orders are given or told here, but not for long.
-func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx) }
+// BehindOrders waits, where changes are made side by side, until no orders are given or told here, but not for long.
+func (s *Service) BehindOrders(ctx context.Context) {
+	if s.reporting != nil {
+		s.ordering.behind(ctx)
+	}
+}

@@ -77,13 +77,19 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 
 // writePresence writes when some service points were heard of. What lists have found stays: this manager knows that of these by itself.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
-	if err := s.moving(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
+	if err := s.countMoves(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		back, err := s.back(tx, ids)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
-			if err := s.present(tx, id, s.now().Add(-time.Since(at[id])).UnixMilli(), back[id]); err != nil {
+			last := s.now().Add(-time.Since(at[id])).UnixMilli()
+			if back[id] {
+				err = s.cameBack(tx, id, last)
+			} else {
+				err = s.present(tx, id, last)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -102,19 +108,29 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 	return nil
 }
 
-// present writes that a service point is connected and, in Unix milliseconds, when it was heard of; back says that it was not until now.
-func (s *Service) present(tx *store.Tx, id string, last int64, back bool) error {
+// present writes that a service point is connected and, in Unix milliseconds, when it was heard of.
+func (s *Service) present(tx *store.Tx, id string, last int64) error {
 	// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
-	if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
+	return tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
 		"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id,
-		s.now().UnixMilli()); err != nil {
+		s.now().UnixMilli())
+}
+
+// cameBack is present of a service point that was not connected, with the event: nobody else may have written both meanwhile.
+func (s *Service) cameBack(tx *store.Tx, id string, last int64) error {
+	n, err := tx.Exec("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
+		tx.Staying()+" ON CONFLICT (service_point) DO NOTHING", last, id)
+	if err == nil && n == 0 {
+		n, err = tx.Exec("UPDATE presence SET connected = 1 WHERE service_point = ? AND connected = 0", id)
+	}
+	if err == nil && n > 0 {
+		err = s.moved(tx, id, fieldConnection, NotConnected, Connected)
+	}
+	if err != nil {
 		return err
 	}
-	if back {
-		return s.moved(tx, id, fieldConnection, NotConnected, Connected)
-	}
-	return nil
+	return s.present(tx, id, last)
 }
 
 // left notes that a node, or the only one of a service point, has ended: it says so, and need not be missed for three intervals.
@@ -180,8 +196,8 @@ func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
 }
 
 func (s *Service) expire(ctx context.Context, update store.Updater) error {
-	return s.each(ctx, update, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ?", []any{Waiting, s.now().Unix()},
-		func(tx *store.Tx, id string) error {
+	return s.each(ctx, update, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ? ORDER BY id",
+		[]any{Waiting, s.now().Unix()}, func(tx *store.Tx, id string) error {
 			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting,
 				s.now().Unix())
 			if err != nil || n == 0 {
@@ -194,7 +210,8 @@ func (s *Service) expire(ctx context.Context, update store.Updater) error {
 // silenced finds who is NOT_CONNECTED: nothing was heard of it for three intervals, by any manager.
 func (s *Service) silenced(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
-	return s.each(ctx, update, "SELECT service_point FROM presence WHERE connected = 1 AND last_seen < ?", []any{before},
+	return s.each(ctx, update, "SELECT service_point FROM presence WHERE connected = 1 AND last_seen < ? "+
+		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
 			s.mu.Lock()
 			h, ok := s.heard[id]
@@ -211,7 +228,7 @@ func (s *Service) silenced(ctx context.Context, update store.Updater) error {
 		})
 }
 
-// each calls fn for the service points that a query names, some in one transaction.
+// each calls fn for what a query names, some in one transaction, in the order that the query has: that of service points, as all lock them.
 func (s *Service) each(ctx context.Context, update store.Updater, query string, args []any, fn func(tx *store.Tx, id string) error) error {
 	var ids []string
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
@@ -224,9 +241,8 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 	}); err != nil {
 		return err
 	}
-	slices.Sort(ids)
 	for part := range slices.Chunk(ids, atOnce) {
-		if err := s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
+		if err := s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, id := range part {
 				if err := fn(tx, id); err != nil {
 					return err

@@ -32,7 +32,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	}
 	id = uuid.NewString()
 	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
-	err = s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,

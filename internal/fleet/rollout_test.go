@@ -377,6 +377,26 @@ func TestRolloutBesideOthers(t *testing.T) {
 	}
 }
 
+// A rollout that nobody was updated by says so.
+func TestRolloutOfNobody(t *testing.T) {
+	h := newHarbour(t, "", 2)
+	for _, p := range h.points {
+		p.Version = "2"
+	}
+	h.report(t)
+	if r := h.becomes(t, h.start(t, nil), RolloutDone); r.Reason != "there was nothing to do: all of 2 service points were skipped" {
+		t.Errorf("where all have the version it is %+v", r)
+	}
+	for _, p := range h.points {
+		p.Version, p.fails = "1", true
+	}
+	h.report(t)
+	r := h.becomes(t, h.start(t, func(p *Plan) { p.Waves, p.MostFailed = []Amount{{100, true}}, Amount{N: 2} }), RolloutDone)
+	if r.Reason != "none of 2 service points was updated" {
+		t.Errorf("where all fail it is %+v", r)
+	}
+}
+
 // A rollout is taken back also where more are lost than may be away, and where the releases are gone: nobody keeps the order.
 func TestTakenBackFromWorse(t *testing.T) {
 	h := newHarbour(t, "", 8)

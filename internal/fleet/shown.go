@@ -120,7 +120,7 @@ type shown struct {
 	head, tail string
 }
 
-// mostShown is how many service points as they were shown are kept, and mostKept how many bytes one of those may have.
+// mostShown is how many service points as they were shown are kept, of one list half as many, and mostKept how many bytes one may have.
 const (
 	mostShown = 20_000
 	mostKept  = 8 << 10
@@ -135,7 +135,8 @@ func (o *shown) is(k key) bool {
 		(k.connection == Connected || o.of.lastSeen == k.lastSeen)
 }
 
-// seenMember stands before the moment at which a service point was last heard of, and nowhere in a text: quotation marks are escaped there.
+// seenMember stands before the moment at which a service point was last heard of. No text before it has it, as quotation marks are escaped
+// there; labels, of which one may have that name, come behind it.
 const seenMember = `"lastSeen":`
 
 // shows makes what is shown of a service point that was read.
@@ -154,6 +155,7 @@ func (i *Instance) shows() (*shown, error) {
 // before is kept until that changes. The text is fn's until it returns.
 func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error) error {
 	var text []byte
+	room := mostShown / 2 // a long list leaves what others are asked for
 	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
 		all := make([]*shown, len(page))
 		unknown := map[string]int{}
@@ -164,9 +166,10 @@ func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error
 				unknown[k.id] = i
 			}
 		}
-		if err := c.show(tx, f, page, all, unknown); err != nil {
+		if err := c.show(tx, f, page, all, unknown, room > 0); err != nil {
 			return err
 		}
+		room -= len(page)
 		for i, one := range all {
 			if one == nil {
 				continue
@@ -181,8 +184,8 @@ func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error
 }
 
 // show reads those of a page of which it is not known what is shown, by their ids and places. Of those that the filter does not name
-// nothing is shown.
-func (c scanner) show(tx *store.Tx, f Filter, page []key, all []*shown, unknown map[string]int) error {
+// nothing is shown. keep says that they are kept.
+func (c scanner) show(tx *store.Tx, f Filter, page []key, all []*shown, unknown map[string]int, keep bool) error {
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -194,7 +197,7 @@ func (c scanner) show(tx *store.Tx, f Filter, page []key, all []*shown, unknown 
 		}
 		if all[at], err = read[i].shows(); err == nil {
 			page[at].lastSeen = read[i].LastSeen
-			if one := all[at]; len(one.head)+len(one.tail) <= mostKept {
+			if one := all[at]; keep && len(one.head)+len(one.tail) <= mostKept {
 				c.service.shown.Put(tx, one.of.id, one)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/problem"
 	"portolan/internal/store"
 
 	"pgregory.net/rapid"
@@ -27,7 +28,7 @@ func TestShownIsWhatIsThere(t *testing.T) {
 					t.Fatalf("%s: %v", query, err)
 				}
 			}
-			switch rapid.IntRange(0, 13).Draw(t, "happens") {
+			switch rapid.IntRange(0, 16).Draw(t, "happens") {
 			case 0:
 				write("UPDATE service_point SET description = ? WHERE id = ?", word, id)
 			case 1:
@@ -35,7 +36,7 @@ func TestShownIsWhatIsThere(t *testing.T) {
 					h.f.now().Add(time.Duration(n)*time.Minute).Unix(), id)
 			case 2:
 				write("INSERT INTO label (service_point, name, value) VALUES (?,?,?) ON CONFLICT (service_point, name) DO UPDATE SET "+
-					"value = excluded.value", id, fmt.Sprint("site", n), word)
+					"value = excluded.value", id, rapid.SampledFrom([]string{"site1", "site2", "lastSeen"}).Draw(t, "label"), word)
 			case 3:
 				write("DELETE FROM label WHERE service_point = ?", id)
 			case 4:
@@ -61,6 +62,22 @@ func TestShownIsWhatIsThere(t *testing.T) {
 				h.f.hear(row{at: seat{id, 1}})
 			case 11:
 				h.now.pass(time.Duration(n) * time.Minute)
+			case 14: // by what users and service points ask for, too
+				created, err := h.f.Create(h.ctx, Wanted{Name: fmt.Sprint("new-", word)})
+				if _, refused := problem.As(err); err != nil && !refused {
+					t.Fatal(err)
+				} else if err == nil && len(h.ids) < 8 {
+					h.ids = append(h.ids, created.FleetInstanceID)
+				}
+			case 15:
+				_ = h.f.Delete(h.ctx, id) // it may be gone already
+			case 16:
+				if _, refused := problem.As(h.f.Modify(h.ctx, id, InstanceChange{Description: &word,
+					Labels: map[string]*string{"site1": &word}})); !refused {
+					if err := h.f.Sweep(h.ctx, h.f.store.Update); err != nil {
+						t.Fatal(err)
+					}
+				}
 			case 13:
 				if err := h.f.WritePresence(h.ctx, true); err != nil {
 					t.Fatalf("%v", err)

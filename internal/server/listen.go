@@ -16,9 +16,10 @@ func (m *Manager) listen() (err error) {
 	if m.api, err = listenAt(m.options.Listen); err != nil {
 		return fmt.Errorf("listening for the APIs: %w", err)
 	}
-	if m.checkins = m.options.Door; m.checkins != nil {
-	} else if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
-		return fmt.Errorf("listening for check-ins: %w", err)
+	if m.checkins = m.options.Door; m.checkins == nil {
+		if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
+			return fmt.Errorf("listening for check-ins: %w", err)
+		}
 	}
 	if err := m.renewCertificate(); err != nil {
 		return err

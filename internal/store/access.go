@@ -71,11 +71,8 @@ func (c candidate) plain() bool {
 // find decides how to find what a query selects, whose references are resolved.
 func (tx *Tx) find(q Query) (a access, err error) {
 	a.where = q.Where
-	if q.From != Resources || tx.writing { // a rule asks for what it knows to be few
-		return a, nil
-	}
-	if q.Direct {
-		tx.keepPlan()
+	if q.From != Resources || tx.writing || q.Direct { // a rule asks for what it knows to be few
+		tx.plan(q.Direct)
 		return a, nil
 	}
 	all := tightened(conjuncts(nil, q.Where))
@@ -86,45 +83,9 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		return a, nil
 	}
 	found := tx.candidates(all)
-	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
-	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
-	a.named = alone && isName(found[0].expr)
-	switch others := slices.DeleteFunc(slices.Clone(all), isCollection); len(others) {
-	case 0:
-		a.steady = true
-	case 1:
-		a.steady = isPlace(others[0]) || alone && found[0].plain()
-	}
-	if a.sharp = best >= 0; a.sharp || a.named { // the index of names has the rows in their order, whatever the name
-		tx.keepPlan()
-	} else {
-		tx.planAgain()
-	}
-	if len(found) == 0 || alone {
-		return a, nil
-	}
-	switch {
-	case best >= 0:
-	case q.countable && len(found) == 1 && found[0].fragment == nil:
-		best, a.counted = 0, &found[0]
-		link, ok := found[0].expr.(LinksTo)
-		if a.linked = ok && len(link.Targets) == 1; a.linked || found[0].plain() {
-			tx.keepPlan()
-		}
-	default:
-		if !slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }) { // whatever its ends are, a range is found in its index
-			tx.keepPlan()
-		}
-		var rows int64
-		if best, rows, err = tx.fewest(found, q, within); err != nil {
-			return a, err
-		}
-		if a.many = rows > tx.store.few; best < 0 {
-			tx.planAgain()
-		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
-			a.linked = true
-			tx.keepPlan()
-		}
+	best, done, err := tx.choose(&a, q, all, found, within)
+	if err != nil || done {
+		return a, err
 	}
 	if best < 0 && q.Limit == 0 { // all of many are wanted, or counted: no index is worse than another
 		return a, nil
@@ -159,6 +120,47 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	a.where = where
 	return a, nil
+}
+
+// choose gives the condition, of those that were found to have an index, by which rows are to be found, -1 where none is better than
+// others, and notes what that is; done says that the index of the only one has the rows as they are wanted. It says how the statements
+// that follow are planned.
+func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within Expr) (best int, done bool, err error) {
+	best = slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
+	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
+	a.named = alone && isName(found[0].expr)
+	switch others := slices.DeleteFunc(slices.Clone(all), isCollection); len(others) {
+	case 0:
+		a.steady = true
+	case 1:
+		a.steady = isPlace(others[0]) || alone && found[0].plain()
+	}
+	a.sharp = best >= 0
+	tx.plan(a.sharp || a.named) // the index of names has the rows in their order, whatever the name
+	switch {
+	case len(found) == 0 || alone:
+		return best, true, nil
+	case best >= 0:
+	case q.countable && len(found) == 1 && found[0].fragment == nil:
+		best, a.counted = 0, &found[0]
+		link, ok := found[0].expr.(LinksTo)
+		a.linked = ok && len(link.Targets) == 1
+		tx.plan(a.linked || found[0].plain())
+	default:
+		// Whatever its ends are, a range is found in its index.
+		tx.plan(!slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }))
+		var rows int64
+		if best, rows, err = tx.fewest(found, q, within); err != nil {
+			return best, false, err
+		}
+		if a.many = rows > tx.store.few; best < 0 {
+			tx.planAgain()
+		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
+			a.linked = true
+			tx.keepPlan()
+		}
+	}
+	return best, false, nil
 }
 
 // keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names. (Left to

@@ -260,6 +260,7 @@ func TestNews(t *testing.T) {
 	eventually(t, "both hear", func() bool { return stores[0].shares(topics) && stores[1].shares(topics) })
 	things := NewCache[int](stores[1], CacheOptions[string]{Topics: topics})
 	all := NewCache[int](stores[1], CacheOptions[string]{})
+	among := NewCache[int](stores[1], CacheOptions[string]{By: func(v string) string { return v }, Among: topics})
 	eventually(t, "it is remembered", func() bool {
 		err := stores[1].View(t.Context(), func(tx *Tx) error { things.Put(tx, 1, "before"); all.Put(tx, 1, "before"); return nil })
 		if err != nil {
@@ -271,6 +272,19 @@ func TestNews(t *testing.T) {
 	if _, ok := all.Now(1); ok {
 		t.Error("what follows from everything is remembered, though nobody hears of everything")
 	}
+	if err := stores[1].View(t.Context(), func(tx *Tx) error {
+		among.Put(tx, 1, "things")
+		among.Put(tx, 2, "others")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := among.Now(1); !ok {
+		t.Error("what is watched is not remembered")
+	}
+	if _, ok := among.Now(2); ok {
+		t.Error("what nobody watches is remembered")
+	}
 	mine := stores[0].LastCommit()
 	for len(told) > 0 { // of what may have been missed before they heard
 		<-told
@@ -279,6 +293,9 @@ func TestNews(t *testing.T) {
 	<-told
 	if _, ok := things.Now(1); ok { // it forgets before it is told
 		t.Error("what another manager has changed is remembered")
+	}
+	if _, ok := among.Now(1); ok {
+		t.Error("what another manager has changed is remembered among others")
 	}
 	if stores[0].LastCommit() == mine {
 		t.Error("a manager does not hear of its own change")

@@ -104,7 +104,7 @@ func (c *pgConn) first() bool {
 }
 
 // alone asks something before the snapshot begins, which is as of a moment later then: what follows sees as much, or more. Where nothing
-// follows, no transaction is needed. It is for what names one place, which a GET of it would not read in a snapshot, either.
+// follows, no transaction is needed.
 func (c *pgConn) alone(query string, args []any, fn func(row) error) error {
 	all, ok := used.Get().(*pgRows)
 	if !ok {

@@ -25,8 +25,9 @@ type Query struct {
 	Shown bool
 	// Direct says that one index serves the whole condition: nothing is counted first.
 	Direct bool
-	// countable says that the statement may count what it finds, and find nothing where that is more than a few.
-	countable bool
+	// countable says that the statement may count what it finds, and find nothing where that is more than a few; usual that the limit is
+	// one that others ask for, too.
+	countable, usual bool
 }
 
 // Order is one field of an order.
@@ -180,6 +181,7 @@ func (a access) from(b *builder, from Source, joined string) {
 // Count counts what the query selects, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
 	if k, ok := q.total(); ok && !tx.writing {
+		tx.keepPlan()
 		return tx.readTotal(k)
 	}
 	query, args, err := q.build(tx, "count(*)")
@@ -212,6 +214,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			}
 		}
 		short := part.Limit > 0 && part.Limit <= shortList
+		part.usual = short && n == 0
 		part.countable = short && part.From == Resources && len(part.Order) == 0 && tx.RoundTrips() && !tx.writing
 		l, err := part.list(tx, wanted)
 		if err != nil {
@@ -264,8 +267,8 @@ type listing struct {
 	query string
 	args  []any
 	// near says that the heads of what answers show beside the rows come with them, behind the columns, and what extensions have beside
-	// them: where there are few rows, a round trip costs more. sharp says that it is of what names one place.
-	near, sharp bool
+	// them: where there are few rows, a round trip costs more.
+	near bool
 	// counted is the column that has how many there are, 0 where none does.
 	counted int
 }
@@ -306,7 +309,7 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	a.from(b, q.From, joined)
 	q.order(b, a)
 	switch {
-	case q.Limit > 0 && q.Offset == 0 && q.Limit <= shortList && b.roundTrips: // a plan that is kept knows how many are wanted
+	case q.usual && q.Offset == 0 && b.roundTrips: // a plan that is kept knows how many are wanted
 		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
 		if a.steady {
 			tx.keepPlan()
@@ -321,7 +324,7 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
-	return listing{query: b.String(), args: b.args, near: near, sharp: a.sharp}, nil
+	return listing{query: b.String(), args: b.args, near: near}, nil
 }
 
 // countingList is list where how many rows there are is counted in the same statement: a round trip costs more than counting a few.

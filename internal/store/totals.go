@@ -112,7 +112,6 @@ func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 	if k.kind != "" {
 		query, args = query+" AND type = ?", append(args, k.kind)
 	}
-	tx.keepPlan()
 	err = tx.QueryRow(query, args...).Scan(&n)
 	return n, err
 }

@@ -1,4 +1,5 @@
--- How often what lists show of a service point has changed, its presence apart: whoever writes these tables raises it.
+-- Raised whenever what lists show of a service point may have changed, its presence apart. Whoever writes these tables of several service
+-- points does so in the order of their ids: their rows are locked by it.
 ALTER TABLE service_point ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 CREATE TRIGGER service_point_revised AFTER UPDATE ON service_point WHEN new.revision = old.revision
 BEGIN UPDATE service_point SET revision = revision + 1 WHERE id = new.id; END;
