@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Instance is a fleet service point (spec.md 2.1).
@@ -84,10 +85,12 @@ type Node struct {
 		IsUp         *bool  `json:"isUp,omitempty"`
 	} `json:"addresses"`
 	// DNSServers are there in a single service point alone; so are, where it may have several nodes, the others, which are Portolan's own.
-	DNSServers       []string `json:"dnsServers,omitempty"`
-	ConnectionStatus string   `json:"connectionStatus,omitempty"`
-	LastSeen         int64    `json:"lastSeen,omitempty"`
-	Version          string   `json:"version,omitempty"`
+	DNSServers []string `json:"dnsServers,omitempty"`
+	// DiagnosticsURL is where the machine shows its diagnostics.
+	DiagnosticsURL   string `json:"diagnosticsUrl,omitempty"`
+	ConnectionStatus string `json:"connectionStatus,omitempty"`
+	LastSeen         int64  `json:"lastSeen,omitempty"`
+	Version          string `json:"version,omitempty"`
 }
 
 // Created is what the creation of a service point answers (spec.md 2.4). The key is shown once.
@@ -126,7 +129,7 @@ func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance,
 		return nil, refusal(rs, data)
 	}
 	if ignored := rs.Header.Get("x-portolan-ignored"); ignored != "" {
-		return nil, fmt.Errorf("service points have no field %s to be found by", ignored)
+		return nil, fmt.Errorf("service points have no field %s to be found by", strings.ReplaceAll(ignored, "?", ""))
 	}
 	var answer struct {
 		Data []Instance `json:"data"`

@@ -152,7 +152,11 @@ func (c *rolloutShow) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "%s, wave %d of %d %s\n%s\n\n", r.Status, r.Wave, r.WaveCount, r.Reason, plan)
+	why := ""
+	if r.Reason != "" {
+		why = ": " + r.Reason
+	}
+	fmt.Fprintf(s.stdout, "%s, wave %d of %d%s\n%s\n\n", r.Status, r.Wave, r.WaveCount, why, plan)
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tWAVE\tSTATE\tBEFORE\tREASON")
 	for _, m := range all {
