@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -132,15 +131,12 @@ func behindOf(t *testing.T, s *Store, q Query, list []int64) (ids []int64, ok bo
 	if err := s.View(t.Context(), func(tx *Tx) error {
 		var place Place
 		var err error
-		if place, ok, err = q.PlaceOf(tx, list[at], "", nil); err != nil || !ok {
-			return err
-		}
 		row, err := tx.Get(list[at])
 		if err != nil {
 			return err
 		}
-		if named, _, err := q.PlaceOf(tx, list[at], row.Name, row.Low); err != nil || !reflect.DeepEqual(named, place) {
-			t.Errorf("the place is %v, and %v by its name %q: %v", place, named, row.Name, err)
+		if place, ok, err = q.PlaceOf(tx, row.ID, row.Name, row.Low); err != nil || !ok {
+			return err
 		}
 		q.After, q.Offset, q.Limit = &place, 0, int64(len(list)-1-at)
 		return tx.List(q, func(r *Resource) error {

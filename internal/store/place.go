@@ -89,19 +89,30 @@ func (q Query) Takes(at Place) bool {
 	return false
 }
 
-// PlaceOf gives the place of a resource with a name and the low end of a span in a list of that order; ok is false where there can be none.
+// isLow reports whether the field is the low end of the span of the row itself.
+func (f Field) isLow() bool { return f.Via == "" && f.Kind == ColumnSpan && f.Path[0] == "low" }
+
+// placeInRow reports whether a row that is shown has what its place in the list is: nothing is to be asked for it.
+func (q Query) placeInRow() bool {
+	if !q.hasPlaces() || len(q.Order) == 0 {
+		return true
+	}
+	by := q.Order[0].By
+	return by.Kind == ColumnID || by.isNameColumn() || by.isLow()
+}
+
+// PlaceOf gives the place, in a list of that order, of a resource with a name and the low end of a span, which are empty where it has none;
+// ok is false where there can be none.
 func (q Query) PlaceOf(tx *Tx, id int64, name string, low []byte) (at Place, ok bool, err error) {
 	at.ID = id
-	if o := q.Order; len(low) > 0 && q.hasPlaces() && len(o) == 1 && o[0].By.Via == "" && o[0].By.Kind == ColumnSpan &&
-		o[0].By.Path[0] == "low" {
-		at.Value = low
-		return at, true, nil
-	}
-	if name != "" && q.hasPlaces() && len(q.Order) == 1 && q.Order[0].By.isNameColumn() { // which the row has
-		at.Value = name
-		return at, true, nil
-	}
-	if !q.hasPlaces() || len(q.Order) == 0 || q.Order[0].By.Kind == ColumnID {
+	if q.placeInRow() {
+		switch {
+		case len(q.Order) != 1:
+		case name != "" && q.Order[0].By.isNameColumn():
+			at.Value = name
+		case len(low) > 0 && q.Order[0].By.isLow():
+			at.Value = low
+		}
 		return at, q.hasPlaces(), nil
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}

@@ -224,8 +224,8 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		read := func(fn func(row) error) error {
 			return tx.conn.list(l.query, l.args, short, fn)
 		}
-		// What is read behind the first statement may be newer than what that has found, by a moment.
-		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && c.first() {
+		// What is read behind the first statement may be newer than what that has found, by a moment: never its place in the list.
+		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.first() {
 			read = func(fn func(row) error) error { return c.alone(l.query, l.args, fn) }
 		}
 		take := func(at row) error {
