@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/hashicorp/yamux"
@@ -27,6 +29,9 @@ type carriedConn struct{ *yamux.Stream }
 func (c carriedConn) Read(b []byte) (int, error) {
 	n, err := c.Stream.Read(b)
 	c.Shrink()
+	if errors.Is(err, yamux.ErrTimeout) { // behind which TLS would not go on
+		err = os.ErrDeadlineExceeded
+	}
 	return n, err
 }
 
