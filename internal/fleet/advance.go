@@ -68,9 +68,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 			})
 			if e == nil && !next.empty() {
 				var woken []string
-				s.ordering.begin()
 				woken, e = s.take(ctx, update, next)
-				s.ordering.end()
 				waiting.add(woken)
 			}
 			if e != nil {
@@ -136,6 +134,8 @@ const mostUntold = 500 * time.Millisecond
 
 // take takes a step, where the rollout is what it was, and gives those that have got an order.
 func (s *Service) take(ctx context.Context, update store.Updater, next step) (woken []string, err error) {
+	s.ordering.begin()
+	defer s.ordering.end()
 	r := &next.rollout
 	err = s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 		woken = woken[:0]

@@ -51,7 +51,7 @@ func (c scanner) nowOf(keys []key, f *Filter) (all []key) {
 // foundKeys are the keys that a question has found.
 type foundKeys struct {
 	keys []key
-	// forgotten is how many service points this manager had fallen silent for then: what it had heard of those counted, and is written now.
+	// forgotten is Service.forgotten of then: of those that were let go of since, what is written counts, and not what this manager has heard.
 	forgotten int64
 }
 

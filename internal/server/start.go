@@ -54,11 +54,9 @@ type Options struct {
 	MasterKeys access.MasterKeys
 	// Listen is where the APIs are served, CheckinListen where service points check in.
 	Listen, CheckinListen string
-	// Door, where it is not nil, is where service points check in, in the place of CheckinListen: measurements have more connections than a
-	// process may have open.
+	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
 	Door net.Listener
-	// PublicURL is the address of the check-in door as service points reach it; empty means
-	// what CheckinListen says.
+	// PublicURL is the address of the check-in door as service points reach it; empty means what CheckinListen says.
 	PublicURL string
 	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
 	// that is not on loopback makes its own.
