@@ -242,8 +242,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 		err := scan(&id, &u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
 		known[id] = u
 		return err
-	}, "SELECT id, version, target_version, update_status, update_reason, platform, base_version, update_asked "+
-		"FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...); err != nil {
+	}, "SELECT id, "+selectUpdatable+" FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...); err != nil {
 		return err
 	}
 	type goal struct{ target, status string }
@@ -277,7 +276,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	for to, some := range goals {
 		in, args := among(tx, some)
 		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+later+
-			", desired = "+later+" WHERE id "+in,
+			", desired = "+later+", revision = revision + 1 WHERE id "+in,
 			append([]any{to.target, to.status, now, now, now, now}, args...)...); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -112,7 +111,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 		return a, false, err
 	}
 	if rq.Report != nil || generationOf(shown) > known.generation || acknowledges(rq, known) {
-		if err := s.write(ctx, id, generationOf(shown), &known, rq); err != nil {
+		if err := s.write(ctx, generationOf(shown), &known, rq); err != nil {
 			return a, false, err
 		}
 	}
@@ -302,180 +301,4 @@ func (s *Service) pace(ctx context.Context, at seat) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// mostReporting is how many reports a manager writes side by side: when a whole fleet reports at the same time, orders to it go first.
-const mostReporting = 4
-
-// report waits until a report of a service point may be written: each has one written at a time, so that one whose row is locked holds up
-// itself. done is called behind that.
-func (s *Service) report(ctx context.Context, id string) (done func(), err error) {
-	if s.reporting == nil {
-		return func() {}, nil
-	}
-	mine := make(chan struct{})
-	for {
-		s.mu.Lock()
-		before, busy := s.reporters[id]
-		if !busy {
-			s.reporters[id] = mine
-		}
-		s.mu.Unlock()
-		if !busy {
-			break
-		}
-		select {
-		case <-before:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	leave := func() {
-		s.mu.Lock()
-		delete(s.reporters, id)
-		s.mu.Unlock()
-		close(mine)
-	}
-	s.ordering.behind(ctx)
-	select {
-	case s.reporting <- struct{}{}:
-		return func() { <-s.reporting; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, ctx.Err()
-	}
-}
-
-// write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
-// what is kept from then on. A report that is no later than the one that is kept is left.
-func (s *Service) write(ctx context.Context, id string, generation int64, known *row, rq checkin.Request) error {
-	var text []byte
-	status := known.status
-	if r := rq.Report; r != nil {
-		var err error
-		if text, err = json.Marshal(r); err != nil {
-			return err
-		}
-		if err := checkReport(r, text); err != nil {
-			return err
-		}
-		status = statusOf(r)
-		if err := s.pace(ctx, known.at); err != nil {
-			return err
-		}
-	}
-	done, err := s.report(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer done()
-	before, after := known.status, status
-	err = s.change(ctx, func(tx *store.Tx) error {
-		var goodFrom, several, connected int64
-		err := tx.QueryRow("SELECT status, generation, acknowledged, several, coalesce((SELECT p.connected FROM presence p WHERE "+
-			"p.service_point = service_point.id), 0) FROM service_point WHERE id = ?"+tx.Locking(), id).
-			Scan(&before, &goodFrom, &known.acknowledged, &several, &connected)
-		if err == nil && several == 1 { // which it may be since a moment
-			after, known.several = before, true
-			return s.writeNode(tx, generation, known, rq, text)
-		}
-		if errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
-			return errUnknown
-		}
-		if err != nil {
-			return err
-		}
-		known.generation = generation
-		if after, err = s.writeOnly(tx, id, before, status, generation == goodFrom, known, rq, text); err != nil || connected == 1 {
-			return err
-		}
-		return s.cameBack(tx, id, s.now().UnixMilli()) // a rollout need not wait until WritePresence tells of it
-	})
-	if err == nil && rq.Report != nil && after != before {
-		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", after)
-	}
-	return err
-}
-
-// writeOnly writes what a service point with one node says, and gives the status that it has behind that: it had another one before, the
-// report makes it status. same says that its certificate is of the generation that was used before. The service point is locked.
-func (s *Service) writeOnly(tx *store.Tx, id, before, status string, same bool, known *row, rq checkin.Request, text []byte) (after string,
-	err error) {
-	if acknowledges(rq, *known) {
-		known.acknowledged = rq.Desired
-	}
-	if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ? WHERE id = ?", known.generation, known.acknowledged,
-		id); err != nil {
-		return status, err
-	}
-	if rq.Report == nil {
-		return status, s.reported(tx, id, known.acknowledged, nil)
-	}
-	known.sequence, known.digest, known.reported = 0, "", true
-	var body string
-	err = tx.QueryRow("SELECT sequence, digest, body FROM report WHERE service_point = ?", id).Scan(&known.sequence, &known.digest, &body)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return status, err
-	}
-	if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && same && known.digest == rq.Digest {
-		return before, s.reported(tx, id, known.acknowledged, nil)
-	}
-	known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
-	if err := s.reported(tx, id, known.acknowledged, rq.Report); err != nil {
-		return status, err
-	}
-	return status, s.keep(tx, id, before, known, rq.Report, text)
-}
-
-// writeNode writes what a node of several says, and makes the report of its service point anew. The service point is locked.
-func (s *Service) writeNode(tx *store.Tx, generation int64, known *row, rq checkin.Request, text []byte) error {
-	at := known.at
-	if rq.Report != nil && rq.Report.Variant != checkin.Fleet {
-		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
-	}
-	var goodFrom, floor, connected int64
-	var body string
-	err := tx.QueryRow("SELECT s.generation, n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
-		"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ?", at.id, at.node).
-		Scan(&floor, &goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
-	switch {
-	case errors.Is(err, sql.ErrNoRows) || err == nil && generation < floor:
-		return errUnknown
-	case err == nil && generation < goodFrom:
-		return errNodeRemoved
-	case err != nil:
-		return err
-	}
-	known.generation = generation
-	if acknowledges(rq, *known) {
-		known.acknowledged = rq.Desired
-	}
-	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
-		known.sequence, known.digest, known.reported, body = max(known.sequence, rq.Sequence), rq.Digest, true, string(text)
-	}
-	return s.regroup(tx, at.id, func() error {
-		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
-			"WHERE service_point = ? AND number = ?", generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
-			at.id, at.node); err != nil || connected == 1 {
-			return err
-		}
-		return s.moved(tx, at.id, fieldNode, NotConnected, Connected, at.String())
-	})
-}
-
-// keep writes a report, and what follows from it.
-func (s *Service) keep(tx *store.Tx, id, before string, now *row, r *checkin.Report, text []byte) error {
-	if before != now.status {
-		if err := s.moved(tx, id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
-			return err
-		}
-	}
-	if err := tx.Write("UPDATE service_point SET status = ?, variant = ? WHERE id = ?", now.status, r.Variant, id); err != nil {
-		return err
-	}
-	if err := s.updated(tx, id, r); err != nil {
-		return err
-	}
-	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+
-		"sequence = excluded.sequence, digest = excluded.digest, body = excluded.body", id, now.sequence, now.digest, string(text))
 }

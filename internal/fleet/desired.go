@@ -194,10 +194,3 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) {
 	tx.Touch(store.Detail(topic, servicePoint))
 }
-
-// redesire lets a service point ask again what it is to run.
-func (s *Service) redesire(tx *store.Tx, id string) error {
-	tx.Touch(store.Detail(topic, id))
-	now := s.now().UnixMilli()
-	return tx.Write("UPDATE service_point SET desired = "+later+" WHERE id = ?", now, now, id)
-}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"portolan/internal/store"
@@ -29,21 +30,40 @@ func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string
 	s.told = told
 }
 
-// countMoves lets the moves of a transaction be counted once it is committed.
-func (s *Service) countMoves(update store.Updater) store.Updater {
+// moves are those of a transaction: what is counted of them, and the events that they are.
+type moves struct {
+	counted []Move
+	events  []event
+}
+
+// event is a row of the table of events.
+type event struct {
+	servicePoint string
+	Event
+}
+
+// moving lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is committed.
+func (s *Service) moving(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		var moves []Move
+		var counted []Move
 		err := update(ctx, author, func(tx *store.Tx) error {
+			all := &moves{}
+			s.mu.Lock()
+			s.movesOf[tx] = all
+			s.mu.Unlock()
 			defer func() {
 				s.mu.Lock()
-				moves = s.movesOf[tx] // of the last time, where it is repeated
 				delete(s.movesOf, tx)
 				s.mu.Unlock()
+				counted = all.counted // of the last time, where it is repeated
 			}()
-			return fn(tx)
+			if err := fn(tx); err != nil {
+				return err
+			}
+			return writeEvents(tx, all.events)
 		})
 		if err == nil && s.observe != nil {
-			for _, m := range moves {
+			for _, m := range counted {
 				s.observe(m)
 			}
 		}
@@ -51,9 +71,16 @@ func (s *Service) countMoves(update store.Updater) store.Updater {
 	}
 }
 
-// changingRows is countMoves for transactions that change what lists find: all but those that write when somebody was heard of.
+// movesIn gives the moves of a transaction, which is one of moving.
+func (s *Service) movesIn(tx *store.Tx) *moves {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.movesOf[tx]
+}
+
+// changingRows is moving for transactions that change what lists find: all but those that write when somebody was heard of.
 func (s *Service) changingRows(update store.Updater) store.Updater {
-	return s.countMoves(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+	return s.moving(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
 			s.touchRows(tx)
 			return fn(tx)
@@ -88,32 +115,76 @@ func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons .
 	return s.movedMany(tx, []string{id}, field, before, after, reasons...)
 }
 
-// movedMany records that a field of service points moved in the same way. Of each the last events are kept: behind every new one the one
-// goes that is one too many.
+// movedMany records that a field of service points moved in the same way.
 func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
 	name := field[strings.LastIndexByte(field, '/')+1:] // applications are counted together
 	if name != field {
 		name = "application " + name
 	}
-	now, rows := s.now().UnixMilli(), make([]any, 0, 6*len(ids))
-	s.mu.Lock()
+	now, all := s.now().UnixMilli(), s.movesIn(tx)
 	for _, id := range ids {
-		s.movesOf[tx] = append(s.movesOf[tx], Move{name, after})
-		rows = append(rows, id, now, field, before, after, strings.Join(reasons, "; "))
+		all.counted = append(all.counted, Move{name, after})
+		all.events = append(all.events, event{id, Event{now, field, before, after, strings.Join(reasons, "; ")}})
 	}
-	s.mu.Unlock()
-	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?),", len(ids)), ",")
-	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES "+values, rows...); err != nil {
-		return err
+	if s.told != nil && (field == fieldStatus || field == fieldConnection) {
+		return s.told(tx, ids, field, after, reasons)
 	}
-	if s.told != nil && (field == "status" || field == "connectionStatus") {
-		if err := s.told(tx, ids, field, after, reasons); err != nil {
+	return nil
+}
+
+const (
+	insertEvent = "INSERT INTO fleet_event (service_point, at, field, old, new, reason) "
+	// tooMany is the event of a service point, w.id, that is one too many: behind every new one it goes.
+	tooMany = "(SELECT e.seq FROM fleet_event e WHERE e.service_point = w.id ORDER BY e.seq DESC LIMIT 1 OFFSET ?)"
+)
+
+// writeEvents writes events in their order. Of each service point the last ones are kept.
+func writeEvents(tx *store.Tx, all []event) error {
+	if tx.RoundTrips() {
+		return writeEventsTogether(tx, all)
+	}
+	for _, e := range all {
+		if err := errors.Join(tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason),
+			tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents, e.servicePoint)); err != nil {
 			return err
 		}
 	}
-	which := strings.TrimSuffix(strings.Repeat("(?),", len(ids)), ",")
-	return tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT (SELECT e.seq FROM fleet_event e WHERE e.service_point = w.column1 "+
-		"ORDER BY e.seq DESC LIMIT 1 OFFSET ?) FROM (VALUES "+which+") w)", append([]any{keptEvents}, anys(ids)...)...)
+	return nil
+}
+
+// writeEventsTogether is writeEvents where one statement takes all of them.
+func writeEventsTogether(tx *store.Tx, all []event) error {
+	var ids, fields, befores, afters, reasons []string
+	var at []int64
+	for _, e := range all {
+		ids, at, fields = append(ids, e.servicePoint), append(at, e.At), append(fields, e.Field)
+		befores, afters, reasons = append(befores, e.Before), append(afters, e.After), append(reasons, e.Reason)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if err := tx.Write(insertEvent+"SELECT * FROM unnest(?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[])", ids, at, fields,
+		befores, afters, reasons); err != nil {
+		return err
+	}
+	for len(ids) > 0 { // of each once, until as many are gone as have come
+		var once, again []string
+		seen := make(map[string]bool, len(ids))
+		for _, id := range ids {
+			if seen[id] {
+				again = append(again, id)
+			} else {
+				once = append(once, id)
+			}
+			seen[id] = true
+		}
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT "+tooMany+" FROM unnest(?::text[]) AS w(id))", keptEvents,
+			once); err != nil {
+			return err
+		}
+		ids = again
+	}
+	return nil
 }
 
 // list gives so many placeholders for a list.

@@ -38,11 +38,6 @@ type Service struct {
 	programs Programs
 	releases Releases
 
-	// reporting has a token for each report that is being written, where changes are made side by side; nil where they are not.
-	reporting chan struct{}
-	// reporters are the service points of which one is written, or waits for a token, with what is closed behind it. Guarded by mu.
-	reporters map[string]chan struct{}
-
 	// ordering says whether orders are being given, or told.
 	ordering ordering
 
@@ -70,6 +65,8 @@ type Service struct {
 	heard map[string]heard
 	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
 	heardNodes map[seat]heard
+	// reports are what is to be written of what service points say.
+	reports reports
 	// holds are the service points with something held open. Guarded by mu.
 	holds map[string]*hold
 	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
@@ -78,7 +75,7 @@ type Service struct {
 	// paces is when the next report of a node may be written. Guarded by mu.
 	paces map[seat]time.Time
 	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
-	movesOf map[*store.Tx][]Move
+	movesOf map[*store.Tx]*moves
 	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
 	logs map[string]chan struct{}
 	// observe is called for each move that was committed; nil where nobody asks.
@@ -96,13 +93,11 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{},
 		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[seat]time.Time{},
-		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
+		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
 	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
 	a.now = f.now
-	if !s.OneWriter() {
-		f.reporting, f.reporters = make(chan struct{}, mostReporting), map[string]chan struct{}{}
-	}
+	f.reports.busy = map[string]bool{}
 	s.Watch(logTopic, f.logCame)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -346,7 +347,7 @@ func (s *Service) lookTogether(some []*waitingCheckIn) {
 	defer cancel()
 	all := make([]found, len(some))
 	err := guarded(func() error { return s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) }) })
-	if _, away := problem.As(store.Unavailable(err)); err != nil && !away && ctx.Err() == nil && len(some) > 1 {
+	if len(some) > 1 && ofOne(ctx, err) {
 		for _, w := range some {
 			s.lookTogether([]*waitingCheckIn{w})
 		}
@@ -370,6 +371,13 @@ func (s *Service) lookTogether(some []*waitingCheckIn) {
 			w.end(f.answer, f.err)
 		}()
 	}
+}
+
+// ofOne reports whether an error of a transaction for several service points may be that of one of them: the database is there, and there
+// was time.
+func ofOne(ctx context.Context, err error) bool {
+	p, known := problem.As(store.Unavailable(err))
+	return err != nil && ctx.Err() == nil && (!known || p.Status < http.StatusInternalServerError)
 }
 
 // find finds out what there is for some check-ins.

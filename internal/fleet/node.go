@@ -73,44 +73,12 @@ func acknowledgedBy(all []node) (generation int64) {
 	return generation
 }
 
-// reunite makes the report of a service point anew from those of its nodes, with what follows from it.
-func (s *Service) reunite(tx *store.Tx, id string) error {
-	var status, target string
-	var acknowledged, count int64
-	err := tx.QueryRow("SELECT status, target_version, acknowledged, node_count FROM service_point WHERE id = ?"+tx.Locking(), id).
-		Scan(&status, &target, &acknowledged, &count)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Unknown(id)
-	}
-	if err != nil {
-		return err
-	}
-	all, err := nodes(tx, id)
-	if err != nil {
-		return err
-	}
-	r := merged(all, count, target)
-	if r == nil { // none has reported yet
-		return nil
-	}
-	acknowledged = max(acknowledged, acknowledgedBy(all))
-	if err := tx.Write("UPDATE service_point SET acknowledged = ? WHERE id = ?", acknowledged, id); err != nil {
-		return err
-	}
-	now := row{status: statusOf(r)}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if err := s.reported(tx, id, acknowledged, r); err != nil {
-		return err
-	}
-	return s.keep(tx, id, status, &now, r, text)
-}
-
 // turn gives the node whose turn it is to be updated to a release: one after the other, so that the others serve. It is 0 where all that
-// are connected have it.
+// are connected have it, and where there is none.
 func turn(all []node, target string) int64 {
+	if target == "" {
+		return 0
+	}
 	for _, n := range all {
 		if n.connected && n.report != nil && n.report.Update != nil && n.report.Update.Status == checkin.UpdateRunning {
 			return n.number // also where another one has come back meanwhile
@@ -122,16 +90,6 @@ func turn(all []node, target string) int64 {
 		}
 	}
 	return 0
-}
-
-// turnOf is the turn in a service point; 0 where it is not updated.
-func (s *Service) turnOf(tx *store.Tx, id string) (int64, error) {
-	var target string
-	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil || target == "" {
-		return 0, err
-	}
-	all, err := nodes(tx, id)
-	return turn(all, target), err
 }
 
 // mayUpdate reports whether a node may go on to a release now: it is its turn, or it has it.
@@ -149,23 +107,44 @@ func several(count int64) int64 {
 	return 0
 }
 
-// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then, that
-// is told. The service point is locked.
+// regroup changes nodes of a service point by fn, and makes its report anew, with what follows from it; where it is the turn of another one
+// to be updated then, that is told. The service point is locked.
 func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
-	before, err := s.turnOf(tx, id)
-	if err == nil {
-		err = fn()
+	var target string
+	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.reunite(tx, id)
-	}
+	all, err := nodes(tx, id)
 	if err != nil {
 		return err
 	}
-	if now, err := s.turnOf(tx, id); err != nil || now == before {
+	before := turn(all, target)
+	if err := fn(); err != nil {
 		return err
 	}
-	return s.redesire(tx, id)
+	is, err := s.standing(tx, id)
+	if err != nil {
+		return err
+	}
+	if all, err = nodes(tx, id); err != nil {
+		return err
+	}
+	now := *is
+	if r := merged(all, is.nodeCount, is.update.target); r != nil {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		now.acknowledged = max(is.acknowledged, acknowledgedBy(all))
+		now.sequence, now.digest, now.body = 0, "", string(text)
+		if err := s.takes(tx, &now, r); err != nil {
+			return err
+		}
+	}
+	if turn(all, now.update.target) != before {
+		s.redesire(tx, &now)
+	}
+	return s.stand(tx, is, &now)
 }
 
 // AddNode lets a service point have one node more, and gives the key that it enrols with.

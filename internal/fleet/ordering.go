@@ -54,7 +54,7 @@ func (o *ordering) behind(ctx context.Context) {
 
 // BehindOrders waits, where changes are made side by side, until no orders are given or told here, but not for long.
 func (s *Service) BehindOrders(ctx context.Context) {
-	if s.reporting != nil {
+	if !s.store.OneWriter() {
 		s.ordering.behind(ctx)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 
 // writePresence writes when some service points were heard of. What lists have found stays: this manager knows that of these by itself.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
-	if err := s.countMoves(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
+	if err := s.moving(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		back, err := s.back(tx, ids)
 		if err != nil {
 			return err

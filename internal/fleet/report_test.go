@@ -3,48 +3,152 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/store"
 )
 
-// Reports are written so many side by side, and of one service point one at a time: who waits for its own holds up nobody else.
-func TestReportsSideBySide(t *testing.T) {
-	s := &Service{reporting: make(chan struct{}, 2), reporters: map[string]chan struct{}{}}
-	begin := func(id string) func() {
-		t.Helper()
-		done, err := s.report(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return done
+// says lets service points say something at the same time: all that is given waits before the first one is written. It gives what became
+// of each.
+func (h *harbour) says(t *testing.T, all ...*saying) []error {
+	t.Helper()
+	h.f.mu.Lock()
+	h.f.reports.writers = mostReporting // nobody else begins
+	h.f.mu.Unlock()
+	errs := make([]error, len(all))
+	ended := make(chan struct{})
+	for i, w := range all {
+		go func() {
+			errs[i] = h.f.write(h.ctx, w.generation, w.known, w.rq)
+			ended <- struct{}{}
+		}()
+		h.waits(t, i+1)
 	}
-	waits := func(id string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		if _, err := s.report(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s does not wait: %v", id, err)
-		}
+	h.f.mu.Lock()
+	h.f.reports.writers = 1
+	h.f.mu.Unlock()
+	h.f.writeWaiting()
+	for range all {
+		<-ended
 	}
-	a := begin("a")
-	waits("a")
-	b := begin("b") // which does not wait for those of a
-	waits("c")
-	a()
-	c := begin("c")
-	waits("b")
-	came := make(chan func())
-	go func() {
-		done, err := s.report(context.Background(), "b")
-		if err != nil {
-			t.Error(err)
+	if r := &h.f.reports; len(r.busy) != 0 || len(r.waiting) != 0 || r.writers != 0 {
+		t.Errorf("%d are busy, %d wait and %d write", len(r.busy), len(r.waiting), r.writers)
+	}
+	return errs
+}
+
+// waits waits until so many reports wait.
+func (h *harbour) waits(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		h.f.mu.Lock()
+		waiting := len(h.f.reports.waiting)
+		h.f.mu.Unlock()
+		if waiting == n {
+			return
 		}
-		came <- done
-	}()
-	b()
-	(<-came)()
-	c()
-	if len(s.reporters) != 0 || len(s.reporting) != 0 {
-		t.Errorf("%d reporters and %d tokens are left", len(s.reporters), len(s.reporting))
+		if time.Now().After(end) {
+			t.Fatalf("%d reports wait, want %d", waiting, n)
+		}
 	}
 }
+
+// said is a report of a service point of a version.
+func (h *harbour) said(id string, sequence int64, version string) *saying {
+	h.f.mu.Lock()
+	delete(h.f.paces, seat{id, 1}) // one that comes soon need not wait here
+	h.f.mu.Unlock()
+	return &saying{known: &row{at: seat{id, 1}, desired: 5}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
+}
+
+func (h *harbour) stands(t *testing.T, id string) (is *standing) {
+	t.Helper()
+	if err := h.f.change(h.ctx, func(tx *store.Tx) (err error) {
+		is, err = h.f.standing(tx, id)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// What many say at the same time is written together: the last that each has said stays, and who is refused takes nobody along.
+func TestReportsTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 5)
+		if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+			return tx.Write("UPDATE service_point SET generation = 7 WHERE id = ?", h.ids[3])
+		}); err != nil {
+			t.Fatal(err)
+		}
+		last, late := h.said(h.ids[0], 2, "3"), h.said(h.ids[0], 1, "4")
+		last.generation, late.generation = 1, 1
+		acknowledged := h.said(h.ids[4], 3, "")
+		acknowledged.rq.Report = nil
+		errs := h.says(t, h.said(h.ids[0], 1, "2"), h.said(h.ids[1], 1, "2"), last, late, h.said("gone", 1, "2"),
+			h.said(h.ids[3], 1, "2"), h.said(h.ids[2], 1, "2"), acknowledged)
+		want := []error{nil, nil, nil, nil, errUnknown, errUnknown, nil, nil}
+		for i := range errs {
+			if !errors.Is(errs[i], want[i]) {
+				t.Errorf("%d: %v, want %v", i, errs[i], want[i])
+			}
+		}
+		for i, want := range []string{"3 1 2 2 true", "2 0 1 1 true", "2 0 1 1 true", "1 7 0 0 true", "1 0 0 3 true"} {
+			is := h.stands(t, h.ids[i])
+			got := fmt.Sprint(is.update.version, " ", is.generation, " ", is.sequence, " ", is.acknowledged, " ", is.connected)
+			if got != want {
+				t.Errorf("%d: %s, want %s", i, got, want)
+			}
+		}
+		if last.known.digest != "3" || last.known.sequence != 2 || !last.known.reported || last.known.generation != 1 {
+			t.Errorf("of the last one is known %+v", last.known)
+		}
+		h.shows(t, Filter{})
+	})
+}
+
+// Of one service point one is written at a time, and never more than mostTogether; who gives up waiting is not written.
+func TestReportsTakeTurns(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.mu.Lock()
+	h.f.reports.writers = mostReporting
+	h.f.mu.Unlock()
+	ctx, cancel := context.WithCancel(h.ctx)
+	gaveUp := make(chan error)
+	given := h.said(h.ids[0], 9, "9")
+	go func() { gaveUp <- h.f.write(ctx, 0, given.known, given.rq) }()
+	h.waits(t, 1)
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	h.waits(t, 0)
+	h.f.mu.Lock()
+	for i := range mostTogether + 2 {
+		h.f.reports.waiting = append(h.f.reports.waiting, h.saidUnpaced(fmt.Sprint("b", i)), h.saidUnpaced("a"))
+	}
+	h.f.mu.Unlock()
+	taken := 0
+	for _, want := range []int{mostTogether, 3, 0} { // the others of a wait
+		some := h.f.nextReports()
+		taken += len(some)
+		if len(some) != want {
+			t.Errorf("%d are taken, want %d", len(some), want)
+		}
+		for i := range some {
+			if i > 0 && some[i-1].id() >= some[i].id() {
+				t.Errorf("%s is taken before %s", some[i-1].id(), some[i].id())
+			}
+		}
+	}
+	if h.f.reports.writers != mostReporting-1 {
+		t.Errorf("%d write on", h.f.reports.writers)
+	}
+}
+
+// saidUnpaced is a saying that is not paced. mu is held.
+func (h *harbour) saidUnpaced(id string) *saying { return &saying{known: &row{at: seat{id, 1}}} }

@@ -398,8 +398,7 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 
 // movedRollout notes that a rollout moved.
 func (s *Service) movedRollout(tx *store.Tx, id, before, after, reason string) {
-	s.mu.Lock()
-	s.movesOf[tx] = append(s.movesOf[tx], Move{"rollout status", after})
-	s.mu.Unlock()
+	all := s.movesIn(tx)
+	all.counted = append(all.counted, Move{"rollout status", after})
 	s.log.Info("a rollout moved", "rollout", id, "from", before, "to", after, "reason", reason)
 }

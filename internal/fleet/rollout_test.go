@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -121,7 +122,12 @@ func (h *harbour) report(t fatal) {
 				return err
 			}
 			p.obey(states[seat{id, 1}].Update)
-			if err := h.f.updated(tx, id, &p.Report); err != nil {
+			is, err := h.f.standing(tx, id)
+			if err != nil {
+				return err
+			}
+			now := *is
+			if err := errors.Join(h.f.updated(tx, &now, &p.Report), h.f.stand(tx, is, &now)); err != nil {
 				return err
 			}
 		}

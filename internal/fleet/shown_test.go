@@ -1,9 +1,12 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +129,41 @@ func TestShownOfTheForgotten(t *testing.T) {
 		t.Fatal("nothing was forgotten")
 	}
 	connected(1)
+}
+
+// Whatever column of a service point becomes another one: lists show it, or do not depend on it.
+func TestRevisionOfEveryColumn(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 1)
+		write := func(query string) {
+			t.Helper()
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write(query) }); err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+			h.shows(t, Filter{})
+		}
+		write("UPDATE service_point SET status = 'UNHEALTHY', update_status = 'UPDATE_FAILED', target_version = '3', update_reason = 'full'")
+		types := map[string]string{}
+		if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
+			return tx.Each(func(scan func(...any) error) error {
+				var name, is string
+				err := scan(&name, &is)
+				types[name] = strings.ToUpper(is)
+				return err
+			}, tx.SQL(store.SQL{SQLite: "SELECT name, type FROM pragma_table_info('service_point')",
+				PostgreSQL: "SELECT column_name::text, data_type::text FROM information_schema.columns WHERE table_name = 'service_point'"}))
+		}); err != nil || types["status"] != "TEXT" || len(types) < 20 {
+			t.Fatalf("%v %v", types, err)
+		}
+		others := map[string]string{"anycast": `'{"asn":1}'`, "ntp_servers": `'["x"]'`, "revision": "revision"} // the one that tells
+		for _, column := range slices.Sorted(maps.Keys(types)) {
+			other := cmp.Or(others[column], "coalesce("+column+", '') || 'x'")
+			if types[column] != "TEXT" && column != "revision" {
+				other = column + " + 1"
+			}
+			write("UPDATE service_point SET " + column + " = " + other)
+		}
+	})
 }
 
 // shows compares what is shown with what is there.

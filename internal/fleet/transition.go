@@ -66,22 +66,18 @@ func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore s
 	return s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
 }
 
-// reported takes over what a service point says of its applications: it has put in force the generation that the report says, and has
-// the acknowledged one on its disk.
-func (s *Service) reported(tx *store.Tx, servicePoint string, acknowledged int64, r *checkin.Report) error {
-	all, err := applicationsOf(tx, servicePoint)
-	if err != nil {
+// reported takes over what a service point says of its applications; r is nil where it has only acknowledged a generation.
+func (s *Service) reported(tx *store.Tx, is *standing, r *checkin.Report) error {
+	if err := s.anycastMoved(tx, is.id, is.applications, r); err != nil {
 		return err
 	}
-	if err := s.anycastMoved(tx, servicePoint, all, r); err != nil {
-		return err
-	}
-	for _, d := range all {
-		now := d.after(acknowledged, r)
+	for _, d := range is.applications {
+		now := d.after(is.acknowledged, r)
 		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
 			now.TargetVersion == d.TargetVersion {
 			continue
 		}
+		s.touchRows(tx)
 		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
@@ -94,7 +90,7 @@ func (s *Service) reported(tx *store.Tx, servicePoint string, acknowledged int64
 			return err
 		}
 		if now.Status != d.Status {
-			s.log.Info("an application moved", "servicePoint", servicePoint, "application", d.ID, "name", d.Name, "from", d.Status, "to", now.Status,
+			s.log.Info("an application moved", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Status, "to", now.Status,
 				"conditions", now.conditions)
 		}
 	}

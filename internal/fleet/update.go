@@ -125,9 +125,10 @@ type updatable struct {
 	asked                                           int64
 }
 
+const selectUpdatable = "version, target_version, update_status, update_reason, platform, base_version, update_asked"
+
 func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
-	err = tx.QueryRow("SELECT version, target_version, update_status, update_reason, platform, base_version, update_asked FROM service_point "+
-		"WHERE id = ?", id).Scan(&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
+	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = Unknown(id)
 	}
@@ -236,11 +237,8 @@ func (u updatable) after(r *checkin.Report) updatable {
 }
 
 // updated takes over what a service point says of its update.
-func (s *Service) updated(tx *store.Tx, id string, r *checkin.Report) error {
-	before, err := readUpdatable(tx, id)
-	if err != nil {
-		return err
-	}
+func (s *Service) updated(tx *store.Tx, is *standing, r *checkin.Report) error {
+	before := is.update
 	now := before.after(r)
 	if now == before {
 		return nil
@@ -248,27 +246,23 @@ func (s *Service) updated(tx *store.Tx, id string, r *checkin.Report) error {
 	if now.status != before.status {
 		from := before.status
 		if from == checkin.UpdateQueued { // whatever it has become, it has been running
-			if err := s.moved(tx, id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
+			if err := s.moved(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
 				return err
 			}
 			from = checkin.UpdateRunning
 		}
 		if now.status != from {
-			if err := s.moved(tx, id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
+			if err := s.moved(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
 				return err
 			}
 		}
-		s.log.Info("an update moved", "servicePoint", id, "from", before.status, "to", now.status, "version", now.version, "reason", now.reason)
+		s.log.Info("an update moved", "servicePoint", is.id, "from", before.status, "to", now.status, "version", now.version, "reason", now.reason)
 	}
-	if err := tx.Write("UPDATE service_point SET version = ?, platform = ?, base_version = ?, target_version = ?, update_status = ?, "+
-		"update_reason = ? WHERE id = ?", now.version, now.platform, now.base, now.target, now.status, now.reason, id); err != nil {
-		return err
+	if is.update = now; now.target != before.target {
+		// The order is done with: it is not to come back when another version is installed by hand.
+		s.redesire(tx, is)
 	}
-	if now.target == before.target {
-		return nil
-	}
-	// The order is done with: it is not to come back when another version is installed by hand.
-	return s.redesire(tx, id)
+	return nil
 }
 
 // reasons says what an update has come to, in an event.

@@ -1,0 +1,272 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// saying is what a service point says in a check-in, as it is to be written.
+type saying struct {
+	rq checkin.Request
+	// generation is that of the certificate that was shown; text is the report in JSON, status what it makes of the service point. Without a
+	// report both are empty.
+	generation   int64
+	text, status string
+	// known is what is kept of the service point from then on, before and after its status.
+	known         *row
+	before, after string
+	// err says why it was not written; done is closed behind that.
+	err  error
+	done chan struct{}
+}
+
+func (w *saying) id() string { return w.known.at.id }
+
+// reports are what service points say and is to be written. As many as wait are written together, and those of one service point one after
+// another.
+type reports struct {
+	// waiting are those that nobody writes yet, in the order in which they came; busy are the service points of which one is being
+	// written, writers how many goroutines write. Guarded by Service.mu.
+	waiting []*saying
+	busy    map[string]bool
+	writers int
+}
+
+// mostReporting is how many goroutines write reports, where changes are made side by side.
+const mostReporting = 4
+
+// reporting is how many goroutines may write reports.
+func (s *Service) reporting() int {
+	if s.store.OneWriter() {
+		return 1
+	}
+	return mostReporting
+}
+
+// write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
+// what is kept from then on. A report that is no later than the one that is kept is left.
+func (s *Service) write(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
+	w := &saying{rq: rq, generation: generation, known: known, done: make(chan struct{})}
+	if r := rq.Report; r != nil {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if err := checkReport(r, text); err != nil {
+			return err
+		}
+		w.text, w.status = string(text), statusOf(r)
+		if err := s.pace(ctx, known.at); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.reports.waiting = append(s.reports.waiting, w)
+	if r := &s.reports; r.writers == 0 || r.writers < s.reporting() && r.writers*mostTogether < len(r.waiting) {
+		r.writers++
+		go s.writeWaiting()
+	}
+	s.mu.Unlock()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if s.takeBack(w) {
+			return ctx.Err()
+		}
+		<-w.done // which it is soon
+	}
+	if w.err == nil && rq.Report != nil && w.after != w.before {
+		s.log.InfoContext(ctx, "a service point moved", "id", w.id(), "from", w.before, "to", w.after)
+	}
+	return w.err
+}
+
+// takeBack takes back what is not being written yet.
+func (s *Service) takeBack(w *saying) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.reports.waiting, w)
+	if at >= 0 {
+		s.reports.waiting = slices.Delete(s.reports.waiting, at, at+1)
+	}
+	return at >= 0
+}
+
+// writeWaiting writes what waits, until there is nothing that could be written.
+func (s *Service) writeWaiting() {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+		s.BehindOrders(ctx) // when a whole fleet reports at the same time, orders to it go first
+		some := s.nextReports()
+		if len(some) > 0 {
+			s.writeTogether(ctx, some)
+		}
+		cancel()
+		if len(some) == 0 {
+			return
+		}
+	}
+}
+
+// nextReports takes up to mostTogether of those that wait, in the order of their service points: none of one of which another one is being
+// written. Where there is none the writer that asks ends.
+func (s *Service) nextReports() (some []*saying) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.reports
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *saying) bool {
+		takes := len(some) < mostTogether && !r.busy[w.id()]
+		if takes {
+			r.busy[w.id()] = true
+			some = append(some, w)
+		}
+		return takes
+	})
+	if len(some) == 0 {
+		r.writers--
+	}
+	slices.SortFunc(some, func(a, b *saying) int { return strings.Compare(a.id(), b.id()) })
+	return some
+}
+
+// writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone.
+func (s *Service) writeTogether(ctx context.Context, some []*saying) {
+	err := guarded(func() error { return s.writeAll(ctx, some) })
+	if len(some) > 1 && ofOne(ctx, err) {
+		for _, w := range some {
+			s.writeTogether(ctx, []*saying{w})
+		}
+		return
+	}
+	s.mu.Lock()
+	for _, w := range some {
+		delete(s.reports.busy, w.id())
+		w.err = err
+		close(w.done)
+	}
+	s.mu.Unlock()
+}
+
+// writeAll writes some in a transaction.
+func (s *Service) writeAll(ctx context.Context, some []*saying) error {
+	return s.moving(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
+		ids := make([]string, len(some))
+		for i, w := range some {
+			ids[i] = w.id()
+		}
+		all, err := s.standings(tx, ids)
+		if err != nil {
+			return err
+		}
+		for _, w := range some {
+			is, there := all[w.id()]
+			switch {
+			case !there:
+				err = errUnknown
+			case is.several: // which it may be since a moment
+				w.before, w.after, w.known.several = is.status, is.status, true
+				s.touchRows(tx)
+				err = s.writeNode(tx, w)
+			default:
+				err = s.writeOnly(tx, w, is)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeOnly writes what a service point with one node says.
+func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
+	if w.generation < is.generation {
+		return errUnknown
+	}
+	known, now, r := w.known, *is, w.rq.Report
+	known.generation, known.acknowledged = w.generation, is.acknowledged
+	if acknowledges(w.rq, *known) {
+		known.acknowledged = w.rq.Desired
+	}
+	now.generation, now.acknowledged = known.generation, known.acknowledged
+	if r != nil {
+		known.sequence, known.digest, known.reported = is.sequence, is.digest, true
+		if w.rq.Sequence != 0 && w.rq.Sequence <= is.sequence || is.body == w.text && is.status == w.status &&
+			w.generation == is.generation && is.digest == w.rq.Digest {
+			r = nil
+		}
+	}
+	if r != nil {
+		known.sequence, known.digest, known.status = max(is.sequence, w.rq.Sequence), w.rq.Digest, w.status
+		now.sequence, now.digest, now.body = known.sequence, known.digest, w.text
+	}
+	w.before = is.status
+	if err := s.takes(tx, &now, r); err != nil {
+		return err
+	}
+	w.after = now.status
+	if err := s.stand(tx, is, &now); err != nil || is.connected {
+		return err
+	}
+	return s.cameBack(tx, w.id(), s.now().UnixMilli()) // a rollout need not wait until WritePresence tells of it
+}
+
+// takes takes over what a service point says of itself, of its applications and of its update; r is nil where it has only acknowledged a
+// generation.
+func (s *Service) takes(tx *store.Tx, now *standing, r *checkin.Report) error {
+	if err := s.reported(tx, now, r); err != nil || r == nil {
+		return err
+	}
+	if before := now.status; before != statusOf(r) {
+		now.status = statusOf(r)
+		if err := s.moved(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
+			return err
+		}
+	}
+	now.variant = r.Variant
+	return s.updated(tx, now, r)
+}
+
+// writeNode writes what a node of several says, and makes the report of its service point anew. The service point is locked.
+func (s *Service) writeNode(tx *store.Tx, w *saying) error {
+	known, rq, at := w.known, w.rq, w.known.at
+	if rq.Report != nil && rq.Report.Variant != checkin.Fleet {
+		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+	}
+	var goodFrom, floor, connected int64
+	var body string
+	err := tx.QueryRow("SELECT s.generation, n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
+		"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ?", at.id, at.node).
+		Scan(&floor, &goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) || err == nil && w.generation < floor:
+		return errUnknown
+	case err == nil && w.generation < goodFrom:
+		return errNodeRemoved
+	case err != nil:
+		return err
+	}
+	known.generation = w.generation
+	if acknowledges(rq, *known) {
+		known.acknowledged = rq.Desired
+	}
+	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
+		known.sequence, known.digest, known.reported, body = max(known.sequence, rq.Sequence), rq.Digest, true, w.text
+	}
+	return s.regroup(tx, at.id, func() error {
+		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
+			"WHERE service_point = ? AND number = ?", w.generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
+			at.id, at.node); err != nil || connected == 1 {
+			return err
+		}
+		return s.moved(tx, at.id, fieldNode, NotConnected, Connected, at.String())
+	})
+}

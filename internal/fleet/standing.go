@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"portolan/internal/store"
+)
+
+// standing is what is written of a service point when it reports.
+type standing struct {
+	id, status, variant               string
+	generation, acknowledged, desired int64
+	update                            updatable
+	nodeCount                         int64
+	// several says that it may have several nodes, connected that it is.
+	several, connected bool
+	// The report that is kept; sequence is 0 and the others are empty where there is none.
+	sequence     int64
+	digest, body string
+	applications []deployed
+}
+
+// standings reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked.
+func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standing, err error) {
+	all = make(map[string]*standing, len(ids))
+	if err := eachOf(tx, ids, func(scan func(...any) error) error {
+		var several int64
+		is := &standing{}
+		u := &is.update
+		err := scan(&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &is.nodeCount, &u.version, &u.target,
+			&u.status, &u.reason, &u.platform, &u.base, &u.asked)
+		is.several, all[is.id] = several == 1, is
+		return err
+	}, "SELECT id, status, variant, generation, acknowledged, desired, several, node_count, "+selectUpdatable+" FROM service_point WHERE id IN ",
+		" ORDER BY id"+tx.Locking()); err != nil {
+		return nil, err
+	}
+	// Not with the statement before: of what it does not lock it would see how that was before it waited for a lock.
+	if err := eachOf(tx, ids, func(scan func(...any) error) error {
+		var id, digest, body string
+		var connected, sequence int64
+		err := scan(&id, &connected, &sequence, &digest, &body)
+		if is := all[id]; is != nil {
+			is.connected, is.sequence, is.digest, is.body = connected == 1, sequence, digest, body
+		}
+		return err
+	}, "SELECT s.id, coalesce(p.connected, 0), coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
+		"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", ""); err != nil {
+		return nil, err
+	}
+	return all, eachOf(tx, ids, func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		if is := all[d.servicePoint]; err == nil && is != nil {
+			is.applications = append(is.applications, d)
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
+}
+
+// standing reads how one service point stands. It is locked.
+func (s *Service) standing(tx *store.Tx, id string) (*standing, error) {
+	all, err := s.standings(tx, []string{id})
+	if err == nil && all[id] == nil {
+		err = Unknown(id)
+	}
+	return all[id], err
+}
+
+// stand writes how a service point stands now, which it stood otherwise before.
+func (s *Service) stand(tx *store.Tx, before, now *standing) error {
+	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
+	shows := now.body != before.body || now.status != before.status || now.variant != before.variant || now.update != before.update
+	if shows {
+		s.touchRows(tx)
+		u := &now.update
+		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ?, status = ?, variant = ?, version = ?, "+
+			"platform = ?, base_version = ?, target_version = ?, update_status = ?, update_reason = ?, revision = revision + 1 WHERE id = ?",
+			now.generation, now.acknowledged, now.desired, now.status, now.variant, u.version, u.platform, u.base, u.target, u.status, u.reason,
+			now.id); err != nil {
+			return err
+		}
+	} else if now.generation != before.generation || now.acknowledged != before.acknowledged || now.desired != before.desired {
+		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ? WHERE id = ?", now.generation,
+			now.acknowledged, now.desired, now.id); err != nil {
+			return err
+		}
+	}
+	if now.body == before.body && now.sequence == before.sequence && now.digest == before.digest {
+		return nil
+	}
+	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+
+		"sequence = excluded.sequence, digest = excluded.digest, body = excluded.body", now.id, now.sequence, now.digest, now.body)
+}
+
+// redesire lets a service point ask again what it is to run.
+func (s *Service) redesire(tx *store.Tx, now *standing) {
+	tx.Touch(store.Detail(topic, now.id))
+	now.desired = max(s.now().UnixMilli(), now.desired+1)
+}
