@@ -14,19 +14,19 @@ import (
 	"portolan/internal/store"
 )
 
-// How many service points of a rollout get their order, or are seen to, in one transaction. Where others change something meanwhile it is
-// more: what the first ones say to their orders would be in the way of the next orders.
+// How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between. Where
+// others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next orders.
 const (
-	movedAtOnce       = 2500
-	movedAtOnceShared = 10_000
+	mostMoved   = 10_000
+	movedAtOnce = 2500
 )
 
-// movedAtOnce is how many those are.
+// movedAtOnce is how many those of a transaction are.
 func (s *Service) movedAtOnce() int {
 	if s.store.OneWriter() {
 		return movedAtOnce
 	}
-	return movedAtOnceShared
+	return mostMoved
 }
 
 // Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
@@ -67,14 +67,12 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 				return err
 			})
 			if e == nil && !next.empty() {
-				var woken []string
-				woken, e = s.take(ctx, update, next)
-				waiting.add(woken)
+				e = s.take(ctx, update, next, waiting.add)
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
-			again = e == nil && len(next.members) >= s.movedAtOnce() // others get between
+			again = e == nil && len(next.members) >= mostMoved
 		}
 	}
 	return err
@@ -130,34 +128,48 @@ func (n *step) empty() bool {
 }
 
 // mostUntold is how long at the most somebody who has an order is not told while others get theirs.
-const mostUntold = 500 * time.Millisecond
+const mostUntold = time.Second
 
-// take takes a step, where the rollout is what it was, and gives those that have got an order.
-func (s *Service) take(ctx context.Context, update store.Updater, next step) (woken []string, err error) {
+// take takes a step, as long as the rollout is what it was, in as many transactions as that takes, and gives those that have got an order to
+// woken. The rollout moves with the last of them.
+func (s *Service) take(ctx context.Context, update store.Updater, next step, woken func([]string)) error {
 	s.ordering.begin()
 	defer s.ordering.end()
 	r := &next.rollout
-	err = s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
-		woken = woken[:0]
-		now, err := readRollout(tx, r.ID, tx.Locking())
-		if problem.Is(err, "ResourceNotFound") {
+	for left := next.members; ; {
+		some := left[:min(len(left), s.movedAtOnce())]
+		left = left[len(some):]
+		var ordered []string
+		same := false
+		if err := s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
+			now, err := readRollout(tx, r.ID, tx.Locking())
+			if same = err == nil && now.Status == r.Status; problem.Is(err, "ResourceNotFound") {
+				return nil
+			}
+			if !same {
+				return err
+			}
+			if ordered, err = s.takeMembers(tx, r, some); err != nil {
+				return err
+			}
+			become, reason := r.Status, r.Reason
+			if len(left) == 0 {
+				become, reason = next.become, next.reason
+			}
+			if become != r.Status {
+				s.movedRollout(tx, r.ID, r.Status, become, reason)
+			}
+			return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", become, reason, next.wave, r.ID)
+		}); err != nil {
+			return err
+		}
+		if !same {
 			return nil
 		}
-		if err != nil || now.Status != r.Status {
-			return err
+		if woken(ordered); len(left) == 0 {
+			return nil
 		}
-		if woken, err = s.takeMembers(tx, r, next.members); err != nil {
-			return err
-		}
-		if next.become != r.Status {
-			s.movedRollout(tx, r.ID, r.Status, next.become, next.reason)
-		}
-		return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", next.become, next.reason, next.wave, r.ID)
-	})
-	if err != nil {
-		return nil, err
 	}
-	return woken, nil
 }
 
 // takeMembers moves those that take part, and gives those that have got an order. What is the same for many is written at once: a rollout
@@ -327,7 +339,7 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
 		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
 		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
-		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.movedAtOnce())
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), mostMoved)
 	if err != nil {
 		return n, err
 	}
@@ -458,7 +470,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	bound := max(r.MostAway.count(all), 1)
 	free := bound - away
 	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
-		append(args, s.movedAtOnce())...)
+		append(args, mostMoved)...)
 	if err != nil {
 		return err
 	}

@@ -106,14 +106,9 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 		}
 	}()
 	changed := s.next(h)
-	known, err := s.look(ctx, shown)
+	known, err := s.said(ctx, shown, rq)
 	if err != nil {
 		return a, false, err
-	}
-	if rq.Report != nil || generationOf(shown) > known.generation || acknowledges(rq, known) {
-		if err := s.write(ctx, generationOf(shown), &known, rq); err != nil {
-			return a, false, err
-		}
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	if rq.Leaving {
@@ -133,6 +128,20 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 		return a, err == nil, err
 	}
 	return a, false, w.fill(ctx, &a)
+}
+
+// said takes what a service point says, and gives what is known of it then. Who sends a report is looked at where that is written.
+func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
+	if rq.Report == nil {
+		known, err = s.look(ctx, shown)
+		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) {
+			return known, err
+		}
+	} else if err = s.inTime(shown); err != nil {
+		return known, err
+	}
+	known.at = seatOf(shown)
+	return known, s.write(ctx, generationOf(shown), &known, rq)
 }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers

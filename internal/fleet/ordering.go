@@ -33,7 +33,7 @@ func (o *ordering) end() {
 }
 
 // mostBehind is how long something waits at the most for orders to be told.
-const mostBehind = 3 * time.Second
+const mostBehind = 10 * time.Second
 
 // behind waits until no orders are given or told, but not for long.
 func (o *ordering) behind(ctx context.Context) {
@@ -52,9 +52,5 @@ func (o *ordering) behind(ctx context.Context) {
 	}
 }
 
-// BehindOrders waits, where changes are made side by side, until no orders are given or told here, but not for long.
-func (s *Service) BehindOrders(ctx context.Context) {
-	if !s.store.OneWriter() {
-		s.ordering.behind(ctx)
-	}
-}
+// BehindOrders waits until no orders are given or told here, but not for long.
+func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx) }

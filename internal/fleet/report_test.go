@@ -61,7 +61,7 @@ func (h *harbour) said(id string, sequence int64, version string) *saying {
 	h.f.mu.Lock()
 	delete(h.f.paces, seat{id, 1}) // one that comes soon need not wait here
 	h.f.mu.Unlock()
-	return &saying{known: &row{at: seat{id, 1}, desired: 5}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+	return &saying{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
 		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
 }
 
@@ -81,7 +81,8 @@ func TestReportsTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newHarbour(t, database, 5)
 		if err := h.f.change(h.ctx, func(tx *store.Tx) error {
-			return tx.Write("UPDATE service_point SET generation = 7 WHERE id = ?", h.ids[3])
+			return errors.Join(tx.Write("UPDATE service_point SET desired = 5"),
+				tx.Write("UPDATE service_point SET generation = 7 WHERE id = ?", h.ids[3]))
 		}); err != nil {
 			t.Fatal(err)
 		}

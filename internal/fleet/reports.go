@@ -23,9 +23,9 @@ type saying struct {
 	// known is what is kept of the service point from then on, before and after its status.
 	known         *row
 	before, after string
-	// err says why it was not written; done is closed behind that.
-	err  error
-	done chan struct{}
+	// refused says why it is not written while others are, err why none is; done is closed behind that.
+	refused, err error
+	done         chan struct{}
 }
 
 func (w *saying) id() string { return w.known.at.id }
@@ -149,7 +149,12 @@ func (s *Service) writeTogether(ctx context.Context, some []*saying) {
 	s.mu.Lock()
 	for _, w := range some {
 		delete(s.reports.busy, w.id())
-		w.err = err
+		if w.err = err; err == nil {
+			w.err = w.refused
+		}
+		if errors.Is(w.err, errUnknown) {
+			delete(s.paces, w.known.at) // nobody need remember it
+		}
 		close(w.done)
 	}
 	s.mu.Unlock()
@@ -168,14 +173,14 @@ func (s *Service) writeAll(ctx context.Context, some []*saying) error {
 		}
 		for _, w := range some {
 			is, there := all[w.id()]
-			switch {
-			case !there:
-				err = errUnknown
-			case is.several: // which it may be since a moment
-				w.before, w.after, w.known.several = is.status, is.status, true
-				s.touchRows(tx)
-				err = s.writeNode(tx, w)
-			default:
+			if w.refused = nil; !there || !is.several && (w.generation < is.generation || w.known.at.node != 1) {
+				w.refused = errUnknown // nothing was written for it, and the others go on
+				continue
+			}
+			*w.known, w.before, w.after = is.known(w.known.at), is.status, is.status
+			if is.several {
+				err = s.writeNode(tx, w, is)
+			} else {
 				err = s.writeOnly(tx, w, is)
 			}
 			if err != nil {
@@ -188,31 +193,24 @@ func (s *Service) writeAll(ctx context.Context, some []*saying) error {
 
 // writeOnly writes what a service point with one node says.
 func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
-	if w.generation < is.generation {
-		return errUnknown
-	}
 	known, now, r := w.known, *is, w.rq.Report
-	known.generation, known.acknowledged = w.generation, is.acknowledged
+	known.generation = w.generation
 	if acknowledges(w.rq, *known) {
 		known.acknowledged = w.rq.Desired
 	}
 	now.generation, now.acknowledged = known.generation, known.acknowledged
-	if r != nil {
-		known.sequence, known.digest, known.reported = is.sequence, is.digest, true
-		if w.rq.Sequence != 0 && w.rq.Sequence <= is.sequence || is.body == w.text && is.status == w.status &&
-			w.generation == is.generation && is.digest == w.rq.Digest {
-			r = nil
-		}
+	if w.rq.Sequence != 0 && w.rq.Sequence <= is.sequence || is.body == w.text && is.status == w.status &&
+		w.generation == is.generation && is.digest == w.rq.Digest {
+		r = nil
 	}
 	if r != nil {
-		known.sequence, known.digest, known.status = max(is.sequence, w.rq.Sequence), w.rq.Digest, w.status
+		known.sequence, known.digest, known.status, known.reported = max(is.sequence, w.rq.Sequence), w.rq.Digest, w.status, true
 		now.sequence, now.digest, now.body = known.sequence, known.digest, w.text
 	}
-	w.before = is.status
 	if err := s.takes(tx, &now, r); err != nil {
 		return err
 	}
-	w.after = now.status
+	w.after, known.desired = now.status, now.desired
 	if err := s.stand(tx, is, &now); err != nil || is.connected {
 		return err
 	}
@@ -235,23 +233,25 @@ func (s *Service) takes(tx *store.Tx, now *standing, r *checkin.Report) error {
 	return s.updated(tx, now, r)
 }
 
-// writeNode writes what a node of several says, and makes the report of its service point anew. The service point is locked.
-func (s *Service) writeNode(tx *store.Tx, w *saying) error {
+// writeNode writes what a node of several says, and makes the report of its service point anew.
+func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) error {
 	known, rq, at := w.known, w.rq, w.known.at
-	if rq.Report != nil && rq.Report.Variant != checkin.Fleet {
-		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
-	}
-	var goodFrom, floor, connected int64
+	var goodFrom, connected int64
 	var body string
-	err := tx.QueryRow("SELECT s.generation, n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
-		"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ?", at.id, at.node).
-		Scan(&floor, &goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
+	err := tx.QueryRow("SELECT generation, acknowledged, sequence, digest, body, connected FROM node WHERE service_point = ? AND number = ?",
+		at.id, at.node).Scan(&goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
 	switch {
-	case errors.Is(err, sql.ErrNoRows) || err == nil && w.generation < floor:
-		return errUnknown
+	case errors.Is(err, sql.ErrNoRows) || err == nil && w.generation < is.generation:
+		w.refused = errUnknown
 	case err == nil && w.generation < goodFrom:
-		return errNodeRemoved
-	case err != nil:
+		w.refused = errNodeRemoved
+	case err == nil && rq.Report != nil && rq.Report.Variant != checkin.Fleet:
+		w.refused = problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+	}
+	if w.refused != nil { // before anything was written for it
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	known.generation = w.generation
@@ -259,8 +259,9 @@ func (s *Service) writeNode(tx *store.Tx, w *saying) error {
 		known.acknowledged = rq.Desired
 	}
 	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
-		known.sequence, known.digest, known.reported, body = max(known.sequence, rq.Sequence), rq.Digest, true, w.text
+		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, w.text
 	}
+	known.reported = body != ""
 	return s.regroup(tx, at.id, func() error {
 		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
 			"WHERE service_point = ? AND number = ?", w.generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),

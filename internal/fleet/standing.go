@@ -10,8 +10,8 @@ type standing struct {
 	generation, acknowledged, desired int64
 	update                            updatable
 	nodeCount                         int64
-	// several says that it may have several nodes, connected that it is.
-	several, connected bool
+	// several says that it may have several nodes, connected that it is, logs that somebody waits for the end of a log.
+	several, connected, logs bool
 	// The report that is kept; sequence is 0 and the others are empty where there is none.
 	sequence     int64
 	digest, body string
@@ -22,14 +22,14 @@ type standing struct {
 func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standing, err error) {
 	all = make(map[string]*standing, len(ids))
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
-		var several int64
+		var several, logs int64
 		is := &standing{}
 		u := &is.update
-		err := scan(&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &is.nodeCount, &u.version, &u.target,
+		err := scan(&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount, &u.version, &u.target,
 			&u.status, &u.reason, &u.platform, &u.base, &u.asked)
-		is.several, all[is.id] = several == 1, is
+		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
 		return err
-	}, "SELECT id, status, variant, generation, acknowledged, desired, several, node_count, "+selectUpdatable+" FROM service_point WHERE id IN ",
+	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+" FROM service_point WHERE id IN ",
 		" ORDER BY id"+tx.Locking()); err != nil {
 		return nil, err
 	}
@@ -53,6 +53,12 @@ func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standin
 		}
 		return err
 	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
+}
+
+// known is what a check-in of one of its nodes needs to know.
+func (is *standing) known(at seat) row {
+	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
+		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
 }
 
 // standing reads how one service point stands. It is locked.
