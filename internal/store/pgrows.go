@@ -216,10 +216,17 @@ func nearQuery(inline *inlineMembers, besides []Beside) gathering {
 	return gathering{text + "?", text + "ANY(?)"}
 }
 
-// besideColumns are the columns of what extensions have beside a row.
+// besideColumns are the columns of what extensions have beside a row, besideNames what they are called in a part of a statement.
 func besideColumns(besides []Beside) (text string) {
-	for _, b := range besides {
-		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
+	for i, b := range besides {
+		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END AS beside" + strconv.Itoa(i)
+	}
+	return text
+}
+
+func besideNames(besides []Beside, part string) (text string) {
+	for i := range besides {
+		text += ", " + part + ".beside" + strconv.Itoa(i)
 	}
 	return text
 }
@@ -231,24 +238,29 @@ func nearHeadColumns(inline *inlineMembers) string {
 
 const nearJoins = " LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration"
 
-// takeNear remembers the heads that came with a row, from a column on, and what is beside it.
-func (tx *Tx) takeNear(at row, from int) error {
+// takeNear remembers the heads that came with a row of a list, and what is beside it.
+func (tx *Tx) takeNear(at row, l listing) error {
 	r, ok := at.(*pgRow)
 	if !ok {
 		return fmt.Errorf("a row of PostgreSQL is a %T", at)
 	}
+	if l.beside > 0 {
+		if tx.beside == nil {
+			tx.beside = map[int64][]string{}
+		}
+		texts := make([]string, len(tx.inline.besides))
+		for i := range texts {
+			texts[i] = string(r.raw[l.beside+i])
+		}
+		tx.beside[r.number(0)] = texts
+	}
+	if !l.near {
+		return nil
+	}
 	if tx.prefetched == nil {
 		tx.prefetched = map[int64]Head{}
 	}
-	if tx.beside == nil {
-		tx.beside = map[int64][]string{}
-	}
-	texts := make([]string, len(tx.inline.besides))
-	for i := range texts {
-		texts[i] = string(r.raw[from+2*headSize+i])
-	}
-	tx.beside[r.number(0)] = texts
-	return r.heads(from, tx.inline, tx.prefetched)
+	return r.heads(shownSize, tx.inline, tx.prefetched)
 }
 
 // heads reads the heads of a row's parent and its configuration, from a column on.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -240,8 +241,8 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			if err := as(at, resource); err != nil {
 				return err
 			}
-			if l.near {
-				if err := tx.takeNear(at, shownSize); err != nil {
+			if l.near || l.beside > 0 {
+				if err := tx.takeNear(at, l); err != nil {
 					return err
 				}
 			}
@@ -266,9 +267,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 type listing struct {
 	query string
 	args  []any
-	// near says that the heads of what answers show beside the rows come with them, behind the columns, and what extensions have beside
-	// them: where there are few rows, a round trip costs more.
+	// near says that the heads of what answers show beside the rows come with them, behind the columns: where there are few rows, a
+	// round trip costs more.
 	near bool
+	// beside is the column at which that begins which extensions have beside the rows, 0 where they bring nothing.
+	beside int
 	// counted is the column that has how many there are, 0 where none does.
 	counted int
 }
@@ -298,8 +301,14 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	late := q.From == Resources && (q.Offset > 0 || a.many)
 	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
 	near := q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
-	if near {
+	l.near = near
+	switch {
+	case near:
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
+		l.beside = shownSize + 2*headSize
+	case q.besideComes(tx):
+		shown += besideColumns(tx.inline.besides)
+		l.beside = shownSize
 	}
 	if late { // the rows that are left out are counted in an index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
@@ -324,15 +333,36 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
-	return listing{query: b.String(), args: b.args, near: near}, nil
+	l.query, l.args = b.String(), b.args
+	return l, nil
+}
+
+// besideComes reports whether rows bring what extensions have beside them: they are few, of a collection of which an extension has
+// something, and asking for it alone would take a round trip.
+func (q Query) besideComes(tx *Tx) bool {
+	within, single := ofOneCollection(conjuncts(nil, q.Where))
+	if !single || !q.Shown || q.From != Resources || q.Limit == 0 || q.Limit > shortPage || tx.writing || !tx.RoundTrips() {
+		return false
+	}
+	return slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
+		return slices.Contains(b.Collections(), within.(inCollections)[0])
+	})
 }
 
 // countingList is list where how many rows there are is counted in the same statement: a round trip costs more than counting a few.
 func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing {
-	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n FROM (")
+	l := listing{counted: strings.Count(wanted, ", ") + 1}
+	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
+	besides := ""
+	if q.besideComes(tx) {
+		l.beside = l.counted + 1
+		besides = besideColumns(tx.inline.besides)
+		b.WriteString(besideNames(tx.inline.besides, "page"))
+	}
+	b.WriteString(" FROM (")
 	within, _ := ofOneCollection(conjuncts(nil, q.Where))
 	a.counted.count(b, within, strconv.FormatInt(tx.store.few+1, 10))
-	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r."))
+	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r.") + besides)
 	a.from(b, q.From, "")
 	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.few, 10))
 	q.order(b, a)
@@ -341,7 +371,8 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing
 	b.WriteString(" OFFSET ")
 	b.arg(q.Offset)
 	b.WriteString(") page ON TRUE ORDER BY page.id")
-	return listing{query: b.String(), args: b.args, counted: strings.Count(wanted, ", ") + 1}
+	l.query, l.args = b.String(), b.args
+	return l
 }
 
 // order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.
