@@ -29,8 +29,9 @@ type access struct {
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
 	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
-	// mostly few, linked that the rows are the few that refer to one resource.
-	sharp, named, linked bool
+	// mostly few, linked that the rows are the few that refer to one resource, worded that the index of trigrams finds them by words, and
+	// nothing else does.
+	sharp, named, linked, worded bool
 	// steady says that one plan is as good as any: the rows are those of a collection, those of it behind a place, or those right below one
 	// resource, whose index has them in their order.
 	steady bool
@@ -110,7 +111,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	for i, e := range all {
 		switch {
-		case hide[i] || a.sorted && isPlace(e) || best >= 0 && found[best].key && isCollection(e):
+		case hide[i] || a.sorted && isPlace(e) || best >= 0 && (found[best].key || a.worded) && isCollection(e):
 			where = append(where, hidden{e})
 		case a.linked && slices.Contains(found[best].parts, i):
 			where = append(where, fewLinks{e.(LinksTo), tx.store.few})
@@ -157,6 +158,9 @@ func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within E
 			tx.planAgain()
 		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
 			a.linked = true
+			tx.keepPlan()
+		} else if f := found[best].fragment; f != nil && !a.many && len(all) == 2 && tx.RoundTrips() && f.hasWord() {
+			a.worded = true
 			tx.keepPlan()
 		}
 	}
@@ -209,11 +213,6 @@ func (f Field) isNameColumn() bool { return f.Via == "" && f.Kind == ColumnText 
 
 func isCollection(e Expr) bool {
 	_, ok := e.(inCollections)
-	return ok
-}
-
-func isPlace(e Expr) bool {
-	_, ok := e.(behind)
 	return ok
 }
 

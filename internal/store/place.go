@@ -67,6 +67,11 @@ func (e behind) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
+func isPlace(e Expr) bool {
+	_, ok := e.(behind)
+	return ok
+}
+
 // hasPlaces reports whether the list can go on behind a place: its order is that of the ids or, of resources, by one field with an index.
 func (q Query) hasPlaces() bool {
 	byID := len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.Kind == ColumnID

@@ -85,6 +85,8 @@ type Store struct {
 	observer atomic.Pointer[func(Statement)]
 	// common are the trigrams that very many resources have (sampleTexts).
 	common atomic.Pointer[map[string]bool]
+	// estimates are those of PostgreSQL (Tx.estimate).
+	estimates estimates
 	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
 	searched map[string][]string
 	trigrams bool

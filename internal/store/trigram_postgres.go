@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -54,9 +56,61 @@ func postgresFragment(b *builder, row string, f Fragment) {
 	b.arg("%" + word(f.Text) + "%")
 }
 
+// hasWord reports whether the index of trigrams has something to look for, whatever the locale: three letters or digits of ASCII side by
+// side. One plan is as good as any then.
+func (e Fragment) hasWord() bool {
+	n := 0
+	for _, c := range word(e.Text) {
+		if n++; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			n = 0
+		}
+		if n == 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// estimates remembers how many resources PostgreSQL expects to have a fragment, by its word: it looks what it knows of the table over
+// within a minute or more, too, and its answer decides how rows are found and never which.
+type estimates struct {
+	mu    sync.Mutex
+	known map[string]estimated // guarded by mu
+}
+
+type estimated struct {
+	rows int64
+	at   time.Time
+}
+
+// How long an estimate is remembered, and how many are.
+const (
+	estimateTime  = time.Minute
+	mostEstimates = 1000
+)
+
+func (e *estimates) get(word string, now time.Time) (rows int64, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found, ok := e.known[word]
+	return found.rows, ok && now.Sub(found.at) < estimateTime
+}
+
+func (e *estimates) put(word string, found estimated) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known == nil || len(e.known) >= mostEstimates {
+		e.known = map[string]estimated{}
+	}
+	e.known[word] = found
+}
+
 // estimate gives how many resources PostgreSQL expects to have a fragment: what its index finds it finds all at once, so that
 // counting would take as long as finding.
 func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
+	if rows, ok := tx.store.estimates.get(word(f.Text), tx.now); ok {
+		return rows, nil
+	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	b.WriteString("EXPLAIN SELECT 1 FROM resource r WHERE ")
 	f.sql(b, "r")
@@ -66,7 +120,10 @@ func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
 	}
 	_, behind, _ := strings.Cut(plan, " rows=")
 	number, _, _ := strings.Cut(behind, " ")
-	return strconv.ParseInt(number, 10, 64)
+	if rows, err = strconv.ParseInt(number, 10, 64); err == nil {
+		tx.store.estimates.put(word(f.Text), estimated{rows, tx.now})
+	}
+	return rows, err
 }
 
 // sample is how many of each collection are looked at where too many have a fragment.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"portolan/internal/pgtest"
 )
@@ -228,5 +229,34 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 	}
 	if used < 14 {
 		t.Errorf("the index was used for %d of 60", used)
+	}
+}
+
+// A plan is kept for what has a word, and for nothing that the index of trigrams may have to look for everywhere.
+func TestHasWord(t *testing.T) {
+	for text, want := range map[string]bool{"host": true, "10.1": true, mark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false, "a☃b☃c": false,
+		"HOST": true, "a%b": true} {
+		if got := (Fragment{Text: text}).hasWord(); got != want {
+			t.Errorf("%q has a word: %v", text, got)
+		}
+	}
+}
+
+// What PostgreSQL expects is remembered for a while.
+func TestEstimates(t *testing.T) {
+	var e estimates
+	now := time.Unix(1_700_000_000, 0)
+	for i := range mostEstimates + 1 {
+		e.put(strconv.Itoa(i), estimated{int64(i), now})
+	}
+	last := strconv.Itoa(mostEstimates)
+	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != mostEstimates {
+		t.Errorf("remembered: %d, %v", rows, ok)
+	}
+	if _, ok := e.get(last, now.Add(estimateTime)); ok {
+		t.Error("an estimate is remembered for longer")
+	}
+	if len(e.known) > mostEstimates {
+		t.Errorf("%d estimates are remembered", len(e.known))
 	}
 }
