@@ -113,18 +113,20 @@ func (f *inheritedFields) below(p *Settings, r *store.Resource) (*Settings, erro
 	return n, nil
 }
 
-// inheritance finds what holds in blocks and networks, and remembers what holds in blocks.
+// inheritance finds what holds in blocks and networks, and remembers it.
 type inheritance struct {
 	// fields gives the fields that come down.
 	fields func() *inheritedFields
-	// blocks is what holds in blocks; used what is used at all, under the one key there is.
-	blocks *store.Cache[int64, *Settings]
-	used   *store.Cache[struct{}, settingsInUse]
+	// blocks is what holds in blocks, networks what holds in networks, which change more often; used what is used at all, under the one
+	// key there is.
+	blocks, networks *store.Cache[int64, *Settings]
+	used             *store.Cache[struct{}, settingsInUse]
 }
 
 func newInheritance(s *store.Store, fields func() *inheritedFields) *inheritance {
 	return &inheritance{fields: fields, blocks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks"}}),
-		used: store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
+		networks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks", "networks"}}),
+		used:     store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
 // policyTopic is the topic of changes to what settingsInUse knows.
@@ -173,7 +175,11 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 	found := map[int64]*Settings{}
 	var missing []int64
 	for _, id := range ids {
-		if known, ok := p.blocks.Get(tx, id); ok {
+		known, ok := p.blocks.Get(tx, id)
+		if !ok {
+			known, ok = p.networks.Get(tx, id)
+		}
+		if ok {
 			found[id] = known
 		} else {
 			missing = append(missing, id)
@@ -209,6 +215,8 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 		}
 		if r.Collection == "blocks" {
 			p.blocks.Put(tx, id, one)
+		} else {
+			p.networks.Put(tx, id, one)
 		}
 	}
 	return found, nil

@@ -109,6 +109,24 @@ func TestInheritance(t *testing.T) {
 	m.verify()
 }
 
+// What holds in a network is remembered until the network changes, or a block above it.
+func TestSettingsOfNetworks(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, network := m.basics()
+	m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"2,20"}`)
+	block, network = "/api/v2/blocks/"+block, "/api/v2/networks/"+network
+	for _, c := range []struct{ path, mark, want string }{{block, "60", "60"}, {network, "50", "50"}, {block, "40", "50"}, {network, "30", "30"},
+		{network, "null", "40"}, {block, "35", "35"}, {block, "null", ""}} {
+		m.want(200, "PATCH", c.path, `{"highWaterMark":`+c.mark+`}`, mergePatch)
+		for range 2 {
+			r := m.want(200, "GET", "/api/v2/ranges?filter=range:contains('10.0.0.7')", "")
+			if got := r.text("data.0.highWaterMark"); r.text("count") != "1" || got != c.want {
+				t.Errorf("after %s of %s the range has %s, want %s", c.mark, c.path, got, c.want)
+			}
+		}
+	}
+}
+
 // Usage that rises above its mark, falls below it or comes back is told, once.
 func TestWaterMarks(t *testing.T) {
 	m := startAlone(t)
