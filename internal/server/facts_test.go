@@ -20,7 +20,8 @@ func TestInlinedFacts(t *testing.T) {
 		t.Errorf("narrowed it is %s", r.body)
 	}
 	for _, notation := range []string{"00:11:22:AA:BB:CC", "00-11-22-aa-bb-cc", "0011.22aa.bbcc", "001122AABBCC"} {
-		if r := m.want(200, "GET", "/api/v2/addresses?"+filter("macAddress.address:'"+notation+"'"), ""); r.text("data.0.id") != id {
+		if r := m.want(200, "GET", "/api/v2/addresses?"+filter("macAddress.address:'"+notation+"'"), ""); r.text("data.0.id") != id ||
+			r.text("data.0.macAddress.address") != "00-11-22-AA-BB-CC" {
 			t.Errorf("%s finds %s", notation, r.body)
 		}
 		if r := m.want(200, "GET", "/api/v2/macAddresses?"+filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.text("count") != "1" {

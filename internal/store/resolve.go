@@ -52,11 +52,7 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 	if err != nil || !soon {
 		return e, err
 	}
-	query, args, err := q.build(tx, "r.id")
-	if err != nil {
-		return nil, err
-	}
-	ids, err := tx.ids64(query+" LIMIT ?", append(args, int64(mostTargets+1))...)
+	ids, err := tx.targets(q, !e.Column && tx.namesFew(q))
 	switch {
 	case err != nil:
 		return nil, err
@@ -75,6 +71,40 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 		return either[0], nil
 	}
 	return either, nil
+}
+
+// targets gives the ids of what a query selects, one more than mostTargets at most. With heads it remembers what an answer shows of
+// them, for what refers to them shows them: a round trip to ask for that costs more.
+func (tx *Tx) targets(q Query, heads bool) (ids []int64, err error) {
+	what := "r.id"
+	if heads {
+		what = tx.inline.columns("r")
+	}
+	query, args, err := q.build(tx, what)
+	if err != nil {
+		return nil, err
+	}
+	query, args = query+" LIMIT ?", append(args, int64(mostTargets+1))
+	if !heads {
+		return tx.ids64(query, args...)
+	}
+	if tx.prefetched == nil {
+		tx.prefetched = map[int64]Head{}
+	}
+	err = tx.conn.each(query, args, func(at row) error {
+		h, err := tx.inline.take(at.head())
+		ids, tx.prefetched[h.ID] = append(ids, h.ID), h
+		return err
+	})
+	return ids, err
+}
+
+// namesFew reports whether a query of a snapshot, where statements cost round trips, names what it selects.
+func (tx *Tx) namesFew(q Query) bool {
+	return tx.RoundTrips() && !tx.writing && !tx.latest && slices.ContainsFunc(tx.candidates(conjuncts(nil, q.Where)), func(c candidate) bool {
+		by, ok := c.expr.(Compare)
+		return c.sharp || ok && by.Op == "eq" && by.Field.Kind != ColumnInt
+	})
 }
 
 // soonFound reports whether what a query selects is found by an index, or among few.
