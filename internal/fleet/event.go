@@ -82,20 +82,14 @@ func (s *Service) movesIn(tx *store.Tx) *moves {
 func (s *Service) changingRows(update store.Updater) store.Updater {
 	return s.moving(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
-			s.touchRows(tx)
+			tx.Touch(rowsTopic)
 			return fn(tx)
 		})
 	})
 }
 
-// rowsTopic is touched by all that changes what lists find of the fleet, where what they found is kept.
+// rowsTopic is touched by all that changes what lists find of the fleet.
 const rowsTopic = "rows of the fleet"
-
-func (s *Service) touchRows(tx *store.Tx) {
-	if s.store.OneWriter() {
-		tx.Touch(rowsTopic)
-	}
-}
 
 // ownRows updates what the fleet keeps.
 func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {

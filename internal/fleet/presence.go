@@ -75,9 +75,13 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	return errors.Join(err, s.writeNodes(ctx, nodes))
 }
 
-// writePresence writes when some service points were heard of. What lists have found stays: this manager knows that of these by itself.
+// writePresence writes when some service points were heard of. What lists have found here stays: this manager knows that of these by
+// itself, and others are told.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
 	if err := s.moving(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
+		if !s.store.OneWriter() {
+			tx.Touch(rowsTopic)
+		}
 		back, err := s.back(tx, ids)
 		if err != nil {
 			return err

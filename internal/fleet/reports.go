@@ -214,6 +214,7 @@ func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
 	if err := s.stand(tx, is, &now); err != nil || is.connected {
 		return err
 	}
+	tx.Touch(rowsTopic)
 	return s.cameBack(tx, w.id(), s.now().UnixMilli()) // a rollout need not wait until WritePresence tells of it
 }
 

@@ -55,23 +55,22 @@ type foundKeys struct {
 	forgotten int64
 }
 
-// mostQuestions is how many questions are kept, with up to mostFound keys each, where no other manager changes what they found.
+// mostQuestions is how many questions are kept, with up to mostFound keys each.
 const (
 	mostQuestions = 64
 	mostFound     = 2 * atOnce
 )
 
-// find gives the keys of those that a condition names, in the order of their names. Where this is the only manager what was found is kept
-// until one of them changes.
+// find gives the keys of those that a condition names, in the order of their names. What was found is kept until a service point changes.
 func (c scanner) find(tx *store.Tx, where string, args []any) ([]key, error) {
 	s := c.service
 	question := fmt.Sprintf("%s %q", where, args)
 	forgotten := s.forgotten.Load()
-	if f, ok := s.found.Get(tx, question); ok && f.forgotten == forgotten && s.store.OneWriter() {
+	if f, ok := s.found.Get(tx, question); ok && f.forgotten == forgotten {
 		return f.keys, nil
 	}
 	keys, err := c.keys(tx, where+" ORDER BY s.name", args)
-	if err == nil && len(keys) <= mostFound && s.store.OneWriter() {
+	if err == nil && len(keys) <= mostFound {
 		s.found.Put(tx, question, foundKeys{keys, forgotten})
 	}
 	return keys, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/pgtest"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 
@@ -200,4 +201,41 @@ func (h *harbour) justHeard(a, b string) bool {
 	x, _ := json.Marshal(one)
 	y, _ := json.Marshal(other)
 	return string(x) == string(y)
+}
+
+// What one manager hears of a service point lists of another one show, also where it keeps what it found.
+func TestShownOfAnotherManager(t *testing.T) {
+	database := pgtest.URL(t)
+	h := newHarbour(t, database, 2)
+	other := newHarbour(t, database, 0)
+	shows := func(want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(10 * time.Second); got != want && time.Now().Before(end); {
+			got = ""
+			if err := other.f.Show(other.ctx, Filter{Status: Healthy}, func(text []byte) error {
+				var i Instance
+				err := json.Unmarshal(text, &i)
+				got += fmt.Sprint(i.ConnectionStatus, " ", i.Version, "; ")
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got != want {
+			t.Fatalf("it shows %s, want %s", got, want)
+		}
+	}
+	shows("NOT_CONNECTED 1; NOT_CONNECTED 1; ")
+	for i := range 3 {
+		h.f.hear(row{at: seat{h.ids[0], 1}})
+		if err := h.f.WritePresence(h.ctx, true); err != nil {
+			t.Fatal(err)
+		}
+		version := fmt.Sprint(i + 2)
+		if errs := h.says(t, h.said(h.ids[1], int64(i+1), version)); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		shows("CONNECTED 1; NOT_CONNECTED " + version + "; ") // of the other one nothing was heard
+	}
 }

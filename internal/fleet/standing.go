@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"strings"
+
 	"portolan/internal/store"
 )
 
@@ -70,12 +72,21 @@ func (s *Service) standing(tx *store.Tx, id string) (*standing, error) {
 	return all[id], err
 }
 
+// appliedMember is the generation that a report says is in force. No text in a report has it, as quotation marks are escaped there.
+const appliedMember = `"applied":`
+
+// withoutApplied is a report without the generation that is in force.
+func withoutApplied(body string) string {
+	head, tail, _ := strings.Cut(body, appliedMember)
+	return head + strings.TrimLeft(tail, "0123456789")
+}
+
 // stand writes how a service point stands now, which it stood otherwise before.
 func (s *Service) stand(tx *store.Tx, before, now *standing) error {
 	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
-	shows := now.body != before.body || now.status != before.status || now.variant != before.variant || now.update != before.update
+	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant || now.update != before.update
 	if shows {
-		s.touchRows(tx)
+		tx.Touch(rowsTopic)
 		u := &now.update
 		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ?, status = ?, variant = ?, version = ?, "+
 			"platform = ?, base_version = ?, target_version = ?, update_status = ?, update_reason = ?, revision = revision + 1 WHERE id = ?",

@@ -77,7 +77,7 @@ func (s *Service) reported(tx *store.Tx, is *standing, r *checkin.Report) error 
 			now.TargetVersion == d.TargetVersion {
 			continue
 		}
-		s.touchRows(tx)
+		tx.Touch(rowsTopic)
 		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
