@@ -167,7 +167,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	if err != nil {
 		return err
 	}
-	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) { // between two looks
+	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) { // two looks
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
 		}

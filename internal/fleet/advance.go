@@ -14,8 +14,8 @@ import (
 	"portolan/internal/store"
 )
 
-// How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between. Where
-// others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next orders.
+// How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between.
+// Where others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next ones.
 const (
 	mostMoved   = 10_000
 	movedAtOnce = 2500
@@ -130,8 +130,8 @@ func (n *step) empty() bool {
 // mostUntold is how long at the most somebody who has an order is not told while others get theirs.
 const mostUntold = time.Second
 
-// take takes a step, as long as the rollout is what it was, in as many transactions as that takes, and gives those that have got an order to
-// woken. The rollout moves with the last of them.
+// take takes a step, as long as the rollout is what it was, in as many transactions as that takes, and gives those that have got an order
+// to woken. The rollout moves with the last of them.
 func (s *Service) take(ctx context.Context, update store.Updater, next step, woken func([]string)) error {
 	s.ordering.begin()
 	defer s.ordering.end()
@@ -251,7 +251,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id string
 		var u updatable
-		err := scan(&id, &u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
+		err := scan(append([]any{&id}, u.into()...)...)
 		known[id] = u
 		return err
 	}, "SELECT id, "+selectUpdatable+" FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...); err != nil {

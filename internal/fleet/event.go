@@ -42,7 +42,8 @@ type event struct {
 	Event
 }
 
-// moving lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is committed.
+// moving lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is
+// committed.
 func (s *Service) moving(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var counted []Move

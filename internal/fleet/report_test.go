@@ -11,12 +11,15 @@ import (
 	"portolan/internal/store"
 )
 
+// manyWriters are more than there may be.
+const manyWriters = 9
+
 // says lets service points say something at the same time: all that is given waits before the first one is written. It gives what became
 // of each.
 func (h *harbour) says(t *testing.T, all ...*saying) []error {
 	t.Helper()
 	h.f.mu.Lock()
-	h.f.reports.writers = mostReporting // nobody else begins
+	h.f.reports.writers = manyWriters // nobody else begins
 	h.f.mu.Unlock()
 	errs := make([]error, len(all))
 	ended := make(chan struct{})
@@ -116,7 +119,7 @@ func TestReportsTogether(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	h := newHarbour(t, "", 1)
 	h.f.mu.Lock()
-	h.f.reports.writers = mostReporting
+	h.f.reports.writers = manyWriters
 	h.f.mu.Unlock()
 	ctx, cancel := context.WithCancel(h.ctx)
 	gaveUp := make(chan error)
@@ -146,7 +149,7 @@ func TestReportsTakeTurns(t *testing.T) {
 			}
 		}
 	}
-	if h.f.reports.writers != mostReporting-1 {
+	if h.f.reports.writers != manyWriters-1 {
 		t.Errorf("%d write on", h.f.reports.writers)
 	}
 }

@@ -40,15 +40,12 @@ type reports struct {
 	writers int
 }
 
-// mostReporting is how many goroutines write reports, where changes are made side by side.
-const mostReporting = 4
-
-// reporting is how many goroutines may write reports.
-func (s *Service) reporting() int {
+// mostWriters is how many goroutines write reports: more than one where changes are made side by side.
+func (s *Service) mostWriters() int {
 	if s.store.OneWriter() {
 		return 1
 	}
-	return mostReporting
+	return 4
 }
 
 // write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
@@ -68,13 +65,7 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 			return err
 		}
 	}
-	s.mu.Lock()
-	s.reports.waiting = append(s.reports.waiting, w)
-	if r := &s.reports; r.writers == 0 || r.writers < s.reporting() && r.writers*mostTogether < len(r.waiting) {
-		r.writers++
-		go s.writeWaiting()
-	}
-	s.mu.Unlock()
+	s.queue(w)
 	select {
 	case <-w.done:
 	case <-ctx.Done():
@@ -87,6 +78,18 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 		s.log.InfoContext(ctx, "a service point moved", "id", w.id(), "from", w.before, "to", w.after)
 	}
 	return w.err
+}
+
+// queue has it written.
+func (s *Service) queue(w *saying) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.reports
+	r.waiting = append(r.waiting, w)
+	if r.writers == 0 || r.writers < s.mostWriters() && r.writers*mostTogether < len(r.waiting) {
+		r.writers++
+		go s.writeWaiting()
+	}
 }
 
 // takeBack takes back what is not being written yet.
@@ -241,19 +244,23 @@ func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) error {
 	var body string
 	err := tx.QueryRow("SELECT generation, acknowledged, sequence, digest, body, connected FROM node WHERE service_point = ? AND number = ?",
 		at.id, at.node).Scan(&goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
-	switch {
-	case errors.Is(err, sql.ErrNoRows) || err == nil && w.generation < is.generation:
-		w.refused = errUnknown
-	case err == nil && w.generation < goodFrom:
-		w.refused = errNodeRemoved
-	case err == nil && rq.Report != nil && rq.Report.Variant != checkin.Fleet:
-		w.refused = problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
-	}
-	if w.refused != nil { // before anything was written for it
-		return nil
+	there := true
+	if errors.Is(err, sql.ErrNoRows) {
+		there, err = false, nil
 	}
 	if err != nil {
 		return err
+	}
+	switch { // before anything was written for it
+	case !there || w.generation < is.generation:
+		w.refused = errUnknown
+	case w.generation < goodFrom:
+		w.refused = errNodeRemoved
+	case rq.Report != nil && rq.Report.Variant != checkin.Fleet:
+		w.refused = problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+	}
+	if w.refused != nil {
+		return nil
 	}
 	known.generation = w.generation
 	if acknowledges(rq, *known) {

@@ -26,13 +26,12 @@ func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standin
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
 		var several, logs int64
 		is := &standing{}
-		u := &is.update
-		err := scan(&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount, &u.version, &u.target,
-			&u.status, &u.reason, &u.platform, &u.base, &u.asked)
+		err := scan(append([]any{&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount},
+			is.update.into()...)...)
 		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
 		return err
-	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+" FROM service_point WHERE id IN ",
-		" ORDER BY id"+tx.Locking()); err != nil {
+	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+
+		" FROM service_point WHERE id IN ", " ORDER BY id"+tx.Locking()); err != nil {
 		return nil, err
 	}
 	// Not with the statement before: of what it does not lock it would see how that was before it waited for a lock.
@@ -84,7 +83,8 @@ func withoutApplied(body string) string {
 // stand writes how a service point stands now, which it stood otherwise before.
 func (s *Service) stand(tx *store.Tx, before, now *standing) error {
 	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
-	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant || now.update != before.update
+	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant ||
+		now.update != before.update
 	if shows {
 		tx.Touch(rowsTopic)
 		u := &now.update

@@ -127,8 +127,13 @@ type updatable struct {
 
 const selectUpdatable = "version, target_version, update_status, update_reason, platform, base_version, update_asked"
 
+// into are where the columns of selectUpdatable go.
+func (u *updatable) into() []any {
+	return []any{&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked}
+}
+
 func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
-	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
+	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(u.into()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = Unknown(id)
 	}
@@ -256,7 +261,8 @@ func (s *Service) updated(tx *store.Tx, is *standing, r *checkin.Report) error {
 				return err
 			}
 		}
-		s.log.Info("an update moved", "servicePoint", is.id, "from", before.status, "to", now.status, "version", now.version, "reason", now.reason)
+		s.log.Info("an update moved", "servicePoint", is.id, "from", before.status, "to", now.status, "version", now.version,
+			"reason", now.reason)
 	}
 	if is.update = now; now.target != before.target {
 		// The order is done with: it is not to come back when another version is installed by hand.

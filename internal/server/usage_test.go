@@ -115,8 +115,8 @@ func TestSettingsOfNetworks(t *testing.T) {
 	_, _, _, block, network := m.basics()
 	m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"2,20"}`)
 	block, network = "/api/v2/blocks/"+block, "/api/v2/networks/"+network
-	for _, c := range []struct{ path, mark, want string }{{block, "60", "60"}, {network, "50", "50"}, {block, "40", "50"}, {network, "30", "30"},
-		{network, "null", "40"}, {block, "35", "35"}, {block, "null", ""}} {
+	for _, c := range []struct{ path, mark, want string }{{block, "60", "60"}, {network, "50", "50"}, {block, "40", "50"},
+		{network, "30", "30"}, {network, "null", "40"}, {block, "35", "35"}, {block, "null", ""}} {
 		m.want(200, "PATCH", c.path, `{"highWaterMark":`+c.mark+`}`, mergePatch)
 		for range 2 {
 			r := m.want(200, "GET", "/api/v2/ranges?filter=range:contains('10.0.0.7')", "")
