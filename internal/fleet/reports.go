@@ -182,7 +182,7 @@ func (s *Service) writeAll(ctx context.Context, some []*saying) error {
 			}
 			*w.known, w.before, w.after = is.known(w.known.at), is.status, is.status
 			if is.several {
-				err = s.writeNode(tx, w, is)
+				w.refused, err = s.writeNode(tx, w, is)
 			} else {
 				err = s.writeOnly(tx, w, is)
 			}
@@ -237,30 +237,24 @@ func (s *Service) takes(tx *store.Tx, now *standing, r *checkin.Report) error {
 	return s.updated(tx, now, r)
 }
 
-// writeNode writes what a node of several says, and makes the report of its service point anew.
-func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) error {
+// writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is written.
+func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) (refused, err error) {
 	known, rq, at := w.known, w.rq, w.known.at
 	var goodFrom, connected int64
 	var body string
-	err := tx.QueryRow("SELECT generation, acknowledged, sequence, digest, body, connected FROM node WHERE service_point = ? AND number = ?",
+	err = tx.QueryRow("SELECT generation, acknowledged, sequence, digest, body, connected FROM node WHERE service_point = ? AND number = ?",
 		at.id, at.node).Scan(&goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
-	there := true
-	if errors.Is(err, sql.ErrNoRows) {
-		there, err = false, nil
-	}
-	if err != nil {
-		return err
-	}
-	switch { // before anything was written for it
-	case !there || w.generation < is.generation:
-		w.refused = errUnknown
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errUnknown, nil
+	case err != nil:
+		return nil, err
+	case w.generation < is.generation:
+		return errUnknown, nil
 	case w.generation < goodFrom:
-		w.refused = errNodeRemoved
+		return errNodeRemoved, nil
 	case rq.Report != nil && rq.Report.Variant != checkin.Fleet:
-		w.refused = problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
-	}
-	if w.refused != nil {
-		return nil
+		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet), nil
 	}
 	known.generation = w.generation
 	if acknowledges(rq, *known) {
@@ -270,7 +264,7 @@ func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) error {
 		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, w.text
 	}
 	known.reported = body != ""
-	return s.regroup(tx, at.id, func() error {
+	return nil, s.regroup(tx, at.id, func() error {
 		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
 			"WHERE service_point = ? AND number = ?", w.generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
 			at.id, at.node); err != nil || connected == 1 {
