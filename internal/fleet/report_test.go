@@ -156,3 +156,51 @@ func TestReportsTakeTurns(t *testing.T) {
 
 // saidUnpaced is a saying that is not paced. mu is held.
 func (h *harbour) saidUnpaced(id string) *saying { return &saying{known: &row{at: seat{id, 1}}} }
+
+// What a node of several says is written with the others; who is none, was taken away or says what it may not is refused alone. The service
+// point is there with the first report.
+func TestReportsOfNodes(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 2)
+		id, two := h.ids[0], int64(2)
+		write := func(query string) {
+			t.Helper()
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write(query, id) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("UPDATE service_point SET key_public = 'k' WHERE id = ?")
+		if err := h.f.Modify(h.ctx, id, InstanceChange{NodeCount: &two}); err != nil {
+			t.Fatal(err)
+		}
+		write("DELETE FROM presence WHERE service_point = ?")
+		if h.stands(t, id).connected {
+			t.Error("it is there before it has said anything")
+		}
+		stranger := h.said(id, 1, "2")
+		stranger.known.at.node = 2
+		for i, c := range []struct {
+			w    *saying
+			want error
+		}{{h.said(id, 1, "2"), nil}, {stranger, errUnknown}} {
+			if errs := h.says(t, c.w, h.said(h.ids[1], int64(i+1), "2")); !errors.Is(errs[0], c.want) || errs[1] != nil {
+				t.Errorf("%d: %v, want %v", i, errs, c.want)
+			}
+		}
+		write("UPDATE node SET generation = 5 WHERE service_point = ?")
+		other := h.said(id, 2, "2")
+		other.generation, other.rq.Report.Variant = 5, checkin.V4
+		if errs := h.says(t, other, h.said(h.ids[1], 3, "3")); errs[0] == nil || errs[1] != nil {
+			t.Errorf("as a v4: %v", errs)
+		}
+		if errs := h.says(t, h.said(id, 2, "2"), h.said(h.ids[1], 4, "4")); !errors.Is(errs[0], errNodeRemoved) || errs[1] != nil {
+			t.Errorf("with a certificate from before: %v", errs)
+		}
+		if is := h.stands(t, id); !is.connected || is.update.version != "2" {
+			t.Errorf("it stands %+v", is)
+		}
+		if is := h.stands(t, h.ids[1]); is.update.version != "4" {
+			t.Errorf("the other one has %s", is.update.version)
+		}
+	})
+}

@@ -186,6 +186,10 @@ func (s *Service) writeAll(ctx context.Context, some []*saying) error {
 			} else {
 				err = s.writeOnly(tx, w, is)
 			}
+			if err == nil && w.refused == nil && !is.connected { // a rollout need not wait until WritePresence tells of it
+				tx.Touch(rowsTopic)
+				err = s.cameBack(tx, w.id(), s.now().UnixMilli())
+			}
 			if err != nil {
 				return err
 			}
@@ -214,11 +218,7 @@ func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
 		return err
 	}
 	w.after, known.desired = now.status, now.desired
-	if err := s.stand(tx, is, &now); err != nil || is.connected {
-		return err
-	}
-	tx.Touch(rowsTopic)
-	return s.cameBack(tx, w.id(), s.now().UnixMilli()) // a rollout need not wait until WritePresence tells of it
+	return s.stand(tx, is, &now)
 }
 
 // takes takes over what a service point says of itself, of its applications and of its update; r is nil where it has only acknowledged a

@@ -128,9 +128,10 @@ const (
 // shownTopic is touched by nobody: what was shown of a revision of a service point stays so, as long as the database is the same.
 const shownTopic = "shown service points"
 
-// is reports whether that is what there is to be shown of a service point.
+// is reports whether that is what there is to be shown of a service point, or what has come of it since it was found: a revision may be
+// raised by what no list shows, and what was found stays then.
 func (o *shown) is(k key) bool {
-	return o.of.revision == k.revision && o.of.status == k.status && o.of.connection == k.connection &&
+	return o.of.revision >= k.revision && o.of.status == k.status && o.of.connection == k.connection &&
 		(k.connection == Connected || o.of.lastSeen == k.lastSeen)
 }
 
