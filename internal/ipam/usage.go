@@ -166,16 +166,18 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		whole, err := shownRange(r)
-		if err != nil {
+	wholes := make([]space.Range, len(rows))
+	for i, r := range rows {
+		if wholes[i], err = shownRange(r); err != nil {
 			return err
 		}
-		usage, err := rangeUsage(tx, r, whole)
-		if err != nil {
-			return err
-		}
-		values := map[string][]byte{"usage": usageText(usage, whole.Size())}
+	}
+	usages, err := rangeUsage(tx, rows, wholes)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		values := map[string][]byte{"usage": usageText(usages[i], wholes[i].Size())}
 		settingsOf(tx).fields().show(above[r.Parent], r, nil, values)
 		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
 			return err
@@ -184,33 +186,45 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// rangeUsage counts what lies in a DHCP range: addresses by state, and those that are excluded.
-func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (Usage, error) {
-	counts, err := tx.CountBy(store.Query{From: store.Resources, Where: assignedIn(r.Parent, whole), Direct: true},
-		store.Field{Kind: store.Text, Path: []string{"state"}})
-	if err != nil {
-		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
+// rangeUsage counts what lies in each of some DHCP ranges: addresses by state, and those that are excluded.
+func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]Usage, error) {
+	type part struct {
+		of       int
+		excludes space.Range
 	}
-	usage := Usage(counts)
-	out, err := exclusionsOf(r)
-	if err != nil {
-		return nil, err
+	var parts []part // behind the ranges themselves
+	spans := make([]store.Span, len(rows))
+	span := func(r *store.Resource, in space.Range) store.Span {
+		return store.Span{Parent: r.Parent, Low: store.AddrKey(in.Low), High: store.AddrKey(in.High)}
 	}
-	for _, part := range out {
-		inUse, err := tx.Count(store.Query{From: store.Resources, Where: assignedIn(r.Parent, part), Direct: true})
+	for i, r := range rows {
+		spans[i] = span(r, wholes[i])
+	}
+	for i, r := range rows {
+		out, err := exclusionsOf(r)
 		if err != nil {
 			return nil, err
 		}
-		usage[excluded] += part.Size().Int64() - inUse
+		for _, one := range out {
+			parts, spans = append(parts, part{i, one}), append(spans, span(r, one))
+		}
 	}
-	return usage, nil
-}
-
-// assignedIn is the condition of the addresses of a network that lie in a range.
-func assignedIn(network int64, in space.Range) store.Expr {
-	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
-	return store.All{store.HasParent(network), store.InCollection("addresses"), store.Compare{Field: low, Op: "ne"},
-		store.Compare{Field: low, Op: "ge", Value: store.AddrKey(in.Low)}, store.Compare{Field: low, Op: "le", Value: store.AddrKey(in.High)}}
+	counts, err := tx.CountSpans("addresses", spans, store.Field{Kind: store.Text, Path: []string{"state"}})
+	if err != nil {
+		return nil, fmt.Errorf("counting the addresses of ranges: %w", err)
+	}
+	usages := make([]Usage, len(rows))
+	for i := range rows {
+		usages[i] = counts[i]
+	}
+	for i, p := range parts {
+		free := p.excludes.Size().Int64()
+		for _, n := range counts[len(rows)+i] {
+			free -= n
+		}
+		usages[p.of][excluded] += free
+	}
+	return usages, nil
 }
 
 // completeAddresses shows the IP group that an IPv4 address lies in.

@@ -112,18 +112,22 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) e
 	if err != nil {
 		return err
 	}
-	for _, r := range found {
+	wholes := make([]space.Range, len(found))
+	for i, r := range found {
+		wholes[i] = rangeOf(r)
+	}
+	usages, err := rangeUsage(tx, found, wholes)
+	if err != nil {
+		return err
+	}
+	for i, r := range found {
 		own, err := m.settings.fields().below(holds, r)
 		if err != nil {
 			return err
 		}
-		usage, err := rangeUsage(tx, r, rangeOf(r))
-		if err != nil {
-			return err
-		}
-		out := usage[excluded]
-		delete(usage, excluded)
-		if err := m.level(tx, r, own, usage.Used(), new(big.Int).Sub(rangeOf(r).Size(), big.NewInt(out))); err != nil {
+		out := usages[i][excluded]
+		delete(usages[i], excluded)
+		if err := m.level(tx, r, own, usages[i].Used(), new(big.Int).Sub(wholes[i].Size(), big.NewInt(out))); err != nil {
 			return err
 		}
 	}

@@ -116,3 +116,27 @@ func TestRanges(t *testing.T) {
 	}
 	m.verify()
 }
+
+// What is in use in each of several ranges is counted together, and is what each of them shows alone.
+func TestUsageOfManyRanges(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	below := "/api/v2/networks/" + network
+	for _, body := range []string{`{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.29","exclusionRanges":["10.0.0.12","10.0.0.20-10.0.0.24"]}`,
+		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.49"}`,
+		`{"type":"IPv4DHCPRange","range":"10.0.0.60-10.0.0.69","exclusionRanges":["10.0.0.60-10.0.0.69"]}`} {
+		m.id(below+"/ranges", body)
+	}
+	for _, address := range []string{"10.0.0.9", "10.0.0.10", "10.0.0.12", "10.0.0.22", "10.0.0.29", "10.0.0.30", "10.0.0.41", "10.0.0.60"} {
+		m.id(below+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"STATIC"}`)
+	}
+	list := m.want(200, "GET", "/api/v2/ranges?orderBy=asc(range)", "")
+	for i, want := range []string{"4 4", "1 ", "1 9"} {
+		at := "data." + strconv.Itoa(i)
+		one := m.want(200, "GET", "/api/v2/ranges/"+list.text(at+".id"), "")
+		if got, alone := list.text(at+".usage.STATIC")+" "+list.text(at+".usage.DHCP_EXCLUDED"), one.text("usage.STATIC")+" "+
+			one.text("usage.DHCP_EXCLUDED"); got != want || alone != want {
+			t.Errorf("range %s: %s in a list, %s alone, want %s: %s", list.text(at+".range"), got, alone, want, one.body)
+		}
+	}
+}

@@ -127,6 +127,52 @@ func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
 	return counts, err
 }
 
+// Span is where resources below another one may begin: from one place to another, both with it, as AddrKey gives them.
+type Span struct {
+	Parent    int64
+	Low, High []byte
+}
+
+// CountSpans counts the resources of a collection that begin in each of some spans, as CountBy does: in the order of the spans.
+func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[string]int64, error) {
+	counts := make([]map[string]int64, len(spans))
+	if !tx.RoundTrips() || len(spans) == 1 {
+		low := Field{Kind: ColumnSpan, Path: []string{"low"}}
+		for i, s := range spans {
+			var err error
+			if counts[i], err = tx.CountBy(Query{From: Resources, Direct: true, Where: All{HasParent(s.Parent), InCollection(collection),
+				Compare{Field: low, Op: "ne"}, Compare{Field: low, Op: "ge", Value: s.Low}, Compare{Field: low, Op: "le", Value: s.High}}},
+				by); err != nil {
+				return nil, err
+			}
+		}
+		return counts, nil
+	}
+	parents, lows, highs := make([]int64, len(spans)), make([][]byte, len(spans)), make([][]byte, len(spans))
+	for i, s := range spans {
+		counts[i], parents[i], lows[i], highs[i] = map[string]int64{}, s.Parent, s.Low, s.High
+	}
+	b := &builder{dialect: tx.conn.speaks()}
+	b.WriteString("SELECT span.place - 1, found.value, found.n FROM unnest(?::bigint[], ?::bytea[], ?::bytea[]) WITH ORDINALITY " +
+		"span (parent, low, high, place) CROSS JOIN LATERAL (SELECT ")
+	b.args = append(b.args, parents, lows, highs)
+	by.column(b, "r")
+	b.WriteString(" AS value, count(*) AS n FROM resource r WHERE r.parent = span.parent AND r.collection = ")
+	b.arg(collection)
+	// Behind OFFSET the spans are looked for one by one: together they would be found among all that there is.
+	b.WriteString(" AND r.low IS NOT NULL AND r.low >= span.low AND r.low <= span.high GROUP BY 1 OFFSET 0) found")
+	return counts, tx.Each(func(scan func(...any) error) error {
+		var value sql.NullString
+		var place int
+		var n int64
+		err := scan(&place, &value, &n)
+		if err == nil {
+			counts[place][value.String] += n
+		}
+		return err
+	}, b.String(), b.args...)
+}
+
 // First gives the first resource that the query selects, in its order; nil where it selects none.
 func (tx *Tx) First(q Query) (first *Resource, err error) {
 	q.Limit = 1
