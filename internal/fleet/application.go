@@ -124,15 +124,6 @@ func scanApplication(scan func(...any) error) (d deployed, err error) {
 	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
 }
 
-// applicationsOf reads the applications of a service point, in the order in which they came.
-func applicationsOf(tx *store.Tx, servicePoint string) (all []deployed, err error) {
-	return all, tx.Each(func(scan func(...any) error) error {
-		d, err := scanApplication(scan)
-		all = append(all, d)
-		return err
-	}, selectApplications+"WHERE service_point = ? ORDER BY created, id", servicePoint)
-}
-
 // ApplicationChange is what a request asks of an application: what is nil stays as it is.
 type ApplicationChange struct {
 	Name          *string

@@ -281,8 +281,15 @@ const (
 	mostWaiting = 2  // reports of one service point
 )
 
-// pace waits until the next report of a service point may be written.
-func (s *Service) pace(ctx context.Context, at seat) error {
+// paced is who sends reports: a node, with certificates of a generation. Who shows one that was replaced does not slow down who shows the
+// new one.
+type paced struct {
+	at         seat
+	generation int64
+}
+
+// pace waits until the next report of somebody may be written.
+func (s *Service) pace(ctx context.Context, at paced) error {
 	least := s.interval / leastShare
 	now := time.Now()
 	s.mu.Lock()

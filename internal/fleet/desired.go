@@ -37,9 +37,12 @@ func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, Unknown(servicePoint)
 	}
-	// It follows from the time, so that a database that was restored gives none again that it gave before.
-	return max(s.now().UnixMilli(), generation+1), err
+	return s.nextGenerationOf(generation), err
 }
+
+// nextGenerationOf is the generation of a desired state behind another one; in SQL it is later. It follows from the time, so that a
+// database that was restored gives none again that it gave before.
+func (s *Service) nextGenerationOf(desired int64) int64 { return max(s.now().UnixMilli(), desired+1) }
 
 // desires notes that the desired state of a service point has changed to a generation.
 func desires(tx *store.Tx, servicePoint string, generation int64) error {
@@ -63,13 +66,11 @@ func (s *Service) desired(tx *store.Tx, seats []seat) (map[seat]*checkin.Desired
 		return nil, err
 	}
 	applications := map[string][]checkin.DesiredApplication{}
-	if err := eachOf(tx, ids, func(scan func(...any) error) error {
-		a, err := scanApplication(scan)
-		if err == nil && a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+	if err := eachApplication(tx, ids, func(a deployed) {
+		if a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
 			applications[a.servicePoint] = append(applications[a.servicePoint], s.desiredOf(a))
 		}
-		return err
-	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id"); err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	for _, at := range seats {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"portolan/internal/store"
@@ -42,9 +41,9 @@ type event struct {
 	Event
 }
 
-// moving lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is
+// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is
 // committed.
-func (s *Service) moving(update store.Updater) store.Updater {
+func (s *Service) withEvents(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var counted []Move
 		err := update(ctx, author, func(tx *store.Tx) error {
@@ -72,25 +71,26 @@ func (s *Service) moving(update store.Updater) store.Updater {
 	}
 }
 
-// movesIn gives the moves of a transaction, which is one of moving.
+// movesIn gives the moves of a transaction; it is one of withEvents, and nil otherwise.
 func (s *Service) movesIn(tx *store.Tx) *moves {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.movesOf[tx]
 }
 
-// changingRows is moving for transactions that change what lists find: all but those that write when somebody was heard of.
+// rowsTopic is touched by what changes that a list of the fleet shows, or finds service points by: by changingRows and, where it depends on
+// what is said, by what writes reports (writeAll, writeState, reported) and, for other managers, presence.
+const rowsTopic = "rows of the fleet"
+
+// changingRows is withEvents for transactions that change what lists find.
 func (s *Service) changingRows(update store.Updater) store.Updater {
-	return s.moving(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+	return s.withEvents(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
 			tx.Touch(rowsTopic)
 			return fn(tx)
 		})
 	})
 }
-
-// rowsTopic is touched by all that changes what lists find of the fleet.
-const rowsTopic = "rows of the fleet"
 
 // ownRows updates what the fleet keeps.
 func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
@@ -139,8 +139,10 @@ func writeEvents(tx *store.Tx, all []event) error {
 		return writeEventsTogether(tx, all)
 	}
 	for _, e := range all {
-		if err := errors.Join(tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason),
-			tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents, e.servicePoint)); err != nil {
+		if err := tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason); err != nil {
+			return err
+		}
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents, e.servicePoint); err != nil {
 			return err
 		}
 	}
@@ -181,9 +183,6 @@ func writeEventsTogether(tx *store.Tx, all []event) error {
 	}
 	return nil
 }
-
-// list gives so many placeholders for a list.
-func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
 // Event is a move of a field of a service point, or of one of its applications (ours).
 type Event struct {

@@ -38,6 +38,9 @@ type Service struct {
 	programs Programs
 	releases Releases
 
+	// mostMoved and movedAtOnce are how many service points of a rollout are moved in a step, and in a transaction of it.
+	mostMoved, movedAtOnce int
+
 	// ordering says whether orders are being given, or told.
 	ordering ordering
 
@@ -65,16 +68,16 @@ type Service struct {
 	heard map[string]heard
 	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
 	heardNodes map[seat]heard
-	// reports are what is to be written of what service points say.
+	// reports are what is to be written of what service points say. Guarded by mu.
 	reports reports
 	// holds are the service points with something held open. Guarded by mu.
 	holds map[string]*hold
 	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
 	woken   []*waitingCheckIn
 	lookers int
-	// paces is when the next report of a node may be written. Guarded by mu.
-	paces map[seat]time.Time
-	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
+	// paces is when the next report of somebody may be written. Guarded by mu.
+	paces map[paced]time.Time
+	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu; the moves themselves are the transaction's.
 	movesOf map[*store.Tx]*moves
 	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
 	logs map[string]chan struct{}
@@ -92,12 +95,16 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
 		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{},
 		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
-		paces:   map[seat]time.Time{},
+		paces:   map[paced]time.Time{},
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
 	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
 	a.now = f.now
 	f.reports.busy = map[string]bool{}
+	f.mostMoved, f.movedAtOnce = mostMoved, movedAtOnce
+	if !s.OneWriter() {
+		f.movedAtOnce = mostMoved
+	}
 	s.Watch(logTopic, f.logCame)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {
@@ -184,7 +191,6 @@ func (s *Service) forget(id string) {
 	delete(s.heard, id)
 	for n := range int64(MaxNodeCount) {
 		delete(s.heardNodes, seat{id, n + 1})
-		delete(s.paces, seat{id, n + 1})
 	}
 	s.mu.Unlock()
 	s.Wake(id)

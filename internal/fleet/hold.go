@@ -294,7 +294,8 @@ func (w *waitingCheckIn) end(a checkin.Answer, err error) {
 	w.reply.Send(a, err)
 }
 
-// Bounds of looking for news: how many check-ins are looked for together, by how many goroutines, and how long that may take.
+// Bounds of looking for news, and of writing reports: how many check-ins are seen to together, by how many goroutines it is looked, and how
+// long either may take.
 const (
 	mostTogether = 64
 	mostLookers  = 4

@@ -122,7 +122,7 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 	if err := fn(); err != nil {
 		return err
 	}
-	is, err := s.standing(tx, id)
+	is, err := s.lockState(tx, id)
 	if err != nil {
 		return err
 	}
@@ -137,14 +137,14 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 		}
 		now.acknowledged = max(is.acknowledged, acknowledgedBy(all))
 		now.sequence, now.digest, now.body = 0, "", string(text)
-		if err := s.takes(tx, &now, r); err != nil {
+		if err := s.applyReport(tx, &now, r); err != nil {
 			return err
 		}
 	}
 	if turn(all, now.update.target) != before {
 		s.redesire(tx, &now)
 	}
-	return s.stand(tx, is, &now)
+	return s.writeState(tx, is, &now)
 }
 
 // AddNode lets a service point have one node more, and gives the key that it enrols with.

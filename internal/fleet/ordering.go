@@ -35,7 +35,7 @@ func (o *ordering) end() {
 // mostBehind is how long something waits at the most for orders to be told.
 const mostBehind = 10 * time.Second
 
-// behind waits until no orders are given or told, but not for long.
+// behind waits until no orders are given or told, for mostBehind at the most.
 func (o *ordering) behind(ctx context.Context) {
 	o.mu.Lock()
 	n, none, left := o.n, o.none, time.Until(o.since.Add(mostBehind))
@@ -52,5 +52,5 @@ func (o *ordering) behind(ctx context.Context) {
 	}
 }
 
-// BehindOrders waits until no orders are given or told here, but not for long.
+// BehindOrders waits until no orders are given or told here, for 10 seconds at the most.
 func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx) }

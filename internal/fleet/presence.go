@@ -64,8 +64,10 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 		age = 0
 	}
 	s.mu.Lock()
-	points := due(s.heard, age, s.silence(), func(id string) { delete(s.paces, seat{id, 1}); s.forgotten.Add(1) })
-	nodes := due(s.heardNodes, age, s.silence(), func(at seat) { delete(s.paces, at) })
+	points := due(s.heard, age, s.silence(), func(string) { s.forgotten.Add(1) })
+	nodes := due(s.heardNodes, age, s.silence(), func(seat) {})
+	now := time.Now()
+	maps.DeleteFunc(s.paces, func(_ paced, next time.Time) bool { return next.Before(now) }) // as if there was none
 	s.mu.Unlock()
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), atOnce) { // in one order: managers do not wait for each other in a circle
 		if e := s.writePresence(ctx, part, points); e != nil {
@@ -75,10 +77,10 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	return errors.Join(err, s.writeNodes(ctx, nodes))
 }
 
-// writePresence writes when some service points were heard of. What lists have found here stays: this manager knows that of these by
-// itself, and others are told.
+// writePresence writes when some service points were heard of. On SQLite what lists have found stays: the manager knows that of these by
+// itself. Other managers are told, and all ask anew.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
-	if err := s.moving(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
+	if err := s.withEvents(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if !s.store.OneWriter() {
 			tx.Touch(rowsTopic)
 		}

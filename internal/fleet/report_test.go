@@ -16,7 +16,7 @@ const manyWriters = 9
 
 // says lets service points say something at the same time: all that is given waits before the first one is written. It gives what became
 // of each.
-func (h *harbour) says(t *testing.T, all ...*saying) []error {
+func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
 	t.Helper()
 	h.f.mu.Lock()
 	h.f.reports.writers = manyWriters // nobody else begins
@@ -60,18 +60,18 @@ func (h *harbour) waits(t *testing.T, n int) {
 }
 
 // said is a report of a service point of a version.
-func (h *harbour) said(id string, sequence int64, version string) *saying {
+func (h *harbour) said(id string, sequence int64, version string) *pendingReport {
 	h.f.mu.Lock()
-	delete(h.f.paces, seat{id, 1}) // one that comes soon need not wait here
+	clear(h.f.paces) // one that comes soon need not wait here
 	h.f.mu.Unlock()
-	return &saying{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+	return &pendingReport{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
 		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
 }
 
-func (h *harbour) stands(t *testing.T, id string) (is *standing) {
+func (h *harbour) stands(t *testing.T, id string) (is *pointState) {
 	t.Helper()
 	if err := h.f.change(h.ctx, func(tx *store.Tx) (err error) {
-		is, err = h.f.standing(tx, id)
+		is, err = h.f.lockState(tx, id)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -136,10 +136,8 @@ func TestReportsTakeTurns(t *testing.T) {
 		h.f.reports.waiting = append(h.f.reports.waiting, h.saidUnpaced(fmt.Sprint("b", i)), h.saidUnpaced("a"))
 	}
 	h.f.mu.Unlock()
-	taken := 0
-	for _, want := range []int{mostTogether, 3, 0} { // the others of a wait
+	for _, want := range []int{mostTogether, 3, 0} { // of a one alone, until that is written
 		some := h.f.nextReports()
-		taken += len(some)
 		if len(some) != want {
 			t.Errorf("%d are taken, want %d", len(some), want)
 		}
@@ -152,10 +150,18 @@ func TestReportsTakeTurns(t *testing.T) {
 	if h.f.reports.writers != manyWriters-1 {
 		t.Errorf("%d write on", h.f.reports.writers)
 	}
+	h.f.mu.Lock()
+	delete(h.f.reports.busy, "a")
+	h.f.mu.Unlock()
+	if some := h.f.nextReports(); len(some) != 1 || some[0].id() != "a" {
+		t.Errorf("%d are taken behind the first of a", len(some))
+	}
 }
 
-// saidUnpaced is a saying that is not paced. mu is held.
-func (h *harbour) saidUnpaced(id string) *saying { return &saying{known: &row{at: seat{id, 1}}} }
+// saidUnpaced is one that is not paced.
+func (h *harbour) saidUnpaced(id string) *pendingReport {
+	return &pendingReport{known: &row{at: seat{id, 1}}}
+}
 
 // What a node of several says is written with the others; who is none, was taken away or says what it may not is refused alone. The service
 // point is there with the first report.
@@ -180,7 +186,7 @@ func TestReportsOfNodes(t *testing.T) {
 		stranger := h.said(id, 1, "2")
 		stranger.known.at.node = 2
 		for i, c := range []struct {
-			w    *saying
+			w    *pendingReport
 			want error
 		}{{h.said(id, 1, "2"), nil}, {stranger, errUnknown}} {
 			if errs := h.says(t, c.w, h.said(h.ids[1], int64(i+1), "2")); !errors.Is(errs[0], c.want) || errs[1] != nil {
@@ -201,6 +207,139 @@ func TestReportsOfNodes(t *testing.T) {
 		}
 		if is := h.stands(t, h.ids[1]); is.update.version != "4" {
 			t.Errorf("the other one has %s", is.update.version)
+		}
+	})
+}
+
+// An error of one takes nobody along: then each is written alone.
+func TestReportsAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 3)
+		broken := errors.New("broken")
+		h.f.Tell(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
+			if ids[0] == h.ids[1] {
+				return broken
+			}
+			return nil
+		})
+		var all []*pendingReport
+		for _, id := range h.ids {
+			w := h.said(id, 1, "2")
+			w.rq.Report.ErrorConditions = []string{"ill"}
+			all = append(all, w)
+		}
+		if errs := h.says(t, all...); errs[0] != nil || !errors.Is(errs[1], broken) || errs[2] != nil {
+			t.Errorf("%v", errs)
+		}
+		for i, want := range []string{Unhealthy, Healthy, Unhealthy} {
+			if is := h.stands(t, h.ids[i]); is.status != want {
+				t.Errorf("%d is %s", i, is.status)
+			}
+		}
+	})
+}
+
+// Reports wait behind orders.
+func TestReportsBehindOrders(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.ordering.begin()
+	w := h.said(h.ids[0], 1, "2")
+	ended := make(chan error)
+	go func() { ended <- h.f.write(h.ctx, 0, w.known, w.rq) }()
+	h.waits(t, 1)
+	select {
+	case <-ended:
+		t.Error("it was written before the order was told")
+	case <-time.After(50 * time.Millisecond):
+	}
+	h.f.ordering.end()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who shows a certificate that was replaced is slowed down alone, and what is remembered of that goes when it is over.
+func TestPaces(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.interval = 100 * leastShare * time.Millisecond
+	w := h.said(h.ids[0], 1, "2")
+	if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write("UPDATE service_point SET generation = 7") }); err != nil {
+		t.Fatal(err)
+	}
+	write := func(generation int64) error { return h.f.write(h.ctx, generation, w.known, w.rq) }
+	ended := make(chan error)
+	for range mostWaiting + 2 { // one more than may wait
+		go func() { ended <- write(1) }()
+	}
+	refused := map[bool]int{}
+	for range mostWaiting + 2 {
+		refused[errors.Is(<-ended, errUnknown)]++
+	}
+	if refused[false] == 0 || refused[true] == 0 {
+		t.Errorf("with the old certificate: %v", refused)
+	}
+	if began := time.Now(); write(7) != nil || time.Since(began) > h.f.interval {
+		t.Error("the new one waits for the old one")
+	}
+	for end := time.Now().Add(10 * time.Second); len(h.f.paces) > 0; {
+		if err := h.f.WritePresence(h.ctx, false); err != nil || time.Now().After(end) {
+			t.Fatalf("%d paces are remembered (%v)", len(h.f.paces), err)
+		}
+	}
+}
+
+// What a report says of itself is compared without the generation that is in force: a question's answer stays then.
+func TestAppliedChangesNoList(t *testing.T) {
+	h := newHarbour(t, "", 2)
+	f := Filter{Status: Healthy}
+	where, args := f.where()
+	kept := func() bool {
+		t.Helper()
+		_, ok := h.f.found.Now(fmt.Sprintf("%s %q", where, args))
+		return ok
+	}
+	first := h.said(h.ids[0], 1, "2")
+	first.rq.Report.Applied = 5
+	if errs := h.says(t, first); errs[0] != nil {
+		t.Fatal(errs)
+	}
+	h.shows(t, f)
+	again := h.said(h.ids[0], 2, "2")
+	again.rq.Report.Applied = 61
+	if errs := h.says(t, again); errs[0] != nil || !kept() {
+		t.Errorf("what was found is kept: %v (%v)", kept(), errs)
+	}
+	h.shows(t, Filter{})
+	h.shows(t, f)
+	if errs := h.says(t, h.said(h.ids[0], 3, "3")); errs[0] != nil || kept() {
+		t.Errorf("behind another version it is kept: %v (%v)", kept(), errs)
+	}
+	h.shows(t, f)
+}
+
+// Of each service point the last events are kept, however many come in one transaction.
+func TestKeptEvents(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 2)
+		n := 0
+		for _, many := range []int{keptEvents - 1, 5, 1} {
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				for range many {
+					n++
+					if err := h.f.movedMany(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range h.ids {
+			events, err := h.f.Events(h.ctx, id)
+			if err != nil || len(events) != keptEvents || events[keptEvents-1].After != fmt.Sprint(n) || events[0].After != fmt.Sprint(n-keptEvents+1) {
+				t.Errorf("%d events are kept, the first is %+v, the last %+v (%v)", len(events), events[0], events[len(events)-1], err)
+			}
 		}
 	})
 }

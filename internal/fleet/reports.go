@@ -13,8 +13,8 @@ import (
 	"portolan/internal/store"
 )
 
-// saying is what a service point says in a check-in, as it is to be written.
-type saying struct {
+// pendingReport is what a service point says in a check-in, as it is to be written.
+type pendingReport struct {
 	rq checkin.Request
 	// generation is that of the certificate that was shown; text is the report in JSON, status what it makes of the service point. Without a
 	// report both are empty.
@@ -28,30 +28,33 @@ type saying struct {
 	done         chan struct{}
 }
 
-func (w *saying) id() string { return w.known.at.id }
+func (w *pendingReport) id() string { return w.known.at.id }
 
 // reports are what service points say and is to be written. As many as wait are written together, and those of one service point one after
 // another.
 type reports struct {
 	// waiting are those that nobody writes yet, in the order in which they came; busy are the service points of which one is being
 	// written, writers how many goroutines write. Guarded by Service.mu.
-	waiting []*saying
+	waiting []*pendingReport
 	busy    map[string]bool
 	writers int
 }
 
-// mostWriters is how many goroutines write reports: more than one where changes are made side by side.
-func (s *Service) mostWriters() int {
+// mostWriters is how many goroutines write reports where changes are made side by side.
+const mostWriters = 4
+
+// writers is how many goroutines write reports at the most.
+func (s *Service) writers() int {
 	if s.store.OneWriter() {
 		return 1
 	}
-	return 4
+	return mostWriters
 }
 
 // write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
 // what is kept from then on. A report that is no later than the one that is kept is left.
 func (s *Service) write(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
-	w := &saying{rq: rq, generation: generation, known: known, done: make(chan struct{})}
+	w := &pendingReport{rq: rq, generation: generation, known: known, done: make(chan struct{})}
 	if r := rq.Report; r != nil {
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -61,7 +64,7 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 			return err
 		}
 		w.text, w.status = string(text), statusOf(r)
-		if err := s.pace(ctx, known.at); err != nil {
+		if err := s.pace(ctx, paced{known.at, generation}); err != nil {
 			return err
 		}
 	}
@@ -69,10 +72,10 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		if s.takeBack(w) {
+		if s.withdraw(w) {
 			return ctx.Err()
 		}
-		<-w.done // which it is soon
+		<-w.done // within lookTime: it is being written
 	}
 	if w.err == nil && rq.Report != nil && w.after != w.before {
 		s.log.InfoContext(ctx, "a service point moved", "id", w.id(), "from", w.before, "to", w.after)
@@ -80,20 +83,20 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 	return w.err
 }
 
-// queue has it written.
-func (s *Service) queue(w *saying) {
+// queue has it written: by another writer where those that write have each as many before them as they write together.
+func (s *Service) queue(w *pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = append(r.waiting, w)
-	if r.writers == 0 || r.writers < s.mostWriters() && r.writers*mostTogether < len(r.waiting) {
+	if r.writers == 0 || r.writers < s.writers() && r.writers*mostTogether < len(r.waiting) {
 		r.writers++
 		go s.writeWaiting()
 	}
 }
 
-// takeBack takes back what is not being written yet.
-func (s *Service) takeBack(w *saying) bool {
+// withdraw takes out of the queue what is not being written yet.
+func (s *Service) withdraw(w *pendingReport) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.Index(s.reports.waiting, w)
@@ -106,26 +109,22 @@ func (s *Service) takeBack(w *saying) bool {
 // writeWaiting writes what waits, until there is nothing that could be written.
 func (s *Service) writeWaiting() {
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
-		s.BehindOrders(ctx) // when a whole fleet reports at the same time, orders to it go first
+		s.BehindOrders(context.Background()) // when a whole fleet reports at the same time, orders to it go first
 		some := s.nextReports()
-		if len(some) > 0 {
-			s.writeTogether(ctx, some)
-		}
-		cancel()
 		if len(some) == 0 {
 			return
 		}
+		s.writeTogether(some)
 	}
 }
 
 // nextReports takes up to mostTogether of those that wait, in the order of their service points: none of one of which another one is being
 // written. Where there is none the writer that asks ends.
-func (s *Service) nextReports() (some []*saying) {
+func (s *Service) nextReports() (some []*pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
-	r.waiting = slices.DeleteFunc(r.waiting, func(w *saying) bool {
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *pendingReport) bool {
 		takes := len(some) < mostTogether && !r.busy[w.id()]
 		if takes {
 			r.busy[w.id()] = true
@@ -136,16 +135,18 @@ func (s *Service) nextReports() (some []*saying) {
 	if len(some) == 0 {
 		r.writers--
 	}
-	slices.SortFunc(some, func(a, b *saying) int { return strings.Compare(a.id(), b.id()) })
+	slices.SortFunc(some, func(a, b *pendingReport) int { return strings.Compare(a.id(), b.id()) })
 	return some
 }
 
 // writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone.
-func (s *Service) writeTogether(ctx context.Context, some []*saying) {
+func (s *Service) writeTogether(some []*pendingReport) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
 	err := guarded(func() error { return s.writeAll(ctx, some) })
 	if len(some) > 1 && ofOne(ctx, err) {
 		for _, w := range some {
-			s.writeTogether(ctx, []*saying{w})
+			s.writeTogether([]*pendingReport{w})
 		}
 		return
 	}
@@ -155,22 +156,19 @@ func (s *Service) writeTogether(ctx context.Context, some []*saying) {
 		if w.err = err; err == nil {
 			w.err = w.refused
 		}
-		if errors.Is(w.err, errUnknown) {
-			delete(s.paces, w.known.at) // nobody need remember it
-		}
 		close(w.done)
 	}
 	s.mu.Unlock()
 }
 
 // writeAll writes some in a transaction.
-func (s *Service) writeAll(ctx context.Context, some []*saying) error {
-	return s.moving(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
+func (s *Service) writeAll(ctx context.Context, some []*pendingReport) error {
+	return s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
 		ids := make([]string, len(some))
 		for i, w := range some {
 			ids[i] = w.id()
 		}
-		all, err := s.standings(tx, ids)
+		all, err := s.lockStates(tx, ids)
 		if err != nil {
 			return err
 		}
@@ -199,7 +197,7 @@ func (s *Service) writeAll(ctx context.Context, some []*saying) error {
 }
 
 // writeOnly writes what a service point with one node says.
-func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
+func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) error {
 	known, now, r := w.known, *is, w.rq.Report
 	known.generation = w.generation
 	if acknowledges(w.rq, *known) {
@@ -214,16 +212,16 @@ func (s *Service) writeOnly(tx *store.Tx, w *saying, is *standing) error {
 		known.sequence, known.digest, known.status, known.reported = max(is.sequence, w.rq.Sequence), w.rq.Digest, w.status, true
 		now.sequence, now.digest, now.body = known.sequence, known.digest, w.text
 	}
-	if err := s.takes(tx, &now, r); err != nil {
+	if err := s.applyReport(tx, &now, r); err != nil {
 		return err
 	}
 	w.after, known.desired = now.status, now.desired
-	return s.stand(tx, is, &now)
+	return s.writeState(tx, is, &now)
 }
 
-// takes takes over what a service point says of itself, of its applications and of its update; r is nil where it has only acknowledged a
+// applyReport takes over what a service point says of itself, of its applications and of its update; r is nil where it has only acknowledged a
 // generation.
-func (s *Service) takes(tx *store.Tx, now *standing, r *checkin.Report) error {
+func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) error {
 	if err := s.reported(tx, now, r); err != nil || r == nil {
 		return err
 	}
@@ -238,7 +236,7 @@ func (s *Service) takes(tx *store.Tx, now *standing, r *checkin.Report) error {
 }
 
 // writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is written.
-func (s *Service) writeNode(tx *store.Tx, w *saying, is *standing) (refused, err error) {
+func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (refused, err error) {
 	known, rq, at := w.known, w.rq, w.known.at
 	var goodFrom, connected int64
 	var body string

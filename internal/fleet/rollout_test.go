@@ -122,12 +122,12 @@ func (h *harbour) report(t fatal) {
 				return err
 			}
 			p.obey(states[seat{id, 1}].Update)
-			is, err := h.f.standing(tx, id)
+			is, err := h.f.lockState(tx, id)
 			if err != nil {
 				return err
 			}
 			now := *is
-			if err := errors.Join(h.f.updated(tx, &now, &p.Report), h.f.stand(tx, is, &now)); err != nil {
+			if err := errors.Join(h.f.updated(tx, &now, &p.Report), h.f.writeState(tx, is, &now)); err != nil {
 				return err
 			}
 		}
@@ -614,4 +614,30 @@ func TestAwayIsOfAllWhenTakenBack(t *testing.T) {
 	if r := h.rollout(t, id); r.Counts[memberGoingBack] != 8 || strings.Contains(r.Reason, "at most 1") {
 		t.Errorf("going back: %+v, %s", r.Counts, r.Reason)
 	}
+}
+
+// A step is taken in several transactions, as long as the rollout is what it was; its status moves with the last of them.
+func TestStepInParts(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 5)
+		h.f.movedAtOnce = 2
+		id := h.start(t, func(p *Plan) { p.Waves, p.MostAway = []Amount{{100, true}}, Amount{100, true} })
+		var sizes []int
+		status := ""
+		counted := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+			err := h.f.store.Update(ctx, author, fn)
+			r, e := h.f.Rollout(h.ctx, id)
+			if sizes, status = append(sizes, r.Counts[memberUpdating]), r.Status; e == nil && len(sizes) == 2 {
+				e = h.f.Act(h.ctx, id, "pause")
+			}
+			return errors.Join(err, e)
+		}
+		if err := h.f.AdvanceRollouts(h.ctx, counted); err != nil {
+			t.Fatal(err)
+		}
+		// The third transaction finds it paused, and changes nothing.
+		if fmt.Sprint(sizes) != "[2 4 4]" || status != RolloutPaused {
+			t.Errorf("so many were moved: %v, and it is %s", sizes, status)
+		}
+	})
 }

@@ -132,7 +132,7 @@ func TestShownOfTheForgotten(t *testing.T) {
 	connected(1)
 }
 
-// Whatever column of a service point becomes another one: lists show it, or do not depend on it.
+// Whatever column of the table of service points becomes another one: lists show it, or do not depend on it.
 func TestRevisionOfEveryColumn(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newHarbour(t, database, 1)
@@ -231,6 +231,9 @@ func TestShownOfAnotherManager(t *testing.T) {
 		h.f.hear(row{at: seat{h.ids[0], 1}})
 		if err := h.f.WritePresence(h.ctx, true); err != nil {
 			t.Fatal(err)
+		}
+		if i == 0 { // heard is told without a report
+			shows("CONNECTED 1; NOT_CONNECTED 1; ")
 		}
 		version := fmt.Sprint(i + 2)
 		if errs := h.says(t, h.said(h.ids[1], int64(i+1), version)); errs[0] != nil {

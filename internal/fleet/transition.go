@@ -67,7 +67,7 @@ func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore s
 }
 
 // reported takes over what a service point says of its applications; r is nil where it has only acknowledged a generation.
-func (s *Service) reported(tx *store.Tx, is *standing, r *checkin.Report) error {
+func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) error {
 	if err := s.anycastMoved(tx, is.id, is.applications, r); err != nil {
 		return err
 	}

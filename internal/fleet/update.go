@@ -242,7 +242,7 @@ func (u updatable) after(r *checkin.Report) updatable {
 }
 
 // updated takes over what a service point says of its update.
-func (s *Service) updated(tx *store.Tx, is *standing, r *checkin.Report) error {
+func (s *Service) updated(tx *store.Tx, is *pointState, r *checkin.Report) error {
 	before := is.update
 	now := before.after(r)
 	if now == before {

@@ -6,8 +6,8 @@ import (
 	"portolan/internal/store"
 )
 
-// standing is what is written of a service point when it reports.
-type standing struct {
+// pointState is what is written of a service point when it reports.
+type pointState struct {
 	id, status, variant               string
 	generation, acknowledged, desired int64
 	update                            updatable
@@ -20,12 +20,12 @@ type standing struct {
 	applications []deployed
 }
 
-// standings reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked.
-func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standing, err error) {
-	all = make(map[string]*standing, len(ids))
+// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked.
+func (s *Service) lockStates(tx *store.Tx, ids []string) (all map[string]*pointState, err error) {
+	all = make(map[string]*pointState, len(ids))
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
 		var several, logs int64
-		is := &standing{}
+		is := &pointState{}
 		err := scan(append([]any{&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount},
 			is.update.into()...)...)
 		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
@@ -47,24 +47,22 @@ func (s *Service) standings(tx *store.Tx, ids []string) (all map[string]*standin
 		"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", ""); err != nil {
 		return nil, err
 	}
-	return all, eachOf(tx, ids, func(scan func(...any) error) error {
-		d, err := scanApplication(scan)
-		if is := all[d.servicePoint]; err == nil && is != nil {
+	return all, eachApplication(tx, ids, func(d deployed) {
+		if is := all[d.servicePoint]; is != nil {
 			is.applications = append(is.applications, d)
 		}
-		return err
-	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
+	})
 }
 
 // known is what a check-in of one of its nodes needs to know.
-func (is *standing) known(at seat) row {
+func (is *pointState) known(at seat) row {
 	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
 		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
 }
 
-// standing reads how one service point stands. It is locked.
-func (s *Service) standing(tx *store.Tx, id string) (*standing, error) {
-	all, err := s.standings(tx, []string{id})
+// lockState reads how one service point stands. It is locked.
+func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
+	all, err := s.lockStates(tx, []string{id})
 	if err == nil && all[id] == nil {
 		err = Unknown(id)
 	}
@@ -80,12 +78,12 @@ func withoutApplied(body string) string {
 	return head + strings.TrimLeft(tail, "0123456789")
 }
 
-// stand writes how a service point stands now, which it stood otherwise before.
-func (s *Service) stand(tx *store.Tx, before, now *standing) error {
+// writeState writes how a service point stands now, which it stood otherwise before.
+func (s *Service) writeState(tx *store.Tx, before, now *pointState) error {
 	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
 	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant ||
 		now.update != before.update
-	if shows {
+	if shows { // of an update a report changes all but which order it is
 		tx.Touch(rowsTopic)
 		u := &now.update
 		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ?, status = ?, variant = ?, version = ?, "+
@@ -108,7 +106,28 @@ func (s *Service) stand(tx *store.Tx, before, now *standing) error {
 }
 
 // redesire lets a service point ask again what it is to run.
-func (s *Service) redesire(tx *store.Tx, now *standing) {
+func (s *Service) redesire(tx *store.Tx, now *pointState) {
 	tx.Touch(store.Detail(topic, now.id))
-	now.desired = max(s.now().UnixMilli(), now.desired+1)
+	now.desired = s.nextGenerationOf(now.desired)
+}
+
+// eachApplication gives fn the applications of service points, of which there are up to mostTogether: those of one in the order in which
+// they came.
+func eachApplication(tx *store.Tx, ids []string, fn func(deployed)) error {
+	return eachOf(tx, ids, func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		if err == nil {
+			fn(d)
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
+}
+
+// applicationsOf reads the applications of a service point, in the order in which they came.
+func applicationsOf(tx *store.Tx, servicePoint string) (all []deployed, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		all = append(all, d)
+		return err
+	}, selectApplications+"WHERE service_point = ? ORDER BY created, id", servicePoint)
 }
