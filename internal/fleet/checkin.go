@@ -95,8 +95,8 @@ func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, 
 // and parked is true.
 func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request, park func() (Reply, error)) (a checkin.Answer,
 	parked bool, err error) {
-	if len(rq.Digest) > maxDigest {
-		return a, false, problem.Invalid("digest", "has more than %d bytes", maxDigest)
+	if len(rq.Digest) > maxDigest || strings.ContainsRune(rq.Digest, 0) {
+		return a, false, problem.Invalid("digest", "has more than %d bytes, or a NUL", maxDigest)
 	}
 	id := shown.Subject.CommonName
 	h := s.hold(id)

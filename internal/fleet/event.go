@@ -87,9 +87,21 @@ func (s *Service) changingRows(update store.Updater) store.Updater {
 	return s.withEvents(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
 			tx.Touch(rowsTopic)
-			return fn(tx)
+			if err := fn(tx); err != nil || s.store.OneWriter() {
+				return err
+			}
+			return tx.Write("UPDATE fleet_change SET n = n + 1") // last: others wait for it until this is committed
 		})
 	})
+}
+
+// changes counts how often changingRows has changed the fleet, as a transaction sees it. Where there are several managers, one that is told
+// of a change and asks another one for a list may come before that has heard of it.
+func (s *Service) changes(tx *store.Tx) (n int64, err error) {
+	if s.store.OneWriter() {
+		return 0, nil
+	}
+	return n, tx.QueryRow("SELECT n FROM fleet_change").Scan(&n)
 }
 
 // ownRows updates what the fleet keeps.
@@ -142,7 +154,8 @@ func writeEvents(tx *store.Tx, all []event) error {
 		if err := tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason); err != nil {
 			return err
 		}
-		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents, e.servicePoint); err != nil {
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents,
+			e.servicePoint); err != nil {
 			return err
 		}
 	}

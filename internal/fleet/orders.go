@@ -66,6 +66,11 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 		}
 	}
 	refused := map[string]error{}
+	if len(orders) > 1 {
+		if err := lockAll(tx, slices.Concat(slices.Collect(maps.Values(orders))...)); err != nil {
+			return nil, err
+		}
+	}
 	for _, version := range slices.Sorted(maps.Keys(orders)) {
 		if err := s.orderMany(tx, orders[version], version, refused); err != nil {
 			return nil, err
@@ -107,6 +112,13 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 		}
 	}
 	return woken, nil
+}
+
+// lockAll locks service points in the order of their ids, as all do: version by version it would be another one.
+func lockAll(tx *store.Tx, ids []string) error {
+	in, args := among(tx, ids)
+	return tx.Each(func(scan func(...any) error) error { return scan(new(string)) },
+		"SELECT id FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...)
 }
 
 // among gives a condition that names ids, and its arguments. On PostgreSQL they are one argument: thousands of them take longer to read

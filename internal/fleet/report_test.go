@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/pgtest"
 	"portolan/internal/store"
 )
 
@@ -337,9 +339,89 @@ func TestKeptEvents(t *testing.T) {
 		}
 		for _, id := range h.ids {
 			events, err := h.f.Events(h.ctx, id)
-			if err != nil || len(events) != keptEvents || events[keptEvents-1].After != fmt.Sprint(n) || events[0].After != fmt.Sprint(n-keptEvents+1) {
+			if err != nil || len(events) != keptEvents || events[keptEvents-1].After != fmt.Sprint(n) ||
+				events[0].After != fmt.Sprint(n-keptEvents+1) {
 				t.Errorf("%d events are kept, the first is %+v, the last %+v (%v)", len(events), events[0], events[len(events)-1], err)
 			}
 		}
 	})
+}
+
+// A service point that somebody else has locked holds up itself, and nobody who reports with it.
+func TestReportsBesideALock(t *testing.T) {
+	h := newHarbour(t, pgtest.URL(t), 6)
+	held, release, released := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		released <- h.f.change(h.ctx, func(tx *store.Tx) error {
+			err := locked(tx, h.ids[2])
+			close(held)
+			<-release
+			return err
+		})
+	}()
+	<-held
+	type result struct {
+		id  string
+		err error
+	}
+	results := make(chan result)
+	for _, id := range h.ids {
+		w := h.said(id, 1, "2")
+		go func() { results <- result{id, h.f.write(h.ctx, 0, w.known, w.rq)} }()
+	}
+	for range len(h.ids) - 1 {
+		if r := <-results; r.err != nil || r.id == h.ids[2] {
+			t.Errorf("%s: %v", r.id, r.err)
+		}
+	}
+	w := h.said(h.ids[0], 2, "3") // and also behind it
+	if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
+	if r := <-results; r.err != nil || r.id != h.ids[2] {
+		t.Errorf("%s: %v", r.id, r.err)
+	}
+}
+
+// Orders of several versions lock service points in the order of their ids, as reports do.
+func TestOrdersLockInOrder(t *testing.T) {
+	h := newHarbour(t, pgtest.URL(t), 2)
+	slices.Sort(h.ids)
+	held, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
+			err := locked(tx, h.ids[0])
+			close(held)
+			<-release
+			return err
+		})
+	}()
+	<-held
+	go func() {
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later one has the version that comes first
+			_, err := h.f.takeMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
+			return err
+		})
+	}()
+	for waiting := 0; waiting == 0; {
+		if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").
+				Scan(&waiting)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errs := h.says(t, h.said(h.ids[1], 1, "2")); errs[0] != nil { // which would wait for the orders, and they for the first
+		t.Error(errs)
+	}
+	close(release)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }

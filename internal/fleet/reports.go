@@ -23,6 +23,8 @@ type pendingReport struct {
 	// known is what is kept of the service point from then on, before and after its status.
 	known         *row
 	before, after string
+	// alone says that its service point was locked, or is not there: it is written by itself. Guarded by Service.mu.
+	alone bool
 	// refused says why it is not written while others are, err why none is; done is closed behind that.
 	refused, err error
 	done         chan struct{}
@@ -83,13 +85,13 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 	return w.err
 }
 
-// queue has it written: by another writer where those that write have each as many before them as they write together.
+// queue has it written.
 func (s *Service) queue(w *pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = append(r.waiting, w)
-	if r.writers == 0 || r.writers < s.writers() && r.writers*mostTogether < len(r.waiting) {
+	if r.writers < s.writers() {
 		r.writers++
 		go s.writeWaiting()
 	}
@@ -119,13 +121,13 @@ func (s *Service) writeWaiting() {
 }
 
 // nextReports takes up to mostTogether of those that wait, in the order of their service points: none of one of which another one is being
-// written. Where there is none the writer that asks ends.
+// written, and one that is to be written alone by itself. Where there is none the writer that asks ends.
 func (s *Service) nextReports() (some []*pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *pendingReport) bool {
-		takes := len(some) < mostTogether && !r.busy[w.id()]
+		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < mostTogether && !w.alone && !some[0].alone)
 		if takes {
 			r.busy[w.id()] = true
 			some = append(some, w)
@@ -139,11 +141,16 @@ func (s *Service) nextReports() (some []*pendingReport) {
 	return some
 }
 
-// writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone.
+// writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone. Those
+// whose service points somebody else has locked wait again.
 func (s *Service) writeTogether(some []*pendingReport) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
-	err := guarded(func() error { return s.writeAll(ctx, some) })
+	var left map[*pendingReport]bool
+	err := guarded(func() (err error) {
+		left, err = s.writeAll(ctx, some)
+		return err
+	})
 	if len(some) > 1 && ofOne(ctx, err) {
 		for _, w := range some {
 			s.writeTogether([]*pendingReport{w})
@@ -151,19 +158,27 @@ func (s *Service) writeTogether(some []*pendingReport) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	var again []*pendingReport
 	for _, w := range some {
 		delete(s.reports.busy, w.id())
+		if err == nil && left[w] {
+			w.alone = true
+			again = append(again, w)
+			continue
+		}
 		if w.err = err; err == nil {
 			w.err = w.refused
 		}
 		close(w.done)
 	}
-	s.mu.Unlock()
+	s.reports.waiting = append(again, s.reports.waiting...) // before what the same service points have said since
 }
 
-// writeAll writes some in a transaction.
-func (s *Service) writeAll(ctx context.Context, some []*pendingReport) error {
-	return s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
+// writeAll writes some in a transaction. left are those whose service points are locked, where there are several, or not there.
+func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map[*pendingReport]bool, err error) {
+	return left, s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
+		left = map[*pendingReport]bool{}
 		ids := make([]string, len(some))
 		for i, w := range some {
 			ids[i] = w.id()
@@ -174,6 +189,10 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) error {
 		}
 		for _, w := range some {
 			is, there := all[w.id()]
+			if !there && len(some) > 1 {
+				left[w] = true
+				continue
+			}
 			if w.refused = nil; !there || !is.several && (w.generation < is.generation || w.known.at.node != 1) {
 				w.refused = errUnknown // nothing was written for it, and the others go on
 				continue
@@ -219,8 +238,8 @@ func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) erro
 	return s.writeState(tx, is, &now)
 }
 
-// applyReport takes over what a service point says of itself, of its applications and of its update; r is nil where it has only acknowledged a
-// generation.
+// applyReport takes over what a service point says of itself, of its applications and of its update; r is nil where it has only
+// acknowledged a generation.
 func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) error {
 	if err := s.reported(tx, now, r); err != nil || r == nil {
 		return err
@@ -235,7 +254,8 @@ func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) 
 	return s.updated(tx, now, r)
 }
 
-// writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is written.
+// writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is
+// written.
 func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (refused, err error) {
 	known, rq, at := w.known, w.rq, w.known.at
 	var goodFrom, connected int64

@@ -53,6 +53,8 @@ type foundKeys struct {
 	keys []key
 	// forgotten is Service.forgotten of then: of those that were let go of since, what is written counts, and not what this manager has heard.
 	forgotten int64
+	// changes is Service.changes of then.
+	changes int64
 }
 
 // mostQuestions is how many questions are kept, with up to mostFound keys each.
@@ -61,17 +63,22 @@ const (
 	mostFound     = 2 * atOnce
 )
 
-// find gives the keys of those that a condition names, in the order of their names. What was found is kept until a service point changes.
+// find gives the keys of those that a condition names, in the order of their names. What was found is kept until a service point changes:
+// at once where somebody has asked for that, and of what service points say at another manager as soon as that is heard.
 func (c scanner) find(tx *store.Tx, where string, args []any) ([]key, error) {
 	s := c.service
 	question := fmt.Sprintf("%s %q", where, args)
 	forgotten := s.forgotten.Load()
-	if f, ok := s.found.Get(tx, question); ok && f.forgotten == forgotten {
+	changes, err := s.changes(tx) // before what is found: that may be newer then, and not older
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := s.found.Get(tx, question); ok && f.forgotten == forgotten && f.changes == changes {
 		return f.keys, nil
 	}
 	keys, err := c.keys(tx, where+" ORDER BY s.name", args)
 	if err == nil && len(keys) <= mostFound {
-		s.found.Put(tx, question, foundKeys{keys, forgotten})
+		s.found.Put(tx, question, foundKeys{keys, forgotten, changes})
 	}
 	return keys, err
 }

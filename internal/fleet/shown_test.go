@@ -242,3 +242,47 @@ func TestShownOfAnotherManager(t *testing.T) {
 		shows("CONNECTED 1; NOT_CONNECTED " + version + "; ") // of the other one nothing was heard
 	}
 }
+
+// What was changed at one manager, and acknowledged, is in the next list of another one.
+func TestChangesAtAnotherManager(t *testing.T) {
+	database := pgtest.URL(t)
+	h := newHarbour(t, database, 3)
+	other := newHarbour(t, database, 0)
+	count := func(f Filter) (n int) {
+		t.Helper()
+		if err := other.f.Show(other.ctx, f, func([]byte) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	labelled := Filter{Labels: map[string]string{"k": "1"}}
+	for round := range 30 {
+		id, value := h.ids[round%3], "1"
+		for _, c := range []struct {
+			to   *string
+			want int
+		}{{&value, 1}, {nil, 0}} {
+			count(labelled) // it is kept
+			if err := h.f.Modify(h.ctx, id, InstanceChange{Labels: map[string]*string{"k": c.to}}); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(labelled); n != c.want {
+				t.Errorf("round %d: %d are labelled, want %d", round, n, c.want)
+			}
+		}
+		before := count(Filter{Status: Waiting})
+		created, err := h.f.Create(h.ctx, Wanted{Name: fmt.Sprint("new ", round)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := count(Filter{Status: Waiting}); n != before+1 {
+			t.Errorf("round %d: %d wait, want %d", round, n, before+1)
+		}
+		if err := h.f.Delete(h.ctx, created.FleetInstanceID); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(Filter{Status: Waiting}); n != before {
+			t.Errorf("round %d: %d wait, want %d", round, n, before)
+		}
+	}
+}

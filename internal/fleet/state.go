@@ -20,9 +20,14 @@ type pointState struct {
 	applications []deployed
 }
 
-// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked.
+// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked; of
+// several those are left out that somebody else has locked.
 func (s *Service) lockStates(tx *store.Tx, ids []string) (all map[string]*pointState, err error) {
 	all = make(map[string]*pointState, len(ids))
+	locking := tx.Locking()
+	if len(ids) > 1 {
+		locking = tx.LockingFree()
+	}
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
 		var several, logs int64
 		is := &pointState{}
@@ -31,7 +36,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string) (all map[string]*pointS
 		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
 		return err
 	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+
-		" FROM service_point WHERE id IN ", " ORDER BY id"+tx.Locking()); err != nil {
+		" FROM service_point WHERE id IN ", " ORDER BY id"+locking); err != nil {
 		return nil, err
 	}
 	// Not with the statement before: of what it does not lock it would see how that was before it waited for a lock.

@@ -30,6 +30,9 @@ func OwnRows() Scope { return Scope{ownTables: true, ownRows: true} }
 // Locking ends a SELECT of rows that the update goes on from: whoever else locks or changes them waits for this update.
 func (tx *Tx) Locking() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE"}) }
 
+// LockingFree is Locking of those rows alone that nobody else has locked.
+func (tx *Tx) LockingFree() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE SKIP LOCKED"}) }
+
 // Staying ends a SELECT of rows that must not be deleted before this update ends; they may be changed.
 func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}) }
 

@@ -14,3 +14,5 @@ CREATE TRIGGER report_revised AFTER INSERT OR DELETE ON report
     FOR EACH ROW EXECUTE FUNCTION of_service_point_revised();
 CREATE TRIGGER report_update_revised AFTER UPDATE ON report FOR EACH ROW WHEN (new.body <> old.body)
     EXECUTE FUNCTION of_service_point_revised();
+CREATE TABLE fleet_change (n BIGINT NOT NULL);
+INSERT INTO fleet_change (n) VALUES (0);
