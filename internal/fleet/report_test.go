@@ -39,7 +39,7 @@ func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
 	for range all {
 		<-ended
 	}
-	if r := &h.f.reports; len(r.busy) != 0 || len(r.waiting) != 0 || r.writers != 0 {
+	if r := &h.f.reports; len(r.busy) != 0 || len(r.waiting) != 0 || r.writers != 0 || r.alone != 0 {
 		t.Errorf("%d are busy, %d wait and %d write", len(r.busy), len(r.waiting), r.writers)
 	}
 	return errs

@@ -36,10 +36,11 @@ func (w *pendingReport) id() string { return w.known.at.id }
 // another.
 type reports struct {
 	// waiting are those that nobody writes yet, in the order in which they came; busy are the service points of which one is being
-	// written, writers how many goroutines write. Guarded by Service.mu.
-	waiting []*pendingReport
-	busy    map[string]bool
-	writers int
+	// written, writers how many goroutines write, and alone how many of them one by itself, which may wait for a lock. Guarded by
+	// Service.mu.
+	waiting        []*pendingReport
+	busy           map[string]bool
+	writers, alone int
 }
 
 // mostWriters is how many goroutines write reports where changes are made side by side.
@@ -89,9 +90,14 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 func (s *Service) queue(w *pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reports.waiting = append(s.reports.waiting, w)
+	s.moreWriters()
+}
+
+// moreWriters lets another goroutine write where those that do could all be waiting for a lock, or have much before them. mu is held.
+func (s *Service) moreWriters() {
 	r := &s.reports
-	r.waiting = append(r.waiting, w)
-	if r.writers < s.writers() {
+	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*mostTogether < len(r.waiting)) {
 		r.writers++
 		go s.writeWaiting()
 	}
@@ -134,8 +140,12 @@ func (s *Service) nextReports() (some []*pendingReport) {
 		}
 		return takes
 	})
-	if len(some) == 0 {
+	switch {
+	case len(some) == 0:
 		r.writers--
+	case some[0].alone:
+		r.alone++
+		s.moreWriters()
 	}
 	slices.SortFunc(some, func(a, b *pendingReport) int { return strings.Compare(a.id(), b.id()) })
 	return some
@@ -160,6 +170,9 @@ func (s *Service) writeTogether(some []*pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var again []*pendingReport
+	if some[0].alone {
+		s.reports.alone--
+	}
 	for _, w := range some {
 		delete(s.reports.busy, w.id())
 		if err == nil && left[w] {
@@ -175,7 +188,8 @@ func (s *Service) writeTogether(some []*pendingReport) {
 	s.reports.waiting = append(again, s.reports.waiting...) // before what the same service points have said since
 }
 
-// writeAll writes some in a transaction. left are those whose service points are locked, where there are several, or not there.
+// writeAll writes some in a transaction. left are those whose service points somebody else has locked, or that are not there; one that is
+// alone waits for that.
 func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map[*pendingReport]bool, err error) {
 	return left, s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
 		left = map[*pendingReport]bool{}
@@ -183,13 +197,13 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 		for i, w := range some {
 			ids[i] = w.id()
 		}
-		all, err := s.lockStates(tx, ids)
+		all, err := s.lockStates(tx, ids, some[0].alone)
 		if err != nil {
 			return err
 		}
 		for _, w := range some {
 			is, there := all[w.id()]
-			if !there && len(some) > 1 {
+			if !there && !w.alone {
 				left[w] = true
 				continue
 			}

@@ -20,12 +20,12 @@ type pointState struct {
 	applications []deployed
 }
 
-// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked; of
-// several those are left out that somebody else has locked.
-func (s *Service) lockStates(tx *store.Tx, ids []string) (all map[string]*pointState, err error) {
+// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked, for
+// which it waits, or leaves those out that somebody else has locked.
+func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[string]*pointState, err error) {
 	all = make(map[string]*pointState, len(ids))
 	locking := tx.Locking()
-	if len(ids) > 1 {
+	if !waits {
 		locking = tx.LockingFree()
 	}
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
@@ -67,7 +67,7 @@ func (is *pointState) known(at seat) row {
 
 // lockState reads how one service point stands. It is locked.
 func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
-	all, err := s.lockStates(tx, []string{id})
+	all, err := s.lockStates(tx, []string{id}, true)
 	if err == nil && all[id] == nil {
 		err = Unknown(id)
 	}
