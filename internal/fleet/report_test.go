@@ -39,26 +39,33 @@ func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
 	for range all {
 		<-ended
 	}
-	if r := &h.f.reports; len(r.busy) != 0 || len(r.waiting) != 0 || r.writers != 0 || r.alone != 0 {
-		t.Errorf("%d are busy, %d wait and %d write", len(r.busy), len(r.waiting), r.writers)
-	}
+	h.until(t, func(r *reports) bool {
+		return len(r.busy) == 0 && len(r.waiting) == 0 && r.writers == 0 && r.alone == 0
+	})
 	return errs
+}
+
+// until waits until the reports are as they should be.
+func (h *harbour) until(t *testing.T, is func(*reports) bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		h.f.mu.Lock()
+		r := &h.f.reports
+		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers, r.alone)
+		h.f.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(now)
+		}
+	}
 }
 
 // waits waits until so many reports wait.
 func (h *harbour) waits(t *testing.T, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		h.f.mu.Lock()
-		waiting := len(h.f.reports.waiting)
-		h.f.mu.Unlock()
-		if waiting == n {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d reports wait, want %d", waiting, n)
-		}
-	}
+	h.until(t, func(r *reports) bool { return len(r.waiting) == n })
 }
 
 // said is a report of a service point of a version.
@@ -263,30 +270,31 @@ func TestReportsBehindOrders(t *testing.T) {
 // Who shows a certificate that was replaced is slowed down alone, and what is remembered of that goes when it is over.
 func TestPaces(t *testing.T) {
 	h := newHarbour(t, "", 1)
-	h.f.interval = 100 * leastShare * time.Millisecond
+	h.f.interval = time.Hour
 	w := h.said(h.ids[0], 1, "2")
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write("UPDATE service_point SET generation = 7") }); err != nil {
 		t.Fatal(err)
 	}
-	write := func(generation int64) error { return h.f.write(h.ctx, generation, w.known, w.rq) }
-	ended := make(chan error)
-	for range mostWaiting + 2 { // one more than may wait
-		go func() { ended <- write(1) }()
-	}
-	refused := map[bool]int{}
-	for range mostWaiting + 2 {
-		refused[errors.Is(<-ended, errUnknown)]++
-	}
-	if refused[false] == 0 || refused[true] == 0 {
-		t.Errorf("with the old certificate: %v", refused)
-	}
-	if began := time.Now(); write(7) != nil || time.Since(began) > h.f.interval {
-		t.Error("the new one waits for the old one")
-	}
-	for end := time.Now().Add(10 * time.Second); len(h.f.paces) > 0; {
-		if err := h.f.WritePresence(h.ctx, false); err != nil || time.Now().After(end) {
-			t.Fatalf("%d paces are remembered (%v)", len(h.f.paces), err)
+	ctx, cancel := context.WithTimeout(h.ctx, 20*time.Second) // the next report of either would wait for two minutes
+	defer cancel()
+	for generation, want := range map[int64]error{1: errUnknown, 7: nil} {
+		if err := h.f.write(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
+			t.Errorf("of generation %d: %v, want %v", generation, err, want)
 		}
+	}
+	given, giveUp := context.WithCancel(h.ctx)
+	giveUp()
+	if err := h.f.write(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
+		t.Errorf("who comes too soon does not wait: %v", err)
+	}
+	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 2 {
+		t.Errorf("%d paces are remembered, want 2 (%v)", len(h.f.paces), err)
+	}
+	for one := range h.f.paces {
+		h.f.paces[one] = time.Now().Add(-time.Second)
+	}
+	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 0 {
+		t.Errorf("%d paces are remembered, want none (%v)", len(h.f.paces), err)
 	}
 }
 
