@@ -167,7 +167,8 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	if err != nil {
 		return err
 	}
-	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) { // two looks
+	// Between two looks time passes: a look costs some of what is measured.
+	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
 		}

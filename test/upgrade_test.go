@@ -100,6 +100,10 @@ func upgraded(t *testing.T, dir string, where ...string) {
 			t.Errorf("%s: %d %s %v, want %s", path, status, text, err, want)
 		}
 	}
+	if status, text, err := call(t.Context(), "GET", "http://"+m.api+"/user/api/v1/fleetInstances?status=HEALTHY", m.token, ""); err != nil ||
+		status != 200 {
+		t.Errorf("the fleet: %d %s %v", status, text, err)
+	}
 	m.id("/configurations", `{"name":"after the upgrade"}`)
 	if got := m.check(); got != "nothing is wrong" {
 		t.Errorf("check after a change: %s", got)

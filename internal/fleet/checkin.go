@@ -130,7 +130,8 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	return a, false, w.fill(ctx, &a)
 }
 
-// said takes what a service point says, and gives what is known of it then. Who sends a report is looked at where that is written.
+// said takes what a service point says, and gives what is known of it then. Whether the certificate is good is looked at first or, of one
+// that sends a report, in the transaction that writes it.
 func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
 		known, err = s.look(ctx, shown)

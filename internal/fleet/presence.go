@@ -34,20 +34,21 @@ func (s *Service) hear(known row) {
 	}
 }
 
-// due gives who was heard of since that was last written, as long ago as age says or longer, and forgets who has been silent for long.
-func due[K comparable](all map[K]heard, age, silence time.Duration, forget func(K)) map[K]time.Time {
+// due gives who was heard of since that was last written, as long ago as age says or longer, and forgets who has been silent for
+// long: so many.
+func due[K comparable](all map[K]heard, age, silence time.Duration) (due map[K]time.Time, forgotten int64) {
 	now := time.Now()
-	due := map[K]time.Time{}
+	due = map[K]time.Time{}
 	for key, h := range all {
 		switch since := h.at.Sub(h.written); {
 		case since == 0 && now.Sub(h.at) > 2*silence:
 			delete(all, key)
-			forget(key)
+			forgotten++
 		case since > 0 && since >= age:
 			due[key] = h.at
 		}
 	}
-	return due
+	return due, forgotten
 }
 
 // atOnce is how many service points' presence is written in one transaction: others get in between.
@@ -64,8 +65,9 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 		age = 0
 	}
 	s.mu.Lock()
-	points := due(s.heard, age, s.silence(), func(string) { s.forgotten.Add(1) })
-	nodes := due(s.heardNodes, age, s.silence(), func(seat) {})
+	points, forgotten := due(s.heard, age, s.silence())
+	s.forgotten.Add(forgotten)
+	nodes, _ := due(s.heardNodes, age, s.silence())
 	now := time.Now()
 	maps.DeleteFunc(s.paces, func(_ paced, next time.Time) bool { return next.Before(now) }) // as if there was none
 	s.mu.Unlock()

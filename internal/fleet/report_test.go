@@ -355,19 +355,30 @@ func TestKeptEvents(t *testing.T) {
 	})
 }
 
-// A service point that somebody else has locked holds up itself, and nobody who reports with it.
-func TestReportsBesideALock(t *testing.T) {
-	h := newHarbour(t, pgtest.URL(t), 6)
-	held, release, released := make(chan struct{}), make(chan struct{}), make(chan error)
+// locks keeps a service point locked until what it gives is called.
+func (h *harbour) locks(t *testing.T, id string) (release func()) {
+	held, let, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		released <- h.f.change(h.ctx, func(tx *store.Tx) error {
-			err := locked(tx, h.ids[2])
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
+			err := locked(tx, id)
 			close(held)
-			<-release
+			<-let
 			return err
 		})
 	}()
 	<-held
+	return func() {
+		close(let)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A service point that somebody else has locked holds up itself, and nobody who reports with it.
+func TestReportsBesideALock(t *testing.T) {
+	h := newHarbour(t, pgtest.URL(t), 6)
+	release := h.locks(t, h.ids[2])
 	type result struct {
 		id  string
 		err error
@@ -386,10 +397,7 @@ func TestReportsBesideALock(t *testing.T) {
 	if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
 		t.Error(err)
 	}
-	close(release)
-	if err := <-released; err != nil {
-		t.Error(err)
-	}
+	release()
 	if r := <-results; r.err != nil || r.id != h.ids[2] {
 		t.Errorf("%s: %v", r.id, r.err)
 	}
@@ -399,16 +407,7 @@ func TestReportsBesideALock(t *testing.T) {
 func TestOrdersLockInOrder(t *testing.T) {
 	h := newHarbour(t, pgtest.URL(t), 2)
 	slices.Sort(h.ids)
-	held, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-	go func() {
-		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
-			err := locked(tx, h.ids[0])
-			close(held)
-			<-release
-			return err
-		})
-	}()
-	<-held
+	release, ended := h.locks(t, h.ids[0]), make(chan error)
 	go func() {
 		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later one has the version that comes first
 			_, err := h.f.takeMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
@@ -426,10 +425,8 @@ func TestOrdersLockInOrder(t *testing.T) {
 	if errs := h.says(t, h.said(h.ids[1], 1, "2")); errs[0] != nil { // which would wait for the orders, and they for the first
 		t.Error(errs)
 	}
-	close(release)
-	for range 2 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	release()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

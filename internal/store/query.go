@@ -316,7 +316,7 @@ type listing struct {
 	// near says that the heads of what answers show beside the rows come with them, behind the columns: where there are few rows, a
 	// round trip costs more.
 	near bool
-	// beside is the column at which that begins which extensions have beside the rows, 0 where they bring nothing.
+	// beside is the first column of what extensions have beside the rows, 0 where they bring nothing.
 	beside int
 	// counted is the column that has how many there are, 0 where none does.
 	counted int

@@ -71,8 +71,8 @@ func (e Fragment) hasWord() bool {
 	return false
 }
 
-// estimates remembers how many resources PostgreSQL expects to have a fragment, by its word: it looks what it knows of the table over
-// within a minute or more, too, and its answer decides how rows are found and never which.
+// estimates remembers how many resources PostgreSQL expects to have a fragment, by its word. The answer decides how rows are found, and
+// never which: one that is a minute old is as good.
 type estimates struct {
 	mu    sync.Mutex
 	known map[string]estimated // guarded by mu
