@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -230,43 +229,33 @@ func settingsOf(tx *store.Tx) *inheritance {
 	panic("the database was opened without the space extension")
 }
 
-// show puts what p, which holds above a row, brings down to it into values and the row's references, and
-// lists it in _inheritedFields. own are the lists of zones that the row has itself.
-func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bool, values map[string][]byte) {
+// show puts what p, which holds above a row, brings down to it into the row's body and references, and lists it in _inheritedFields. own
+// are the lists of zones that the row has itself.
+func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bool, body *store.Object) {
 	if p == nil {
 		return
 	}
-	closed := map[string]bool{}
-	set := map[string]bool{}
-	_ = store.Members(r.Body, func(name, raw []byte) error { // a row that cannot be read says so where it is decoded
-		if _, comes := p.Values[string(name)]; comes && string(raw) != "null" {
-			set[string(name)] = true
-		}
-		if zones, ok := bytes.CutSuffix(name, []byte("Inherited")); ok && len(p.Zones) > 0 && string(raw) == "false" {
-			closed[string(zones)] = true
-		}
-		return nil
-	})
+	comes := f.by[r.Type]
 	var names []string
 	for field, value := range p.Values {
-		if f.by[r.Type][field] && !set[field] {
-			values[field] = []byte(value)
+		if comes[field] && string(body.Get(field)) == "null" {
+			body.Set(field, []byte(value))
 			if other := f.also[field]; other != "" {
-				values[other] = values[field]
+				body.Set(other, []byte(value))
 			}
 			names = append(names, field)
 		}
 	}
 	refs := slices.Clone(r.Refs)
 	for field, target := range p.Refs {
-		if f.by[r.Type][field] && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
+		if comes[field] && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
 			refs = append(refs, store.Ref{Field: field, Target: target})
 			names = append(names, field)
 		}
 	}
 	r.Refs = refs
 	for field, zones := range p.Zones {
-		if f.by[r.Type][field] && len(zones) > 0 && !own[field] && !closed[field] {
+		if comes[field] && len(zones) > 0 && !own[field] && string(body.Get(field+"Inherited")) != "false" {
 			names = append(names, field)
 		}
 	}
@@ -274,10 +263,14 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 		return
 	}
 	slices.Sort(names)
-	text, err := json.Marshal(names)
-	if err == nil { // which texts always are
-		values["_inheritedFields"] = text
+	text := []byte{'['}
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = schema.AppendString(text, name)
 	}
+	body.Set("_inheritedFields", append(text, ']'))
 }
 
 // stayInherited leaves a field unset that a request gives back as it was shown: it names the field among

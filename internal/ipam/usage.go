@@ -78,20 +78,9 @@ func blockUsage(u Usage, size *big.Int) []byte {
 	return text
 }
 
-// shownRange reads the range of a row that is about to be shown.
-func shownRange(r *store.Resource) (whole space.Range, err error) {
-	err = store.Members(r.Body, func(name, raw []byte) error {
-		if string(name) != "range" {
-			return nil
-		}
-		text := bytes.Trim(raw, `"`) // in which nothing is escaped
-		whole, err = space.Parse(string(text))
-		return err
-	})
-	if err == nil && !whole.Low.IsValid() {
-		err = fmt.Errorf("resource %d has no range", r.ID)
-	}
-	return whole, err
+// shownRange reads the range out of the body of a row that is about to be shown.
+func shownRange(body *store.Object) (space.Range, error) {
+	return space.Parse(string(bytes.Trim(body.Get("range"), `"`))) // in which nothing is escaped
 }
 
 // completeSpace shows usage and what comes down in blocks and networks.
@@ -117,23 +106,24 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 	}
+	var body store.Object
 	for _, r := range rows {
-		values := map[string][]byte{}
-		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
-			whole, err := shownRange(r)
-			if err != nil {
-				return err
-			}
-			if r.Type == "IPv4Network" {
-				values["usage"] = usageText(usage[r.ID], space.Hosts(whole).Size())
-			} else {
-				values["usagePercentage"] = blockUsage(usage[r.ID], whole.Size())
-			}
-		}
-		settingsOf(tx).fields().show(above[r.Parent], r, own[r.ID], values)
-		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
+		if err := body.Read(r.Body); err != nil {
 			return err
 		}
+		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
+			whole, err := shownRange(&body)
+			if err != nil {
+				return fmt.Errorf("resource %d: %w", r.ID, err)
+			}
+			if r.Type == "IPv4Network" {
+				body.Set("usage", usageText(usage[r.ID], space.Hosts(whole).Size()))
+			} else {
+				body.Set("usagePercentage", blockUsage(usage[r.ID], whole.Size()))
+			}
+		}
+		settingsOf(tx).fields().show(above[r.Parent], r, own[r.ID], &body)
+		r.Body = body.Text()
 	}
 	return nil
 }
@@ -166,10 +156,13 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
-	wholes := make([]space.Range, len(rows))
+	wholes, bodies := make([]space.Range, len(rows)), make([]store.Object, len(rows))
 	for i, r := range rows {
-		if wholes[i], err = shownRange(r); err != nil {
+		if err := bodies[i].Read(r.Body); err != nil {
 			return err
+		}
+		if wholes[i], err = shownRange(&bodies[i]); err != nil {
+			return fmt.Errorf("resource %d: %w", r.ID, err)
 		}
 	}
 	usages, err := rangeUsage(tx, rows, wholes)
@@ -177,11 +170,9 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 		return err
 	}
 	for i, r := range rows {
-		values := map[string][]byte{"usage": usageText(usages[i], wholes[i].Size())}
-		settingsOf(tx).fields().show(above[r.Parent], r, nil, values)
-		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
-			return err
-		}
+		bodies[i].Set("usage", usageText(usages[i], wholes[i].Size()))
+		settingsOf(tx).fields().show(above[r.Parent], r, nil, &bodies[i])
+		r.Body = bodies[i].Text()
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // Members calls fn for each member of a JSON object that was written here: without a space between
@@ -42,6 +43,9 @@ func Members(object []byte, fn func(name, raw []byte) error) error {
 
 // valueLength is how long the JSON value is that text begins with; 0 where it does not end.
 func valueLength(text []byte) int {
+	if len(text) > 0 && text[0] == '"' {
+		return stringLength(text)
+	}
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -67,8 +71,12 @@ func valueLength(text []byte) int {
 	return len(text)
 }
 
-// stringLength is how long the string is, with its quotes, that text begins with.
+// stringLength is how long the string is, with its quotes, that text begins with; 0 where it does not end.
 func stringLength(text []byte) int {
+	end := bytes.IndexByte(text[1:], '"') + 1
+	if end == 0 || bytes.IndexByte(text[1:end], '\\') < 0 {
+		return end + min(end, 1)
+	}
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -82,18 +90,61 @@ func stringLength(text []byte) int {
 
 // Rewritten gives an object that was written here with other values for some of its members.
 func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
-	out := make([]byte, 1, len(object)+256)
-	out[0] = '{'
-	err := Members(object, func(name, raw []byte) error {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, '"'), name...), '"', ':')
-		if value, ok := values[string(name)]; ok {
-			raw = value
-		}
-		out = append(out, raw...)
+	var o Object
+	err := o.Read(object)
+	for name, raw := range values {
+		o.Set(name, raw)
+	}
+	return o.Text(), err
+}
+
+// An Object is a JSON object that was written here, read once: its members can be looked at, and set to other values.
+type Object struct{ members []member }
+
+type member struct{ name, raw []byte }
+
+// Read reads an object. What an Object had before is forgotten, and its memory used again; it refers to that of the text.
+func (o *Object) Read(text []byte) error {
+	o.members = o.members[:0]
+	return Members(text, func(name, raw []byte) error {
+		o.members = append(o.members, member{name, raw})
 		return nil
 	})
-	return append(out, '}'), err
+}
+
+// at gives where a member is, -1 where there is none.
+func (o *Object) at(name string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return string(m.name) == name })
+}
+
+// Get gives the value of a member as JSON; nil where there is none.
+func (o *Object) Get(name string) []byte {
+	if at := o.at(name); at >= 0 {
+		return o.members[at].raw
+	}
+	return nil
+}
+
+// Set gives a member that is there another value, as JSON.
+func (o *Object) Set(name string, raw []byte) {
+	if at := o.at(name); at >= 0 {
+		o.members[at].raw = raw
+	}
+}
+
+// Text gives the object as it is by now, in memory of its own.
+func (o *Object) Text() []byte {
+	size := 2
+	for _, m := range o.members {
+		size += len(m.name) + len(m.raw) + len(`"":,`)
+	}
+	text := append(make([]byte, 0, size), '{')
+	for i, m := range o.members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, '"'), m.name...), '"', ':')
+		text = append(text, m.raw...)
+	}
+	return append(text, '}')
 }

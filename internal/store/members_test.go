@@ -32,10 +32,34 @@ func FuzzMembers(f *testing.F) {
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%s: %v, %v", text, got, err)
 		}
+		var o Object
+		if err := o.Read(text); err != nil || !bytes.Equal(o.Text(), text) {
+			t.Fatalf("%s: read and written it is %s, %v", text, o.Text(), err)
+		}
 		for name, raw := range want {
 			if got[name] != string(raw) {
 				t.Fatalf("%s: %s is %s, want %s", text, name, got[name], raw)
 			}
 		}
 	})
+}
+
+// Members that are there get other values in their places; those that are not stay away. An Object that reads another text forgets this one.
+func TestObject(t *testing.T) {
+	var o Object
+	if err := o.Read([]byte(`{"a":1,"b":"x\"y","c":null}`)); err != nil {
+		t.Fatal(err)
+	}
+	o.Set("c", []byte(`[1,2]`))
+	o.Set("a", []byte(`null`))
+	o.Set("d", []byte(`4`))
+	if got := string(o.Text()); got != `{"a":null,"b":"x\"y","c":[1,2]}` || string(o.Get("b")) != `"x\"y"` || o.Get("d") != nil {
+		t.Errorf("it is %s", got)
+	}
+	if err := o.Read([]byte(`{}`)); err != nil || string(o.Text()) != `{}` || o.Get("a") != nil {
+		t.Errorf("it is %s, %v", o.Text(), err)
+	}
+	if err := o.Read([]byte(`{"a":1`)); err == nil {
+		t.Error("what is no object of ours is read")
+	}
 }
