@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"portolan/internal/checkin"
 	"portolan/internal/store"
 )
 
@@ -62,12 +63,18 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 			}
 			return writeEvents(tx, all.events)
 		})
-		if err == nil && s.observe != nil {
-			for _, m := range counted {
+		if err != nil {
+			return err
+		}
+		for _, m := range counted {
+			if s.observe != nil {
 				s.observe(m)
 			}
+			if m.Field == fieldUpdate && (m.After == checkin.UpdateOK || m.After == checkin.UpdateFailed) {
+				notify(s.ended)
+			}
 		}
-		return err
+		return nil
 	}
 }
 

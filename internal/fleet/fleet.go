@@ -47,8 +47,8 @@ type Service struct {
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 
-	// begun has a token when a rollout is to go on at once (Begun).
-	begun chan struct{}
+	// begun has a token when a rollout is to go on at once (Begun), ended when somebody is done with an update (Ended).
+	begun, ended chan struct{}
 
 	// closing is closed when check-ins are no longer held open.
 	closing   chan struct{}
@@ -93,7 +93,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), heard: map[string]heard{},
+		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), heard: map[string]heard{},
 		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
 		paces:   map[paced]time.Time{},
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}

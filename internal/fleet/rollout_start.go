@@ -62,11 +62,17 @@ type candidate struct{ id, version, status, update string }
 // Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
 func (s *Service) Begun() <-chan struct{} { return s.begun }
 
+// Ended is received from when a service point has told this manager how an update of it ended: a rollout may be waiting for that.
+func (s *Service) Ended() <-chan struct{} { return s.ended }
+
 // begin has rollouts go on at once.
-func (s *Service) begin() {
+func (s *Service) begin() { notify(s.begun) }
+
+// notify puts a token into a channel that has room for one.
+func notify(c chan struct{}) {
 	select {
-	case s.begun <- struct{}{}:
-	default: // they are about to
+	case c <- struct{}{}:
+	default: // whoever receives it has not looked yet
 	}
 }
 

@@ -536,6 +536,35 @@ func TestRolloutsBeginAtOnce(t *testing.T) {
 	begun(false, "nothing more")
 }
 
+// Where an update has ended, well or not, a rollout may go on; what else moves it does not wait for.
+func TestUpdatesEnd(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, "", 2)
+	for _, one := range []struct {
+		field, after string
+		want         bool
+	}{
+		{fieldUpdate, checkin.UpdateQueued, false}, {fieldUpdate, checkin.UpdateRunning, false}, {fieldStatus, checkin.UpdateOK, false},
+		{fieldUpdate, checkin.UpdateOK, true}, {fieldUpdate, checkin.UpdateFailed, true},
+	} {
+		for _, wrong := range []error{errors.New("it is taken back"), nil} {
+			err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				return errors.Join(h.f.moved(tx, h.ids[0], one.field, "", one.after), wrong)
+			})
+			if !errors.Is(err, wrong) {
+				t.Fatal(err)
+			}
+			ended := len(h.f.Ended()) > 0
+			if ended {
+				<-h.f.Ended()
+			}
+			if ended != (one.want && wrong == nil) {
+				t.Errorf("%+v, %v: an update has ended: %v", one, wrong, ended)
+			}
+		}
+	}
+}
+
 // Who has an order is told behind all others, and at the latest a while after the first.
 func TestOrdersAreTold(t *testing.T) {
 	t.Parallel()
