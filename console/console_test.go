@@ -963,7 +963,20 @@ func TestServicePoint(t *testing.T) {
 	at := "/user/api/v1/fleetInstances/" + point
 	s.api("PATCH", at, `{"labels":{"site":"north","floor":"2"}}`)
 	s.api("POST", at+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
+	s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"breakwater"}`)
 	p := s.open()
+	s.ok(p.Go("/ui/fleet"))
+	rows := `[...document.querySelectorAll("#main [role=row] a")].map(a => a.innerText).join(" ")`
+	s.ok(p.Wait(rows + ` === "breakwater pier"`))
+	for text, want := range map[string]string{"site=north": "pier", "site:north": "pier", "WATER": "breakwater", "site=oslo": ""} {
+		_, err := browser.Eval[any](p, `(() => { const e = document.querySelector("form.filter input"); e.focus(); e.value = "`+text+`";
+			e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+		s.ok(err)
+		s.press(p, kb.Enter)
+		s.ok(p.Wait(rows + ` === "` + want + `" && new URLSearchParams(location.search).get("find") === "` + text + `"`))
+	}
+	s.click(p, "All of them")
+	s.ok(p.Wait(rows + ` === "breakwater pier"`))
 	s.ok(p.Go("/ui/fleet/" + point))
 	s.ok(p.Text("http-probe-service"))
 	s.click(p, "Change")

@@ -25,25 +25,33 @@ type parking struct {
 	at net.Addr
 	// counts is told how many more stand here.
 	counts func(more int)
+	// behind waits until connections that were answered may come back: what they ask for next is in nobody's way then.
+	behind func(context.Context)
 	back   chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	// open ends with close, when no connection comes back any more.
+	open  context.Context
+	close context.CancelFunc
 	// ends is set when no connection is to go on behind its answer.
 	ends atomic.Bool
-	// mu guards parked, how many requests were parked and are not answered yet; none, which is closed when that is none; and the
-	// connections that are being answered, and those that came back and have asked for nothing since.
+	// mu guards parked, how many requests were parked and are not answered yet; none, which is closed when that is none; the connections
+	// that are being answered, those that are to come back, which somebody sees to where returning is set, and those that came back and
+	// have asked for nothing since.
 	mu        sync.Mutex
 	parked    int
 	none      chan struct{}
 	answering map[net.Conn]bool
+	answered  []net.Conn
+	returning bool
 	fresh     map[net.Conn]bool
 }
 
-func newParking(at net.Addr, counts func(more int)) *parking {
+func newParking(at net.Addr, counts func(more int), behind func(context.Context)) *parking {
 	none := make(chan struct{})
 	close(none)
-	return &parking{at: at, counts: counts, back: make(chan net.Conn), closed: make(chan struct{}), none: none,
-		answering: map[net.Conn]bool{}, fresh: map[net.Conn]bool{}}
+	p := &parking{at: at, counts: counts, behind: behind, back: make(chan net.Conn), none: none, answering: map[net.Conn]bool{},
+		fresh: map[net.Conn]bool{}}
+	p.open, p.close = context.WithCancel(context.Background())
+	return p
 }
 
 // Accept gives a connection that comes back.
@@ -51,14 +59,14 @@ func (p *parking) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.back:
 		return c, nil
-	case <-p.closed:
+	case <-p.open.Done():
 		return nil, net.ErrClosed
 	}
 }
 
 // Close lets no connection come back any more.
 func (p *parking) Close() error {
-	p.once.Do(func() { close(p.closed) })
+	p.close()
 	return nil
 }
 
@@ -70,6 +78,46 @@ func (p *parking) End() {
 	defer p.mu.Unlock()
 	for c := range p.fresh {
 		_ = c.Close()
+	}
+	for _, c := range p.answered {
+		_ = c.Close()
+	}
+	p.answered = nil
+}
+
+// giveBack lets a connection that was answered come back.
+func (p *parking) giveBack(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = append(p.answered, c)
+	if !p.returning {
+		p.returning = true
+		go p.bringBack()
+	}
+}
+
+// bringBack lets connections come back until there are no more that were answered.
+func (p *parking) bringBack() {
+	for {
+		p.behind(p.open)
+		p.mu.Lock()
+		some := p.answered
+		p.answered, p.returning = nil, len(some) > 0
+		p.mu.Unlock()
+		if len(some) == 0 {
+			return
+		}
+		for _, c := range some {
+			if p.ends.Load() {
+				_ = c.Close()
+				continue
+			}
+			select {
+			case p.back <- c:
+			case <-p.open.Done():
+				_ = c.Close()
+			}
+		}
 	}
 }
 
@@ -190,11 +238,8 @@ func (p *parkedRequest) reply(handle func(w http.ResponseWriter, r *http.Request
 		p.answer.status = 499
 	}
 	if whole && !sheet.last {
-		select {
-		case p.lot.back <- p.conn:
-			return
-		case <-p.lot.closed:
-		}
+		p.lot.giveBack(p.conn)
+		return
 	}
 	_ = p.conn.Close()
 }

@@ -418,3 +418,57 @@ func TestSessionsResume(t *testing.T) {
 		}
 	}
 }
+
+// A connection that was answered comes back when it is in nobody's way; where the manager ends meanwhile it ends, too.
+func TestParkedConnectionsComeBack(t *testing.T) {
+	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn, asked := make(chan struct{}), make(chan struct{}, 10)
+	begin := func() *parking {
+		return newParking(at, func(int) {}, func(ctx context.Context) {
+			asked <- struct{}{}
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+		})
+	}
+	p := begin()
+	var all []net.Conn
+	for range 3 {
+		_, c := net.Pipe()
+		all = append(all, c)
+		p.giveBack(c)
+	}
+	<-asked
+	select {
+	case c := <-p.back:
+		t.Errorf("%v comes back before", c)
+	default:
+	}
+	goOn <- struct{}{}
+	for _, c := range all {
+		if got, err := p.Accept(); err != nil || got != c {
+			t.Errorf("%v, %v comes back", got, err)
+		}
+	}
+	goOn <- struct{}{} // it looks whether there are more
+	eventually(t, "nobody sees to them", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.returning })
+
+	for _, ends := range []func(*parking){(*parking).End, func(p *parking) { p.ends.Store(true); _ = p.Close() }} {
+		p := begin()
+		theirs, c := net.Pipe()
+		p.giveBack(c)
+		<-asked
+		ends(p)
+		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
+			t.Errorf("a connection that was answered does not end: %v", err)
+		}
+		_ = p.Close()
+		if _, err := p.Accept(); err == nil {
+			t.Error("one comes back behind the end")
+		}
+	}
+}

@@ -325,7 +325,7 @@ func (m *Manager) serve() error {
 	m.stop = stop
 	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
-	m.parking = newParking(m.checkins.Addr(), points.count)
+	m.parking = newParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
 	// HTTP/1.1 alone: of its connections one that waits can be parked.
 	checkins := m.checkinHandler()
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{

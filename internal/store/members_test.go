@@ -44,7 +44,8 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// Members that are there get other values in their places; those that are not stay away. An Object that reads another text forgets this one.
+// Members that are there get other values in their places; those that are not stay away. An Object that reads another text forgets the
+// first one.
 func TestObject(t *testing.T) {
 	var o Object
 	if err := o.Read([]byte(`{"a":1,"b":"x\"y","c":null}`)); err != nil {
