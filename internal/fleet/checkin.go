@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -31,16 +32,17 @@ type row struct {
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
 	at := seatOf(shown)
-	rows, err := rowsOf(tx, []string{at.id})
+	points, err := checkedInOf(tx, []string{at.id})
 	if err != nil {
 		return known, err
 	}
-	return shows(tx, rows, at, shown)
+	return shows(tx, points, at, shown)
 }
 
-// shows finds, among the rows of service points by their ids, that of the one whose certificate is shown, at a seat.
-func shows(tx *store.Tx, rows map[string]row, at seat, shown *x509.Certificate) (known row, err error) {
-	known, there := rows[at.id]
+// shows finds, among service points by their ids, the row of the one whose certificate is shown, at a seat.
+func shows(tx *store.Tx, points map[string]checkedIn, at seat, shown *x509.Certificate) (known row, err error) {
+	p, there := points[at.id]
+	known = p.row
 	known.at = at
 	if !there {
 		return known, errUnknown
@@ -64,20 +66,39 @@ func shows(tx *store.Tx, rows map[string]row, at seat, shown *x509.Certificate) 
 	return known, err
 }
 
-// rowsOf reads the rows of service points, by their ids.
-func rowsOf(tx *store.Tx, ids []string) (rows map[string]row, err error) {
-	rows = make(map[string]row, len(ids))
-	return rows, eachOf(tx, ids, func(scan func(...any) error) error {
+// checkedIn is what is known of a service point that checks in: what that needs to know, and what it is to run, its applications left out.
+type checkedIn struct {
+	row
+	update checkin.Update
+	// servers and anycast are its time servers and how it tells routers, as they are kept.
+	servers, anycast string
+}
+
+// checkedInOf reads service points, by their ids, of which there are up to mostTogether.
+func checkedInOf(tx *store.Tx, ids []string) (points map[string]checkedIn, err error) {
+	points = make(map[string]checkedIn, len(ids))
+	return points, eachOf(tx, ids, func(scan func(...any) error) error {
 		var id string
-		var r row
+		var p checkedIn
 		var reported, logs, several int
-		err := scan(&id, &r.status, &r.desired, &r.acknowledged, &r.generation, &r.sequence, &r.digest, &reported, &logs, &several)
-		r.reported, r.logs, r.several = reported == 1, logs == 1, several == 1
-		rows[id] = r
+		err := scan(&id, &p.status, &p.desired, &p.acknowledged, &p.generation, &p.sequence, &p.digest, &reported, &logs, &several,
+			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast)
+		p.reported, p.logs, p.several = reported == 1, logs == 1, several == 1
+		points[id] = p
 		return err
 	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several FROM service_point s "+
-		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", "")
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several, s.target_version, s.update_asked, s.ntp_servers, s.anycast "+
+		"FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", "")
+}
+
+// state is what it is to run, its applications and its update left out.
+func (p *checkedIn) state() (*checkin.Desired, error) {
+	d := &checkin.Desired{Generation: p.desired}
+	var err error
+	if d.Anycast, err = readAnycast(p.anycast); err == nil {
+		err = json.Unmarshal([]byte(p.servers), &d.NTPServers)
+	}
+	return d, err
 }
 
 // eachOf calls fn for the rows of a query whose text goes on, behind begins, with a list of ids, of which there are up to mostTogether, and

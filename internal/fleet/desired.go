@@ -50,9 +50,9 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
-// desired is what nodes of service points, of which there are up to mostTogether, are to run. Of a service point that is not there there is
-// none.
-func (s *Service) desired(tx *store.Tx, seats []seat) (map[seat]*checkin.Desired, error) {
+// desired is what nodes of service points, of which there are up to mostTogether, are to run; points are those that are there. Of a service
+// point that is not there there is none.
+func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]checkedIn) (map[seat]*checkin.Desired, error) {
 	states := make(map[seat]*checkin.Desired, len(seats))
 	if len(seats) == 0 {
 		return states, nil
@@ -60,10 +60,6 @@ func (s *Service) desired(tx *store.Tx, seats []seat) (map[seat]*checkin.Desired
 	ids := make([]string, len(seats))
 	for i, at := range seats {
 		ids[i] = at.id
-	}
-	orders, err := ordersOf(tx, ids)
-	if err != nil {
-		return nil, err
 	}
 	applications := map[string][]checkin.DesiredApplication{}
 	if err := eachApplication(tx, ids, func(a deployed) {
@@ -74,25 +70,28 @@ func (s *Service) desired(tx *store.Tx, seats []seat) (map[seat]*checkin.Desired
 		return nil, err
 	}
 	for _, at := range seats {
-		o, there := orders[at.id]
+		p, there := points[at.id]
 		if !there {
 			continue
 		}
-		d := o.state
+		d, err := p.state()
+		if err != nil {
+			return nil, err
+		}
 		d.Applications = append([]checkin.DesiredApplication{}, applications[at.id]...)
-		if o.update.Version != "" && o.several {
+		if p.update.Version != "" && p.several {
 			siblings, err := nodes(tx, at.id)
 			if err != nil {
 				return nil, err
 			}
-			if !mayUpdate(siblings, at.node, o.update.Version) {
-				o.update.Version = ""
+			if !mayUpdate(siblings, at.node, p.update.Version) {
+				p.update.Version = ""
 			}
 		}
-		if o.update.Version != "" {
-			d.Update = &o.update
+		if p.update.Version != "" {
+			d.Update = &p.update
 		}
-		states[at] = &d
+		states[at] = d
 	}
 	return states, nil
 }
@@ -105,33 +104,6 @@ func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
 	}
 	return checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version, Configuration: a.Configuration, Title: a.Title,
 		Anycast: a.anycast, Limits: a.Limits, Contented: s.programs[a.Name].Contented}
-}
-
-// orders are what a service point is to run, its applications left out. several says that it may have several nodes.
-type orders struct {
-	state   checkin.Desired
-	update  checkin.Update
-	several bool
-}
-
-// ordersOf reads the orders of service points, by their ids.
-func ordersOf(tx *store.Tx, ids []string) (all map[string]orders, err error) {
-	all = make(map[string]orders, len(ids))
-	return all, eachOf(tx, ids, func(scan func(...any) error) error {
-		var o orders
-		var id, servers, anycast string
-		var several int
-		err := scan(&id, &o.state.Generation, &o.update.Version, &o.update.Asked, &servers, &anycast, &several)
-		o.several = several == 1
-		if err == nil {
-			o.state.Anycast, err = readAnycast(anycast)
-		}
-		if err == nil {
-			err = json.Unmarshal([]byte(servers), &o.state.NTPServers)
-		}
-		all[id] = o
-		return err
-	}, "SELECT id, desired, target_version, update_asked, ntp_servers, anycast, several FROM service_point WHERE id IN ", "")
 }
 
 // later is, in SQL, the generation that a desired state has next, at a time that is given twice.

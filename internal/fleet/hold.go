@@ -209,7 +209,11 @@ func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 		return err
 	}
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		states, err := s.desired(tx, []seat{w.known.at})
+		points, err := checkedInOf(tx, []string{w.known.at.id})
+		if err != nil {
+			return err
+		}
+		states, err := s.desired(tx, []seat{w.known.at}, points)
 		if err == nil {
 			err = w.state(states, a)
 		}
@@ -363,7 +367,9 @@ func (s *Service) lookTogether(some []*waitingCheckIn) {
 			w.wait()
 			continue
 		}
+		s.ordering.begin() // it is told when its answer is sent
 		go func() {
+			defer s.ordering.end()
 			if f.err == nil {
 				ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
 				defer cancel()
@@ -387,14 +393,14 @@ func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error 
 	for i, w := range some {
 		ids[i] = w.shown.Subject.CommonName
 	}
-	rows, err := rowsOf(tx, ids)
+	points, err := checkedInOf(tx, ids)
 	if err != nil {
 		return err
 	}
 	var seats []seat
 	for i, w := range some {
 		f := &all[i]
-		w.known, f.err = shows(tx, rows, seatOf(w.shown), w.shown)
+		w.known, f.err = shows(tx, points, seatOf(w.shown), w.shown)
 		if _, refused := problem.As(f.err); f.err != nil && !refused {
 			return f.err
 		}
@@ -405,7 +411,7 @@ func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error 
 			seats = append(seats, w.known.at)
 		}
 	}
-	states, err := s.desired(tx, seats)
+	states, err := s.desired(tx, seats, points)
 	if err != nil {
 		return err
 	}

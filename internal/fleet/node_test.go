@@ -123,7 +123,11 @@ func TestTurnGoesOn(t *testing.T) {
 			told := func(number int64) (d *checkin.Desired) {
 				at := seat{id, number}
 				if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
-					states, err := h.f.desired(tx, []seat{at})
+					points, err := checkedInOf(tx, []string{at.id})
+					if err != nil {
+						return err
+					}
+					states, err := h.f.desired(tx, []seat{at}, points)
 					d = states[at]
 					return err
 				}); err != nil {

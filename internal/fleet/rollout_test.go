@@ -117,7 +117,11 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			states, err := h.f.desired(tx, []seat{{id, 1}})
+			points, err := checkedInOf(tx, []string{id})
+			if err != nil {
+				return err
+			}
+			states, err := h.f.desired(tx, []seat{{id, 1}}, points)
 			if err != nil {
 				return err
 			}
