@@ -113,11 +113,11 @@ func (c *rolloutList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tUPDATING\tUPDATED\tGOING BACK\tWENT BACK\tFAILED\tAWAY\tSKIPPED\tTOTAL\tCREATED\tREASON")
+	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tWAITING\tUPDATING\tUPDATED\tGOING_BACK\tWENT_BACK\tFAILED\tAWAY\tSKIPPED\tTOTAL\tCREATED\tREASON")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount,
-			r.Counts["UPDATING"], r.Counts["UPDATED"], r.Counts["GOING_BACK"], r.Counts["WENT_BACK"], r.Counts["FAILED"], r.Counts["AWAY"],
-			r.Counts["SKIPPED"], r.Total, time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount,
+			r.Counts["WAITING"], r.Counts["UPDATING"], r.Counts["UPDATED"], r.Counts["GOING_BACK"], r.Counts["WENT_BACK"], r.Counts["FAILED"],
+			r.Counts["AWAY"], r.Counts["SKIPPED"], r.Total, time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
 	}
 	return w.Flush()
 }

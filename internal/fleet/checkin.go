@@ -32,7 +32,7 @@ type row struct {
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
 	at := seatOf(shown)
-	points, err := checkedInOf(tx, []string{at.id})
+	points, err := knownPoints(tx, []string{at.id})
 	if err != nil {
 		return known, err
 	}
@@ -40,7 +40,7 @@ func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known ro
 }
 
 // shows finds, among service points by their ids, the row of the one whose certificate is shown, at a seat.
-func shows(tx *store.Tx, points map[string]checkedIn, at seat, shown *x509.Certificate) (known row, err error) {
+func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Certificate) (known row, err error) {
 	p, there := points[at.id]
 	known = p.row
 	known.at = at
@@ -66,20 +66,20 @@ func shows(tx *store.Tx, points map[string]checkedIn, at seat, shown *x509.Certi
 	return known, err
 }
 
-// checkedIn is what is known of a service point that checks in: what that needs to know, and what it is to run, its applications left out.
-type checkedIn struct {
+// knownPoint is what is known of a service point that checks in: its row, and what it is to run, its applications left out.
+type knownPoint struct {
 	row
 	update checkin.Update
 	// servers and anycast are its time servers and how it tells routers, as they are kept.
 	servers, anycast string
 }
 
-// checkedInOf reads service points, by their ids, of which there are up to mostTogether.
-func checkedInOf(tx *store.Tx, ids []string) (points map[string]checkedIn, err error) {
-	points = make(map[string]checkedIn, len(ids))
+// knownPoints reads service points, by their ids, of which there are up to mostTogether.
+func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err error) {
+	points = make(map[string]knownPoint, len(ids))
 	return points, eachOf(tx, ids, func(scan func(...any) error) error {
 		var id string
-		var p checkedIn
+		var p knownPoint
 		var reported, logs, several int
 		err := scan(&id, &p.status, &p.desired, &p.acknowledged, &p.generation, &p.sequence, &p.digest, &reported, &logs, &several,
 			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast)
@@ -92,7 +92,7 @@ func checkedInOf(tx *store.Tx, ids []string) (points map[string]checkedIn, err e
 }
 
 // state is what it is to run, its applications and its update left out.
-func (p *checkedIn) state() (*checkin.Desired, error) {
+func (p *knownPoint) state() (*checkin.Desired, error) {
 	d := &checkin.Desired{Generation: p.desired}
 	var err error
 	if d.Anycast, err = readAnycast(p.anycast); err == nil {

@@ -50,9 +50,18 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
-// desired is what nodes of service points, of which there are up to mostTogether, are to run; points are those that are there. Of a service
-// point that is not there there is none.
-func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]checkedIn) (map[seat]*checkin.Desired, error) {
+// desiredAt is what a node of a service point is to run, if that is there.
+func (s *Service) desiredAt(tx *store.Tx, at seat) (map[seat]*checkin.Desired, error) {
+	points, err := knownPoints(tx, []string{at.id})
+	if err != nil {
+		return nil, err
+	}
+	return s.desired(tx, []seat{at}, points)
+}
+
+// desired is what nodes of service points, of which there are up to mostTogether, are to run. A service point that is not among points, by
+// its id, is not there, and its nodes get nothing.
+func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]knownPoint) (map[seat]*checkin.Desired, error) {
 	states := make(map[seat]*checkin.Desired, len(seats))
 	if len(seats) == 0 {
 		return states, nil

@@ -47,7 +47,7 @@ type Service struct {
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 
-	// begun has a token when a rollout is to go on at once (Begun), ended when somebody is done with an update (Ended).
+	// begun has a token when a rollout is to go on at once (Begun), ended when an update has ended (Ended).
 	begun, ended chan struct{}
 
 	// closing is closed when check-ins are no longer held open.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"portolan/internal/checkin"
@@ -209,11 +210,7 @@ func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 		return err
 	}
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		points, err := checkedInOf(tx, []string{w.known.at.id})
-		if err != nil {
-			return err
-		}
-		states, err := s.desired(tx, []seat{w.known.at}, points)
+		states, err := s.desiredAt(tx, w.known.at)
 		if err == nil {
 			err = w.state(states, a)
 		}
@@ -367,17 +364,25 @@ func (s *Service) lookTogether(some []*waitingCheckIn) {
 			w.wait()
 			continue
 		}
-		s.ordering.begin() // it is told when its answer is sent
-		go func() {
-			defer s.ordering.end()
-			if f.err == nil {
-				ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
-				defer cancel()
-				f.err = guarded(func() error { return w.ask(ctx, &f.answer) })
-			}
-			w.end(f.answer, f.err)
-		}()
+		w.tell(f)
 	}
+}
+
+// tell answers with what was found. Orders are being told until the answer is sent, or it takes long to be read.
+func (w *waitingCheckIn) tell(f *found) {
+	o := &w.service.ordering
+	o.begin()
+	told := sync.OnceFunc(o.end)
+	go func() {
+		defer time.AfterFunc(mostUntold, told).Stop()
+		defer told()
+		if f.err == nil {
+			ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
+			defer cancel()
+			f.err = guarded(func() error { return w.ask(ctx, &f.answer) })
+		}
+		w.end(f.answer, f.err)
+	}()
 }
 
 // ofOne reports whether an error of a transaction for several service points may be that of one of them: the database is there, and there
@@ -393,7 +398,7 @@ func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error 
 	for i, w := range some {
 		ids[i] = w.shown.Subject.CommonName
 	}
-	points, err := checkedInOf(tx, ids)
+	points, err := knownPoints(tx, ids)
 	if err != nil {
 		return err
 	}

@@ -123,11 +123,7 @@ func TestTurnGoesOn(t *testing.T) {
 			told := func(number int64) (d *checkin.Desired) {
 				at := seat{id, number}
 				if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
-					points, err := checkedInOf(tx, []string{at.id})
-					if err != nil {
-						return err
-					}
-					states, err := h.f.desired(tx, []seat{at}, points)
+					states, err := h.f.desiredAt(tx, at)
 					d = states[at]
 					return err
 				}); err != nil {

@@ -35,8 +35,8 @@ func (o *ordering) end() {
 // mostBehind is how long something waits at the most for orders to be told.
 const mostBehind = 10 * time.Second
 
-// behind waits until no orders are given or told, for mostBehind at the most.
-func (o *ordering) behind(ctx context.Context) {
+// behind waits until no orders are given or told, for mostBehind at the most, or until over is closed.
+func (o *ordering) behind(ctx context.Context, over <-chan struct{}) {
 	o.mu.Lock()
 	n, none, left := o.n, o.none, time.Until(o.since.Add(mostBehind))
 	o.mu.Unlock()
@@ -48,9 +48,10 @@ func (o *ordering) behind(ctx context.Context) {
 	select {
 	case <-none:
 	case <-timer.C:
+	case <-over:
 	case <-ctx.Done():
 	}
 }
 
-// BehindOrders waits until no orders are given or told here, for 10 seconds at the most.
-func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx) }
+// BehindOrders waits until no orders are given or told here, for 10 seconds at the most, or the manager is about to end.
+func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx, s.closing) }

@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"portolan/internal/checkin"
 	"portolan/internal/pgtest"
 	"portolan/internal/store"
 )
@@ -17,7 +19,7 @@ func TestBehindOrders(t *testing.T) {
 		var o ordering
 		waits := func() time.Duration {
 			began := time.Now()
-			o.behind(t.Context())
+			o.behind(t.Context(), nil)
 			return time.Since(began)
 		}
 		if d := waits(); d != 0 {
@@ -41,11 +43,35 @@ func TestBehindOrders(t *testing.T) {
 		o.begin()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		o.behind(ctx)
+		o.behind(ctx, nil)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Error("it waits no longer than whoever asks")
 		}
 		o.end()
+	})
+}
+
+// Orders are being told until the last answer is sent; who does not read its own holds the others up for a moment, and nobody at the end.
+func TestToldWhenSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{closing: make(chan struct{}), holds: map[string]*hold{}}
+		for reads, want := range map[time.Duration]time.Duration{300 * time.Millisecond: 300 * time.Millisecond, time.Minute: mostUntold} {
+			w := &waitingCheckIn{service: s, shown: &x509.Certificate{}, hold: s.hold(""), reply: Reply{Context: t.Context(),
+				Send: func(checkin.Answer, error) { time.Sleep(reads) }}}
+			began := time.Now()
+			w.tell(&found{})
+			if s.BehindOrders(t.Context()); time.Since(began) != want {
+				t.Errorf("behind one who reads its answer in %v it waits %v", reads, time.Since(began))
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		s.ordering.begin()
+		time.AfterFunc(time.Second, s.EndCheckins)
+		began := time.Now()
+		if s.BehindOrders(t.Context()); time.Since(began) != time.Second {
+			t.Errorf("at the end it waits %v", time.Since(began))
+		}
 	})
 }
 

@@ -62,7 +62,8 @@ type candidate struct{ id, version, status, update string }
 // Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
 func (s *Service) Begun() <-chan struct{} { return s.begun }
 
-// Ended is received from when a service point has told this manager how an update of it ended: a rollout may be waiting for that.
+// Ended is received from when the updateStatus of a service point has become OK or UPDATE_FAILED by a change at this manager: a rollout may
+// be waiting for that.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
 // begin has rollouts go on at once.

@@ -117,11 +117,7 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			points, err := checkedInOf(tx, []string{id})
-			if err != nil {
-				return err
-			}
-			states, err := h.f.desired(tx, []seat{{id, 1}}, points)
+			states, err := h.f.desiredAt(tx, seat{id, 1})
 			if err != nil {
 				return err
 			}

@@ -229,8 +229,8 @@ func settingsOf(tx *store.Tx) *inheritance {
 	panic("the database was opened without the space extension")
 }
 
-// show puts what p, which holds above a row, brings down to it into the row's body and references, and lists it in _inheritedFields. own
-// are the lists of zones that the row has itself.
+// show puts what p, which holds above a row, brings down to it into the row's body, which is whole, and references, and lists it in
+// _inheritedFields. own are the lists of zones that the row has itself.
 func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bool, body *store.Object) {
 	if p == nil {
 		return
@@ -263,14 +263,10 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 		return
 	}
 	slices.Sort(names)
-	text := []byte{'['}
-	for i, name := range names {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = schema.AppendString(text, name)
+	text, err := json.Marshal(names)
+	if err == nil { // which texts always are
+		body.Set("_inheritedFields", text)
 	}
-	body.Set("_inheritedFields", append(text, ']'))
 }
 
 // stayInherited leaves a field unset that a request gives back as it was shown: it names the field among

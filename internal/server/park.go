@@ -80,13 +80,20 @@ func (p *parking) End() {
 		_ = c.Close()
 	}
 	for _, c := range p.answered {
-		_ = c.Close()
+		p.drop(c)
 	}
 	p.answered = nil
 }
 
-// giveBack lets a connection that was answered come back.
+// drop closes a connection that was to come back.
+func (p *parking) drop(c net.Conn) {
+	_ = c.Close()
+	p.counts(-1)
+}
+
+// giveBack lets a connection that was answered come back. Until then it stands here.
 func (p *parking) giveBack(c net.Conn) {
+	p.counts(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answered = append(p.answered, c)
@@ -109,13 +116,14 @@ func (p *parking) bringBack() {
 		}
 		for _, c := range some {
 			if p.ends.Load() {
-				_ = c.Close()
+				p.drop(c)
 				continue
 			}
 			select {
 			case p.back <- c:
+				p.counts(-1)
 			case <-p.open.Done():
-				_ = c.Close()
+				p.drop(c)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -419,23 +420,27 @@ func TestSessionsResume(t *testing.T) {
 	}
 }
 
-// A connection that was answered comes back when it is in nobody's way; where the manager ends meanwhile it ends, too.
+// A connection that was answered stands where it is until it is in nobody's way, and comes back then; where the manager ends meanwhile, or
+// just then, it ends, too.
 func TestParkedConnectionsComeBack(t *testing.T) {
 	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn, asked := make(chan struct{}), make(chan struct{}, 10)
-	begin := func() *parking {
-		return newParking(at, func(int) {}, func(ctx context.Context) {
+	var standing atomic.Int64
+	begin := func() (p *parking, goOn, asked chan struct{}) {
+		goOn, asked = make(chan struct{}), make(chan struct{}, 10)
+		p = newParking(at, func(more int) { standing.Add(int64(more)) }, func(ctx context.Context) {
 			asked <- struct{}{}
 			select {
 			case <-goOn:
 			case <-ctx.Done():
 			}
 		})
+		t.Cleanup(func() { _ = p.Close() })
+		return p, goOn, asked
 	}
-	p := begin()
+	p, goOn, asked := begin()
 	var all []net.Conn
 	for range 3 {
 		_, c := net.Pipe()
@@ -448,6 +453,9 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 		t.Errorf("%v comes back before", c)
 	default:
 	}
+	if n := standing.Load(); n != 3 {
+		t.Errorf("%d stand there, want 3", n)
+	}
 	goOn <- struct{}{}
 	for _, c := range all {
 		if got, err := p.Accept(); err != nil || got != c {
@@ -455,20 +463,25 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 		}
 	}
 	goOn <- struct{}{} // it looks whether there are more
-	eventually(t, "nobody sees to them", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.returning })
-
-	for _, ends := range []func(*parking){(*parking).End, func(p *parking) { p.ends.Store(true); _ = p.Close() }} {
-		p := begin()
+	eventually(t, "nobody stands there, or sees to them", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.returning && standing.Load() == 0
+	})
+	for name, ends := range map[string]func(p *parking, goOn chan struct{}){
+		"before they may come back":      func(p *parking, _ chan struct{}) { p.End() },
+		"when they may":                  func(p *parking, goOn chan struct{}) { p.ends.Store(true); goOn <- struct{}{} },
+		"where no door takes them":       func(p *parking, goOn chan struct{}) { goOn <- struct{}{}; _ = p.Close() },
+		"with the door, and before that": func(p *parking, _ chan struct{}) { _ = p.Close() },
+	} {
+		p, goOn, asked := begin()
 		theirs, c := net.Pipe()
 		p.giveBack(c)
 		<-asked
-		ends(p)
+		ends(p, goOn)
 		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
-			t.Errorf("a connection that was answered does not end: %v", err)
+			t.Errorf("a connection that was answered does not end %s: %v", name, err)
 		}
-		_ = p.Close()
-		if _, err := p.Accept(); err == nil {
-			t.Error("one comes back behind the end")
-		}
+		eventually(t, "nobody stands there", func() bool { return standing.Load() == 0 })
 	}
 }

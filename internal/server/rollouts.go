@@ -119,8 +119,8 @@ func (m *Manager) actOnRollout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// rolloutEvery is how often rollouts go on. Where updates end in between they go on sooner, rolloutPause after that at the earliest, and so
-// seldom that looking at them takes a tenth of the time at the most.
+// rolloutEvery is how often rollouts go on. Where updates end in between, as this manager hears, they go on sooner: rolloutPause behind that,
+// or later where looking at them takes long, so that it would not take more than a tenth of the time.
 const (
 	rolloutEvery = time.Second
 	rolloutPause = 100 * time.Millisecond
@@ -141,7 +141,7 @@ func (m *Manager) roll(ctx context.Context) {
 	var soon <-chan time.Time // nil while no update has ended since it was looked
 	for {
 		ended := m.Fleet.Ended()
-		if soon != nil {
+		if soon != nil || held.IsZero() { // they are about to go on, or somebody else sees to them
 			ended = nil
 		}
 		select {

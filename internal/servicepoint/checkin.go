@@ -161,6 +161,9 @@ func digestOf(text []byte) string {
 // leastPause is the least time between the beginnings of two check-ins that bring nothing.
 const leastPause = time.Second
 
+// mostAtOnce is how many changes of what is to run, one behind the other, are acknowledged without a pause.
+const mostAtOnce = 5
+
 // leaveTime is how long the end of an agent may be held up to say so.
 const leaveTime = 2 * time.Second
 
@@ -182,7 +185,7 @@ func (a *Agent) leave(ctx context.Context, l latest) {
 func (a *Agent) checkIn(ctx context.Context) {
 	l := latest{sequence: a.number(0)}
 	defer func() { a.leave(ctx, l) }()
-	b := backoff{}
+	b, changed := backoff{}, 0
 	for ctx.Err() == nil {
 		if err := a.look(&l); err != nil {
 			a.log.Error("reading this machine", "error", err)
@@ -213,9 +216,13 @@ func (a *Agent) checkIn(ctx context.Context) {
 			}
 			a.sendLogs(ctx, answer.Logs)
 			if a.desire(answer.State) {
+				if changed++; changed > mostAtOnce {
+					sleep(ctx, leastPause-time.Since(began))
+				}
 				a.letOthers(ctx)
 				continue
 			}
+			changed = 0
 			a.judgeTrial()
 			a.startUpdate(ctx)
 			if request.Report == nil || answer.SendReport {
@@ -312,11 +319,17 @@ func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer c
 		<-watched // or it would take the token of what moves next
 	}()
 	err = a.manager.post(ctx, checkin.CheckInPath, time.Duration(request.WaitSeconds)*time.Second, request, &answer)
-	if err != nil && errors.Is(context.Cause(ctx), errMoved) {
+	switch s := answer.State; {
+	case err != nil && errors.Is(context.Cause(ctx), errMoved):
 		err = errMoved
+	case err == nil && s != nil && (s.Generation <= 0 || s.Generation != answer.Desired || s.Applications == nil):
+		err = errNoState
 	}
 	return answer, err
 }
+
+// errNoState is an answer that nobody can have meant: taken for what is to run it would end all that runs.
+var errNoState = errors.New("the manager's answer says that something else is to run, and not what")
 
 // ackShare is the share of the time in which all service points of a manager would come back together, in which they say that they have
 // another desired state: many may have got it at the same time, and those that have not go first.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,8 +30,8 @@ type managerOf struct {
 	desired checkin.Desired
 	// spread is within how long all should come back.
 	spread time.Duration
-	// refuses, where it is not empty, is the code that it refuses all with.
-	refuses string
+	// refuses, where it is not empty, is the code that it refuses all with, garbage what it answers to all.
+	refuses, garbage string
 }
 
 var errGone = errors.New("connection refused")
@@ -51,6 +52,13 @@ func (m *managerOf) RoundTrip(rq *http.Request) (*http.Response, error) {
 		body := io.NopCloser(strings.NewReader(`{"status":410,"code":"` + m.refuses + `","message":"no"}`))
 		m.mu.Unlock()
 		return &http.Response{StatusCode: http.StatusGone, Body: body, Header: http.Header{}, Request: rq}, nil
+	}
+	if m.garbage != "" {
+		m.asked = append(m.asked, time.Now())
+		m.desired.Generation++
+		text := strings.ReplaceAll(m.garbage, "NEXT", strconv.FormatInt(m.desired.Generation, 10))
+		m.mu.Unlock()
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(text)), Header: http.Header{}, Request: rq}, nil
 	}
 	answer := checkin.Answer{Desired: m.desired.Generation, IntervalSeconds: 30, SpreadMillis: m.spread.Milliseconds(),
 		Sequence: asked.Sequence}
@@ -170,6 +178,44 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		cancel()
 		group.Wait()
 	})
+}
+
+// A manager that answers garbage changes nothing of what is to run, and is not asked without a pause.
+func TestManagerAnswersGarbage(t *testing.T) {
+	const state = `"state":{"generation":NEXT,"applications":[]}`
+	for text, takes := range map[string]bool{
+		"<html>": false, " ": false, "null": false, "[]": false, "{}": false, `{"desired":-1,"intervalSeconds":-5,"spreadMillis":-9}`: false,
+		`{"state":{}}`: false, `{"desired":NEXT,"state":{}}`: false, `{"desired":NEXT,"state":{"generation":NEXT}}`: false,
+		`{"desired":1,` + state + `}`: false, `{"desired":-7,"state":{"generation":-7,"applications":[]}}`: false,
+		`{"desired":NEXT,` + state + `}`: true, // each time something else
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}}}
+			a := checkingIn(t, ctx, m)
+			var group sync.WaitGroup
+			group.Go(func() { a.checkIn(ctx) })
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			m.mu.Lock()
+			m.garbage = text
+			m.mu.Unlock()
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			m.mu.Lock()
+			asked := len(m.asked)
+			m.mu.Unlock()
+			kept, err := a.state.loadDesired()
+			if runs := a.supervisor.toRun().Generation; err != nil || kept.Generation != runs || (runs != 7) != takes {
+				t.Errorf("%s: it is to run generation %d, and keeps %+v, %v", text, runs, kept, err)
+			}
+			if asked < 5 || asked > 11*60 {
+				t.Errorf("%s: it has asked %d times in ten minutes", text, asked)
+			}
+			cancel()
+			group.Wait()
+		})
+	}
 }
 
 // A node that was taken away runs nothing any more, on the disk, too; one that the manager merely does not know goes on.

@@ -74,8 +74,11 @@ func valueLength(text []byte) int {
 // stringLength is how long the string is, with its quotes, that text begins with; 0 where it does not end.
 func stringLength(text []byte) int {
 	end := bytes.IndexByte(text[1:], '"') + 1
-	if end == 0 || bytes.IndexByte(text[1:end], '\\') < 0 {
-		return end + min(end, 1)
+	if end == 0 {
+		return 0
+	}
+	if bytes.IndexByte(text[1:end], '\\') < 0 { // as nearly all are
+		return end + 1
 	}
 	for i := 1; i < len(text); i++ {
 		switch text[i] {

@@ -46,10 +46,10 @@ export function useFleet(every = 1500, filter: Record<string, string> = {}) {
   return usePolled<Point[]>(path, async signal => (await get<{ data: Point[] }>(path, { signal })).data, every)
 }
 
-/** What of the fleet is asked for: a label as it is written here, or in filters of the command line, or else a part of the name. */
-export function filterOf(find: string): Record<string, string> {
-  const label = /^([^\s=:]+)[=:](.*)$/.exec(find)
-  return label ? { label: label[1] + ":" + label[2] } : find ? { nameContains: find } : {}
+/** What of the fleet is asked for: a label, such as site=oslo, or else a part of the name. */
+function fleetFilter(find: string): Record<string, string> {
+  const [name, ...value] = find.split("=")
+  return value.length ? { label: name + ":" + value.join("=") } : { nameContains: find }
 }
 
 /** What of a service point wants a look: silent ones first. */
@@ -59,16 +59,16 @@ export function Fleet() {
   const q = place.value.query, only = q.get("status") ?? "", [enrolling, enrol] = useState(false)
   const find = q.get("find") ?? "", [typed, type] = useState(find)
   useEffect(() => type(find), [find])
-  const { data, problem, reload } = useFleet(1500, filterOf(find))
+  const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
   const list = (data ?? []).filter(p => !only || stateOf(p) === only)
   return <>
-    <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>{data && <><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a>{session.value?.administrator && <Button icon="plus" primary onClick={() => enrol(true)}>New service point</Button>}</>}</Head>
+    <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a>{session.value?.administrator && <Button icon="plus" primary onClick={() => enrol(true)}>New service point</Button>}</Head>
     {q.get("rollouts") ? <Rollouts /> : <>
       <div class="board" role="group" aria-label="By state">{[...counts].sort().map(([s, n]) => <button key={s} aria-pressed={only === s} onClick={() => setQuery({ status: only === s ? null : s })}><b class="num">{number(n)}</b><State of={s} /></button>)}</div>
       <div class="tools">
-        <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ find: typed.trim() || null }) }}><input type="text" aria-label="Service points whose name or label is" placeholder="a part of the name, or a label, such as site=oslo" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
+        <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ find: typed.trim() || null }) }}><input type="text" aria-label="Filter by name or label" placeholder="a part of the name, or a label, such as site=oslo" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
         {find && <Button onClick={() => setQuery({ find: null })}>All of them</Button>}
       </div>
       {problem && <Trouble problem={problem} retry={reload} />}
