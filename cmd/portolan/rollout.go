@@ -113,7 +113,8 @@ func (c *rolloutList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tWAITING\tUPDATING\tUPDATED\tGOING_BACK\tWENT_BACK\tFAILED\tAWAY\tSKIPPED\tTOTAL\tCREATED\tREASON")
+	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tWAITING\tUPDATING\tUPDATED\tGOING_BACK\tWENT_BACK\tFAILED\tAWAY\tSKIPPED\tTOTAL\t"+
+		"CREATED\tREASON")
 	for _, r := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount,
 			r.Counts["WAITING"], r.Counts["UPDATING"], r.Counts["UPDATED"], r.Counts["GOING_BACK"], r.Counts["WENT_BACK"], r.Counts["FAILED"],

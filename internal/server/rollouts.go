@@ -119,8 +119,8 @@ func (m *Manager) actOnRollout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// rolloutEvery is how often rollouts go on. Where updates end in between, as this manager hears, they go on sooner: rolloutPause behind that,
-// or later where looking at them takes long, so that it would not take more than a tenth of the time.
+// rolloutEvery is how often rollouts go on. Where updates end in between, as this manager hears, they go on sooner: rolloutPause behind
+// that, or later where looking at them takes long, so that it would not take more than a tenth of the time.
 const (
 	rolloutEvery = time.Second
 	rolloutPause = 100 * time.Millisecond
