@@ -35,6 +35,8 @@ type Instance struct {
 	Anycast json.RawMessage `json:"anycast,omitempty"`
 	// NodeCount is how many nodes it may have, in a single service point alone.
 	NodeCount int `json:"nodeCount,omitempty"`
+	// Pending says, of a single service point alone, that what it is to run has changed, and that it has not acknowledged that yet.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // Application is an application of a fleet service point (spec.md 2.3).

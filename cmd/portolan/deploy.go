@@ -44,7 +44,14 @@ func (c *fleetApplications) Run(s *session) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.Status, a.Version, a.UpdateStatus, a.ID, strings.Join(anycast, ", "),
 			strings.Join(a.ErrorConditions, "; "))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	one, err := cl.Instance(s.ctx, i.ID)
+	if err == nil && one.Pending {
+		_, err = fmt.Fprintf(s.stdout, "What it is to run has changed, and %s does not have that yet.\n", one.Name)
+	}
+	return err
 }
 
 type fleetDeploy struct {

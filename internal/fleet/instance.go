@@ -52,6 +52,9 @@ type Detail struct {
 	Anycast *checkin.AnycastService `json:"anycast,omitempty"`
 	// NodeCount is how many nodes it may have (ours).
 	NodeCount int64 `json:"nodeCount"`
+	// Pending says that what it is to run has changed, and that it, or one of its nodes that are connected, does not have that on its disk
+	// yet (ours): it runs what it was last told.
+	Pending bool `json:"pending"`
 }
 
 // DetailNode is a node with its DNS servers, an empty array where it has none.
@@ -230,9 +233,13 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		if err == nil && len(one) == 0 {
 			return Unknown(id)
 		}
-		if err == nil {
-			d.Instance = one[0]
+		if err != nil {
+			return err
 		}
+		d.Instance = one[0]
+		var desired, acknowledged int64
+		err = tx.QueryRow("SELECT desired, acknowledged FROM service_point WHERE id = ?", id).Scan(&desired, &acknowledged)
+		d.Pending = acknowledged < desired
 		return err
 	})
 	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform

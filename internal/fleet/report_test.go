@@ -430,3 +430,33 @@ func TestOrdersLockInOrder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// That a service point, or one of its nodes, does not have yet what it is to run is shown.
+func TestPending(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 1)
+		id := h.ids[0]
+		pending := func(want bool, when string) {
+			t.Helper()
+			if d, err := h.f.Get(h.ctx, id); err != nil || d.Pending != want {
+				t.Errorf("%s it is pending: %v, %v", when, d.Pending, err)
+			}
+		}
+		order := func() {
+			t.Helper()
+			if err := h.f.desire(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for sequence := range int64(2) {
+			order()
+			pending(true, "when it is ordered something")
+			w := h.said(id, sequence+1, "2")
+			w.rq.Desired = h.stands(t, id).desired
+			if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+				t.Fatal(err)
+			}
+			pending(false, "when it has said that it has that")
+		}
+	})
+}

@@ -221,6 +221,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.beginUpdates(wanted.Update)
 	a.machine.ask(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving,
+		proxy:    a.options.Targets.environment(),
 		versions: a.options.Versions, log: a.log,
 		moved: a.move,
 		fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},

@@ -31,7 +31,7 @@ const (
 // routing table's gateway, a public resolver, a public site.
 type Targets struct {
 	Gateway, Ping, HTTP string
-	// Proxy is the HTTP proxy for whatever the service point asks for; nil means none. Its password stays in memory.
+	// Proxy is the HTTP proxy for whatever the service point and its applications ask for; nil means none. Its password stays in their memory.
 	Proxy *url.URL
 	// NoProxy lists what is asked for without the proxy, with commas between: names, with what lies below them, addresses and prefixes.
 	// This machine itself never is asked by a proxy.
@@ -45,6 +45,14 @@ func (t Targets) proxy(rq *http.Request) (*url.URL, error) {
 	}
 	by := t.Proxy.String()
 	return (&httpproxy.Config{HTTPProxy: by, HTTPSProxy: by, NoProxy: t.NoProxy}).ProxyFunc()(rq.URL)
+}
+
+// environment tells applications of the proxy, in the variables that most programs know.
+func (t Targets) environment() []string {
+	if t.Proxy == nil {
+		return nil
+	}
+	return []string{"HTTP_PROXY=" + t.Proxy.String(), "HTTPS_PROXY=" + t.Proxy.String(), "NO_PROXY=" + t.NoProxy}
 }
 
 // Off as a target switches the probe off.

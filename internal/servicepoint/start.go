@@ -79,7 +79,7 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 		for _, confine := range confined {
 			c = exec.Command(p.s.program[0], slices.Concat(p.s.program[1:], []string{name}, further)...)
 			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
-			c.Env = append([]string{"PATH=/usr/bin:/bin"}, p.s.limited(limits, folder != nil)...)
+			c.Env = slices.Concat([]string{"PATH=/usr/bin:/bin"}, p.s.proxy, p.s.limited(limits, folder != nil))
 			confine(c)
 			p.s.groups.place(c, folder)
 			if err = c.Start(); err == nil {

@@ -33,6 +33,8 @@ type supervisor struct {
 	moved func()
 	// driving is that of Options.
 	driving map[string][]string
+	// proxy is the environment that tells applications of the proxy.
+	proxy []string
 	// decide has the manager decide on an update of what an application serves.
 	decide func(ctx context.Context, one application.Update) (application.UpdateAnswer, error)
 	// fetch writes what leads from a revision of content to the one that is to be served.

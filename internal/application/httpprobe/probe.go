@@ -22,6 +22,8 @@ import (
 	"portolan/internal/application"
 	"portolan/internal/ping"
 	"portolan/internal/problem"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // Configuration is what is asked.
@@ -225,7 +227,7 @@ func (t Target) get(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: proxy},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rs, err := client.Do(rq)
 	if err != nil {
@@ -240,6 +242,11 @@ func (t Target) get(ctx context.Context) error {
 		return fmt.Errorf("it answers %s", rs.Status)
 	}
 	return nil
+}
+
+// proxy gives the proxy that the service point has set for its applications; this machine itself is asked without one.
+func proxy(rq *http.Request) (*url.URL, error) {
+	return httpproxy.FromEnvironment().ProxyFunc()(rq.URL)
 }
 
 // Health names the targets that do not answer.

@@ -1,0 +1,83 @@
+package httpprobe
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asked runs the application until all its targets were asked, and gives what they answered.
+func asked(t *testing.T, configuration string) (results []Result, conditions []string) {
+	t.Helper()
+	p := &probe{log: slog.New(slog.DiscardHandler)}
+	if err := p.Configure([]byte(configuration)); err != nil {
+		t.Fatal(err)
+	}
+	defer p.end()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
+		results = p.last()
+		if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == "UNKNOWN" }) {
+			return results, p.Health()
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not all were asked: %+v", results)
+		}
+	}
+}
+
+// Targets answer or not, by their status; those that do not are named.
+func TestTargets(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/gone", http.StatusFound)
+			return
+		}
+		var status int
+		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	target := func(name, url, more string) string { return `{"name":"` + name + `","url":"` + url + `"` + more + `}` }
+	results, conditions := asked(t, `{"targets":[`+strings.Join([]string{target("well", server.URL+"/200", ""),
+		target("moved", server.URL+"/moved", ""), target("wanted", server.URL+"/503", `,"expectStatus":503`),
+		target("broken", server.URL+"/500", ""), target("other", server.URL+"/204", `,"expectStatus":200`),
+		target("closed", closed.URL, ""), `{"hostname":"localhost"}`}, ",")+`]}`)
+	want := map[string]string{"well": "", "moved": "", "wanted": "", "broken": "it answers 500 Internal Server Error",
+		"other": "it answers 204 and not 200", "closed": "connection refused", "localhost": ""}
+	for _, r := range results {
+		reason, there := want[r.Target]
+		if !there || (r.Status == "OK") != (reason == "") || !strings.Contains(r.Reason, reason) || r.At == 0 {
+			t.Errorf("%+v, want %q", r, reason)
+		}
+		says := func(c string) bool { return strings.HasPrefix(c, "target "+r.Target+" does not answer") }
+		if slices.ContainsFunc(conditions, says) != (reason != "") {
+			t.Errorf("of %s says %q", r.Target, conditions)
+		}
+		delete(want, r.Target)
+	}
+	if len(want) > 0 {
+		t.Errorf("nothing is said of %v", want)
+	}
+}
+
+// What is not this machine is asked by the proxy that the service point has, unless it is left out.
+func TestProxy(t *testing.T) {
+	var hosts []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hosts = append(hosts, r.URL.Host) }))
+	defer proxy.Close()
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	t.Setenv("NO_PROXY", "127.0.0.0/8")
+	own := httptest.NewServer(http.NotFoundHandler())
+	defer own.Close()
+	results, _ := asked(t, `{"targets":[{"url":"http://quay.example/berths"},{"url":"`+own.URL+`"}]}`)
+	if results[0].Status != "OK" || results[1].Status != "FAILED" || len(hosts) != 1 || hosts[0] != "quay.example" {
+		t.Errorf("they answer %+v, the proxy was asked for %q", results, hosts)
+	}
+}
