@@ -92,7 +92,8 @@ func TestApplicationsAreToldOfTheProxy(t *testing.T) {
 	if env := (Targets{NoProxy: "10.0.0.0/8"}).environment(); len(env) != 0 {
 		t.Errorf("without a proxy they are told %q", env)
 	}
-	told := Targets{Proxy: &url.URL{Scheme: "http", Host: "proxy:3128", User: url.UserPassword("u", "p@ss")}, NoProxy: "10.0.0.0/8,.quay.example"}
+	told := Targets{Proxy: &url.URL{Scheme: "http", Host: "proxy:3128", User: url.UserPassword("u", "p@ss")},
+		NoProxy: "10.0.0.0/8,.quay.example"}
 	want := []string{"HTTP_PROXY=http://u:p%40ss@proxy:3128", "HTTPS_PROXY=http://u:p%40ss@proxy:3128", "NO_PROXY=10.0.0.0/8,.quay.example"}
 	if env := told.environment(); !slices.Equal(env, want) {
 		t.Errorf("they are told %q", env)
