@@ -247,9 +247,15 @@ func (c *Copier) plan(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, before := range c.zones {
-		if z := found[id]; z != nil && before.sameSource(z) {
+		z := found[id]
+		if z != nil && before.sameSource(z) {
 			found[id] = before
-		} else if before.leave != nil {
+			continue
+		}
+		if z != nil && z.follows != nil {
+			z.follows.hasSaid(before.follows)
+		}
+		if before.leave != nil {
 			before.leave()
 		}
 	}

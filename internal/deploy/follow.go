@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"portolan/internal/dns"
@@ -48,11 +49,18 @@ type followedZone struct {
 	// serial is that which the records are like; there is none before the first look.
 	serial uint32
 	seen   bool
-	// left is what was not kept the last time, which was said; again is when all of it is looked at, whatever its serial number is.
-	left  string
+	// left is what was not kept the last time, which was said: it stays when the same zone is followed otherwise. again is when all of it is
+	// looked at, whatever its serial number is.
+	left  *saidOf
 	again time.Time
 	// failures is how often it could not be asked for, one time behind the other.
 	failures int
+}
+
+// saidOf is what was said last of something. mu guards text.
+type saidOf struct {
+	mu   sync.Mutex
+	text string
 }
 
 // same reports whether both follow the same zone of the same server.
@@ -61,6 +69,13 @@ func (f *followedZone) same(o *followedZone) bool {
 		return f == o
 	}
 	return f.zone == o.zone && f.server == o.server && f.serverID == o.serverID && f.below == o.below && f.version == o.version
+}
+
+// hasSaid takes over what was said of the same zone of the same server, which was followed otherwise before.
+func (f *followedZone) hasSaid(before *followedZone) {
+	if before != nil && before.zone == f.zone && before.serverID == f.serverID {
+		f.left = before.left
+	}
 }
 
 // followed adds the zones of views that follow a server.
@@ -98,7 +113,7 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		for _, row := range zones {
 			z := &plannedZone{row: row}
 			found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-				follows: &followedZone{zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
+				follows: &followedZone{left: &saidOf{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
 					version: view.Version}}
 		}
 	}
@@ -261,11 +276,14 @@ func (c *Copier) notKept(ctx context.Context, z *copiedZone, left []string) erro
 	if n := len(left) - followedLeft; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
-	said := text == "" || text == z.follows.left
+	last := z.follows.left
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	said := text == "" || text == last.text
 	if err := c.sayOf(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
 		return err
 	}
-	z.follows.left = text
+	last.text = text
 	return nil
 }
 
