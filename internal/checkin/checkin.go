@@ -333,6 +333,8 @@ type Machine struct {
 type NTPStatus struct {
 	Stratum      string `json:"stratum"`
 	Synchronized bool   `json:"synchronized"`
+	// OffsetMillis is by how much the server's clock is ahead of the machine's, in milliseconds, to 50 (ours); it is left out where it is 0.
+	OffsetMillis int64 `json:"offsetMillis,omitempty"`
 }
 
 // Resources are what a machine has (reference/fleet.md).

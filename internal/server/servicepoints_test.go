@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,8 @@ func TestServicePointsV4(t *testing.T) {
 	m.want(200, "PATCH", settings, fmt.Sprintf(`{"ntpConfiguration":{"servers":[%q]}}`, wrong))
 	eventually(t, "the clock is off", func() bool {
 		r := m.want(200, "GET", path+"/"+id, "")
-		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == false
+		ahead, _ := strconv.ParseFloat(r.text("ntpStatus.offsetMillis"), 64)
+		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == false && ahead > 3_599_000 && ahead < 3_601_000
 	})
 
 	services := path + "/" + id + "/serviceInstances"

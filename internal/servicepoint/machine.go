@@ -115,7 +115,8 @@ func (m *machine) clock(ctx context.Context, servers []string) checkin.NTPStatus
 			m.log.Warn("an NTP server does not answer", "server", server, "reason", err)
 			continue
 		}
-		return checkin.NTPStatus{Stratum: strconv.Itoa(int(answer.Stratum)), Synchronized: answer.ClockOffset.Abs() <= mostOffset}
+		return checkin.NTPStatus{Stratum: strconv.Itoa(int(answer.Stratum)), Synchronized: answer.ClockOffset.Abs() <= mostOffset,
+			OffsetMillis: answer.ClockOffset.Round(50 * time.Millisecond).Milliseconds()} // so that it seldom changes
 	}
 	return checkin.NTPStatus{Synchronized: len(servers) == 0 && clockSynchronized()}
 }
