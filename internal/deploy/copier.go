@@ -253,7 +253,7 @@ func (c *Copier) plan(ctx context.Context) error {
 			continue
 		}
 		if z != nil && z.follows != nil {
-			z.follows.hasSaid(before.follows)
+			z.follows.remember(before.follows)
 		}
 		if before.leave != nil {
 			before.leave()

@@ -71,8 +71,8 @@ func (f *followedZone) same(o *followedZone) bool {
 	return f.zone == o.zone && f.server == o.server && f.serverID == o.serverID && f.below == o.below && f.version == o.version
 }
 
-// hasSaid takes over what was said of the same zone of the same server, which was followed otherwise before.
-func (f *followedZone) hasSaid(before *followedZone) {
+// remember takes over what was said of the same zone of the same server, which was followed otherwise before.
+func (f *followedZone) remember(before *followedZone) {
 	if before != nil && before.zone == f.zone && before.serverID == f.serverID {
 		f.left = before.left
 	}

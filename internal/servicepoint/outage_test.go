@@ -180,6 +180,23 @@ func TestManagerGoneForAnHour(t *testing.T) {
 	})
 }
 
+// afterAMinute calls fn, in virtual time, when an agent that is to run generation 7 has checked in for a minute, and goes on.
+func afterAMinute(t *testing.T, fn func(m *managerOf, a *Agent)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}}}
+		a := checkingIn(t, ctx, m)
+		var group sync.WaitGroup
+		group.Go(func() { a.checkIn(ctx) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		fn(m, a)
+		cancel()
+		group.Wait()
+	})
+}
+
 // A manager that answers garbage changes nothing of what is to run, and is not asked without a pause.
 func TestManagerAnswersGarbage(t *testing.T) {
 	const state = `"state":{"generation":NEXT,"applications":[]}`
@@ -189,14 +206,7 @@ func TestManagerAnswersGarbage(t *testing.T) {
 		`{"desired":1,` + state + `}`: false, `{"desired":-7,"state":{"generation":-7,"applications":[]}}`: false,
 		`{"desired":NEXT,` + state + `}`: true, // each time something else
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}}}
-			a := checkingIn(t, ctx, m)
-			var group sync.WaitGroup
-			group.Go(func() { a.checkIn(ctx) })
-			time.Sleep(time.Minute)
-			synctest.Wait()
+		afterAMinute(t, func(m *managerOf, a *Agent) {
 			m.mu.Lock()
 			m.garbage = text
 			m.mu.Unlock()
@@ -212,8 +222,6 @@ func TestManagerAnswersGarbage(t *testing.T) {
 			if asked < 5 || asked > 11*60 {
 				t.Errorf("%s: it has asked %d times in ten minutes", text, asked)
 			}
-			cancel()
-			group.Wait()
 		})
 	}
 }
@@ -221,14 +229,7 @@ func TestManagerAnswersGarbage(t *testing.T) {
 // A node that was taken away runs nothing any more, on the disk, too; one that the manager merely does not know goes on.
 func TestNodeTakenAway(t *testing.T) {
 	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, "ServicePointUnknown": 7} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}}}
-			a := checkingIn(t, ctx, m)
-			var group sync.WaitGroup
-			group.Go(func() { a.checkIn(ctx) })
-			time.Sleep(time.Minute)
-			synctest.Wait()
+		afterAMinute(t, func(m *managerOf, a *Agent) {
 			m.mu.Lock()
 			m.refuses = code
 			m.mu.Unlock()
@@ -240,8 +241,6 @@ func TestNodeTakenAway(t *testing.T) {
 			if a.registration.State != deregistered {
 				t.Errorf("refused with %s it is %s", code, a.registration.State)
 			}
-			cancel()
-			group.Wait()
 		})
 	}
 }
