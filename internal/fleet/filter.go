@@ -3,9 +3,12 @@ package fleet
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"portolan/internal/checkin"
@@ -27,11 +30,24 @@ type Filter struct {
 	Platform         string `json:"platform,omitempty"`
 	// Variant is fleet or v4.
 	Variant string `json:"variant,omitempty"`
-	// Application is the name of an application that it runs.
-	Application string `json:"application,omitempty"`
-	// Address is an address, and Hostname the name, of a node of it.
-	Address  string `json:"address,omitempty"`
+	// LastSeenSince and LastSeenBefore are moments, in Unix milliseconds or as RFC 3339 has them: it was last heard of at that one or later,
+	// or before it, or never.
+	LastSeenSince  string `json:"lastSeenSince,omitempty"`
+	LastSeenBefore string `json:"lastSeenBefore,omitempty"`
+	// ErrorCondition is a part of one of its errorConditions, in small letters or large ones.
+	ErrorCondition string `json:"errorCondition,omitempty"`
+	// NodeCount is how many nodes it may have.
+	NodeCount string `json:"nodeCount,omitempty"`
+	// Application is the name of an application that it runs, and the others how that is: they are of the same one.
+	Application             string `json:"application,omitempty"`
+	ApplicationStatus       string `json:"applicationStatus,omitempty"`
+	ApplicationVersion      string `json:"applicationVersion,omitempty"`
+	ApplicationUpdateStatus string `json:"applicationUpdateStatus,omitempty"`
+	// Node is the id or the name of a node of it, Hostname its host name, Address one of its addresses, and Gateway one of its gateways'.
+	Node     string `json:"node,omitempty"`
 	Hostname string `json:"hostname,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Gateway  string `json:"gateway,omitempty"`
 	// Labels are labels that it has. An empty value is any.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Within are sets of labels, one of which it has to have as Labels are had; nil means any.
@@ -40,34 +56,95 @@ type Filter struct {
 	Named bool `json:"-"`
 }
 
-// field is a field of a filter: where it is given, and what it may be where that is not anything.
+// field is a field of a filter: where it is given, what it means, and what it may be where that is not anything.
 type field struct {
 	name    string
 	value   *string
+	means   string
 	allowed []string
-	// column is what it is compared with in the database; empty where that shows in what is read alone.
-	column string
+	// reads, which may be nil, refuses what cannot be read.
+	reads func(value string) error
+	// column is what it is compared with in the database; empty where that shows in what is read alone. ofApplication says that it is one of
+	// an application.
+	column        string
+	ofApplication bool
 	// part: it has to be a part of what is there.
 	part bool
 }
 
 // fields are the fields of a filter, its labels apart.
 func (f *Filter) fields() []field {
-	return []field{{name: "id", value: &f.ID, column: "s.id"}, {name: "name", value: &f.Name, column: "s.name"},
-		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true},
-		{name: "description", value: &f.Description, column: "s.description"}, {name: "status", value: &f.Status, allowed: statuses},
-		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}},
-		{name: "version", value: &f.Version, column: "s.version"}, {name: "targetVersion", value: &f.TargetVersion, column: "s.target_version"},
-		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status"},
-		{name: "platform", value: &f.Platform, column: "s.platform"},
-		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant"},
-		{name: "application", value: &f.Application}, {name: "address", value: &f.Address}, {name: "hostname", value: &f.Hostname}}
+	return []field{{name: "id", value: &f.ID, column: "s.id", means: "Their id"},
+		{name: "name", value: &f.Name, column: "s.name", means: "The name of one service point"},
+		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true,
+			means: "A part of their name, in small letters or large ones"},
+		{name: "description", value: &f.Description, column: "s.description", means: "Their description"},
+		{name: "status", value: &f.Status, allowed: statuses, means: "Their status"},
+		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, means: "Their connectionStatus"},
+		{name: "version", value: &f.Version, column: "s.version", means: "The version that they run"},
+		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", means: "The version that they are updated to"},
+		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", means: "Their updateStatus"},
+		{name: "platform", value: &f.Platform, column: "s.platform", means: "Their platform, such as linux/amd64"},
+		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", means: "Their kind"},
+		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readsMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+			"at which or behind which they were last heard of"},
+		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readsMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+			"before which they were last heard of, or never"},
+		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, in small letters or large ones"},
+		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readsCount, means: "How many nodes they may have"},
+		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
+		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
+			allowed: slices.Sorted(maps.Keys(nextStatuses)), means: "The status of an application that they run"},
+		{name: "applicationVersion", value: &f.ApplicationVersion, column: "a.version", ofApplication: true,
+			means: "The version of an application that they run"},
+		{name: "applicationUpdateStatus", value: &f.ApplicationUpdateStatus, column: "a.update_status", ofApplication: true,
+			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, means: "The updateStatus of an application that they run"},
+		{name: "node", value: &f.Node, means: "The id or the name of one of their nodes"},
+		{name: "hostname", value: &f.Hostname, means: "The host name of one of their nodes"},
+		{name: "address", value: &f.Address, means: "An address of one of their nodes"},
+		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
 }
 
-// FilterNames are the names of the fields of a filter, its labels apart.
-func FilterNames() (names []string) {
+// moment reads one, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
+func moment(text string) (millis int64, err error) {
+	if millis, err = strconv.ParseInt(text, 10, 64); err == nil {
+		return millis, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is neither Unix milliseconds nor a time such as 2026-01-31T12:00:00Z", text)
+	}
+	return at.UnixMilli(), nil
+}
+
+func readsMoment(text string) error {
+	_, err := moment(text)
+	return err
+}
+
+// readsCount refuses what is no count of nodes; as the database has it is how it has to be written.
+func readsCount(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 31); err != nil || strconv.FormatUint(n, 10) != text {
+		return fmt.Errorf("%q is no whole number", text)
+	}
+	return nil
+}
+
+// FilterField is a field of a filter, and what it means.
+type FilterField struct{ Name, Meaning string }
+
+// FilterFields are the fields of a filter, its labels apart.
+func FilterFields() (all []FilterField) {
 	for _, one := range new(Filter).fields() {
-		names = append(names, one.name)
+		all = append(all, FilterField{one.name, one.means})
+	}
+	return all
+}
+
+// FilterNames are their names.
+func FilterNames() (names []string) {
+	for _, one := range FilterFields() {
+		names = append(names, one.Name)
 	}
 	return names
 }
@@ -120,6 +197,10 @@ func (f field) check(given bool) error {
 		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
 		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
+	case *f.value != "" && f.reads != nil:
+		if err := f.reads(*f.value); err != nil {
+			return problem.Query(f.name, "%v", err)
+		}
 	}
 	return nil
 }
@@ -151,8 +232,14 @@ func (f *Filter) where() (conditions string, args []any) {
 	and := func(condition string, values ...any) {
 		all, args = append(all, condition), append(args, values...)
 	}
+	var ofApplication []string
+	var ofIts []any
 	for _, one := range f.fields() {
 		switch {
+		case one.ofApplication:
+			if *one.value != "" {
+				ofApplication, ofIts = append(ofApplication, " AND "+one.column+" = ?"), append(ofIts, *one.value)
+			}
 		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
 		case one.part:
 			// As it is written, and in small letters: the databases know those of other alphabets or not.
@@ -173,8 +260,8 @@ func (f *Filter) where() (conditions string, args []any) {
 	default:
 		and(status+" = ?", f.Status)
 	}
-	if f.Application != "" {
-		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id AND a.name = ?)", f.Application)
+	if len(ofApplication) > 0 {
+		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id"+strings.Join(ofApplication, "")+")", ofIts...)
 	}
 	if len(f.Labels) > 0 {
 		and(labelsAre(f.Labels, &args))
@@ -206,36 +293,50 @@ func labelsAre(labels map[string]string, args *[]any) string {
 }
 
 // byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
-func (f *Filter) byRow() bool { return f.ConnectionStatus == "" && !f.byNodes() }
+func (f *Filter) byRow() bool { return !f.byPresence() && !f.byReport() }
+
+// byPresence reports whether it has to be known when it was last heard of for that, byReport whether what it has reported has to be read.
+func (f *Filter) byPresence() bool {
+	return f.ConnectionStatus != "" || f.LastSeenSince != "" || f.LastSeenBefore != ""
+}
+func (f *Filter) byReport() bool { return f.ErrorCondition != "" || f.byNodes() }
 
 // byNodes reports whether its nodes have to be looked at for that.
-func (f *Filter) byNodes() bool { return f.Address != "" || f.Hostname != "" }
+func (f *Filter) byNodes() bool {
+	return f.Node != "" || f.Hostname != "" || f.Address != "" || f.Gateway != ""
+}
 
-// isSo reports whether a service point in this state is one of those, as far as that says.
-func (f *Filter) isSo(status, connection string) bool {
-	return (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
+// isSo reports whether a service point that is in this state, and was last heard of then, in Unix milliseconds, is one of those, as far as
+// that says.
+func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
+	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
+	if f.LastSeenSince != "" {
+		since, err := moment(f.LastSeenSince)
+		is = is && err == nil && lastSeen >= since
+	}
+	if f.LastSeenBefore != "" {
+		before, err := moment(f.LastSeenBefore)
+		is = is && err == nil && lastSeen < before
+	}
+	return is
 }
 
 // keeps reports whether a service point that the database has found is one of those.
 func (f *Filter) keeps(i *Instance) bool {
-	if !f.isSo(i.Status, i.ConnectionStatus) {
+	if !f.isSo(i.Status, i.ConnectionStatus, i.LastSeen) {
 		return false
 	}
-	if !f.byNodes() {
-		return true
+	part := strings.ToLower(f.ErrorCondition)
+	if part != "" && !slices.ContainsFunc(i.ErrorConditions, func(text string) bool { return strings.Contains(strings.ToLower(text), part) }) {
+		return false
 	}
-	for _, n := range i.Nodes {
-		if f.Hostname != "" && !strings.EqualFold(n.Hostname, f.Hostname) {
-			continue
-		}
-		if f.Address == "" {
-			return true
-		}
-		for _, a := range n.Addresses {
-			if a.IPAddress == f.Address {
-				return true
-			}
-		}
-	}
-	return false
+	return !f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode)
+}
+
+// isNode reports whether a node is as the filter says.
+func (f *Filter) isNode(n checkin.Node) bool {
+	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node) &&
+		(f.Hostname == "" || strings.EqualFold(n.Hostname, f.Hostname)) &&
+		(f.Gateway == "" || n.IPv4GatewayAddress == f.Gateway || n.IPv6GatewayAddress == f.Gateway) &&
+		(f.Address == "" || slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.IPAddress == f.Address }))
 }

@@ -41,7 +41,7 @@ func (c scanner) nowOf(keys []key, f *Filter) (all []key) {
 	for _, k := range keys {
 		k.status = statusAt(k.status, k.expires, c.now)
 		k.lastSeen, k.connection = c.seen(k.id, k.lastSeen, k.connection != "")
-		if f.isSo(k.status, k.connection) {
+		if f.isSo(k.status, k.connection, k.lastSeen) {
 			all = append(all, k)
 		}
 	}
@@ -167,7 +167,7 @@ func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error
 		all := make([]*shown, len(page))
 		unknown := map[string]int{}
 		for i, k := range page {
-			if one, ok := s.shown.Get(tx, k.id); ok && one.is(k) && !f.byNodes() {
+			if one, ok := s.shown.Get(tx, k.id); ok && one.is(k) && !f.byReport() {
 				all[i] = one
 			} else {
 				unknown[k.id] = i

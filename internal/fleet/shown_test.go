@@ -96,7 +96,8 @@ func TestShownIsWhatIsThere(t *testing.T) {
 			}
 			// All of them come last: what is kept of them would hide what the others keep too long.
 			for _, f := range []Filter{{Status: Healthy}, {Labels: map[string]string{"site1": ""}, Status: Unhealthy}, {Hostname: "oslo"},
-				{Address: "192.0.2.1"}, {ConnectionStatus: NotConnected}, {}} {
+				{Address: "192.0.2.1"}, {ConnectionStatus: NotConnected}, {ErrorCondition: "oslo"}, {Application: "x", ApplicationVersion: "x"},
+				{LastSeenBefore: fmt.Sprint(h.f.now().UnixMilli() - 90_000)}, {}} {
 				h.shows(t, f)
 			}
 		})

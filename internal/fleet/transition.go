@@ -89,6 +89,11 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 			"WHERE id = ?", now.Status, now.UpdateStatus, now.conditions, now.Version, now.TargetVersion, deleted, d.ID); err != nil {
 			return err
 		}
+		if now.Version != d.Version && d.TargetVersion == "" { // it is not to be missed any more
+			s.redesire(tx, is)
+			s.log.Info("an application has another version", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
+				"to", now.Version)
+		}
 		if now.Status != d.Status {
 			s.log.Info("an application moved", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Status, "to", now.Status,
 				"conditions", now.conditions)
@@ -136,6 +141,9 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 	}
 	if d.TargetVersion != "" && a.Version == d.TargetVersion {
 		d.Version, d.TargetVersion, d.UpdateStatus = a.Version, "", ""
+	}
+	if a.Version != "" && (d.Status == checkin.Healthy || d.Status == checkin.Unhealthy) { // it came with a release of the service point
+		d.Version = a.Version
 	}
 	return d
 }

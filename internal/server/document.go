@@ -55,15 +55,12 @@ func jsonBody(schema, example object) object {
 
 // instanceFilters are the query parameters that narrow the list of service points.
 func instanceFilters(text func(name, where, description string, required bool) object) (all []any) {
-	for _, name := range fleet.FilterNames() {
-		description := "The " + name + " that they have (ours)."
-		switch name {
-		case "name":
-			description = "The name of one service point."
-		case "nameContains":
-			description = "A part of their name, in small letters or large ones (ours)."
+	for _, one := range fleet.FilterFields() {
+		ours := " (ours)"
+		if one.Name == "name" {
+			ours = "" // as published
 		}
-		all = append(all, text(name, "query", description, false))
+		all = append(all, text(one.Name, "query", one.Meaning+ours+".", false))
 	}
 	limit := text(limitParameter, "query", "How many to give at most (ours); without it all.", false)
 	limit["schema"] = object{"type": "integer", "minimum": 1}

@@ -448,8 +448,9 @@ func TestApplicationStates(t *testing.T) {
 			t.Errorf("the application is %s, want %s", text, want)
 		}
 	}
+	has := "1.0.0"
 	as := func(status string, conditions ...string) checkin.Application {
-		return checkin.Application{ID: application, Name: "http-probe-service", Version: "1.0.0", Status: status, ErrorConditions: conditions}
+		return checkin.Application{ID: application, Name: "http-probe-service", Version: has, Status: status, ErrorConditions: conditions}
 	}
 	is(`"status":"DEPLOYING"`)
 	report(desired(), 1, as("HEALTHY"))
@@ -460,15 +461,23 @@ func TestApplicationStates(t *testing.T) {
 	is(`"status":"DEPLOYING"`)
 	report(desired(), desired(), as("UNHEALTHY", "it smokes"))
 	is(`"status":"UNHEALTHY"`)
-	report(desired(), desired(), as("HEALTHY"))
-	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
+	// A service point in an older release has an older one: that is what it has, and it is not to miss another one.
+	has = "0.9.0"
+	before := desired()
+	report(before, before, as("HEALTHY"))
+	is(`"version":"0.9.0"`)
+	if state := fmt.Sprint(checkIn(checkin.Request{Desired: before})["state"]); desired() == before || !strings.Contains(state, has) {
+		t.Errorf("behind another version of its application it is to run %s", state)
+	}
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
+	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
 	is(`"updateStatus":"UPDATE_QUEUED"`)
 	checkIn(checkin.Request{Desired: desired(), Sequence: sequence, Digest: fmt.Sprint(sequence)})
 	is(`"updateStatus":"UPDATE_IN_PROGRESS"`)
-	if state := fmt.Sprint(checkIn(checkin.Request{Desired: 3})["state"]); !strings.Contains(state, "2.0.0") {
+	if state := fmt.Sprint(checkIn(checkin.Request{Desired: 3})["state"]); !strings.Contains(state, "1.0.0") {
 		t.Errorf("it is to run %s", state)
 	}
-	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
+	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"0.9.0"}`)
 	report(desired(), desired(), as("HEALTHY"))
 	if strings.Contains(string(m.instance(id).body), "targetVersion") {
 		t.Errorf("an update that was taken back is there: %s", m.instance(id).body)

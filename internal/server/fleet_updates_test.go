@@ -91,10 +91,43 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
 	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
 	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
-		"nameContains=", "limit=0", "limit=x", "limit=1&limit=2",
+		"nameContains=", "lastSeenSince=yesterday", "lastSeenBefore=2026-01-31",
+		"nodeCount=one", "nodeCount=01", "nodeCount=-1", "errorCondition=",
+		"applicationStatus=WELL", "applicationUpdateStatus=OK", "limit=0", "limit=x", "limit=1&limit=2",
 		"label=a&label=a", "label=a%20b"} {
 		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
 			t.Errorf("%s: %d %s", query, r.StatusCode, r.body)
+		}
+	}
+}
+
+// Service points are found by what they have said of themselves, and by when.
+func TestFiltersOfWhatIsReported(t *testing.T) {
+	m := startAlone(t)
+	m.create("never")
+	id, key := m.create("quay")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	r := reportOf("the disk is full of Barnacles")
+	r.Nodes = []checkin.Node{{ID: id + "-node-1", Name: "crane", Hostname: "Crane.example", IPv4GatewayAddress: "192.0.2.254",
+		Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.7"}, {Type: checkin.Alias, IPAddress: "2001:db8::7"}}}}
+	rq := checkin.Request{Report: r, Sequence: 1, Digest: "1"}
+	if status, a := m.doorPost(checkin.CheckInPath, rq, e.certificateOf(t, answer)); status != 200 {
+		t.Fatalf("a check-in: %d %v", status, a)
+	}
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
+		`{"name":"http-probe-service","configuration":{"targets":[{"address":"192.0.2.1"}]}}`)
+	for query, want := range map[string]string{
+		"errorCondition=BARNACLES": "quay", "errorCondition=rust": "", "nodeCount=1": "never quay", "nodeCount=2": "",
+		"node=crane": "quay", "node=" + id + "-node-1": "quay", "node=winch": "", "hostname=crane.EXAMPLE": "quay",
+		"gateway=192.0.2.254": "quay", "gateway=192.0.2.7": "", "address=2001:db8::7": "quay", "address=192.0.2.7&node=winch": "",
+		"lastSeenSince=2020-01-31T12:00:00Z": "quay", "lastSeenBefore=2020-01-31T12:00:00Z": "never", "lastSeenSince=4102444800000": "",
+		"lastSeenBefore=2100-01-01T00:00:00%2B02:00": "never quay", "lastSeenBefore=2100-01-01T00:00:00Z&lastSeenSince=1": "quay",
+		"applicationStatus=DEPLOYING": "quay", "applicationStatus=HEALTHY": "", "applicationVersion=1.0.0&application=http-probe-service": "quay",
+		"applicationVersion=1.0.0&application=dns-resolver-service": "", "applicationUpdateStatus=UPDATE_QUEUED": "",
+	} {
+		if got := m.names(query); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
 		}
 	}
 }

@@ -67,6 +67,8 @@ const (
 	maxURL          = 1000 // bytes
 	shownResults    = 200
 	mostPatience    = 10 * time.Second
+	// firstRound is within how long all targets are asked for the first time.
+	firstRound = 10 * time.Second
 )
 
 // Kind is the application.
@@ -144,6 +146,8 @@ type probe struct {
 	stop    context.CancelFunc
 	group   *sync.WaitGroup
 	results []Result
+	// asked says that all targets of a configuration have been asked once since this process began.
+	asked bool
 }
 
 // Configure asks other targets from now on.
@@ -165,7 +169,7 @@ func (p *probe) Configure(text json.RawMessage) error {
 	every := time.Duration(c.IntervalSeconds) * time.Second
 	for i, t := range c.Targets {
 		// Not all of them in one moment.
-		first := every * time.Duration(i) / time.Duration(len(c.Targets))
+		first := min(every, firstRound) * time.Duration(i) / time.Duration(len(c.Targets))
 		group.Go(func() { p.repeat(ctx, &results[i], t, every, min(first, time.Second*time.Duration(i)/10)) })
 	}
 	return nil
@@ -249,12 +253,23 @@ func proxy(rq *http.Request) (*url.URL, error) {
 	return httpproxy.FromEnvironment().ProxyFunc()(rq.URL)
 }
 
-// Health names the targets that do not answer.
+// Health names the targets that do not answer. Before all of them have been asked once it is not known whether all is well; a configuration
+// that comes later changes nothing of that.
 func (p *probe) Health() (conditions []string) {
-	for _, r := range p.last() {
-		if r.Status == "FAILED" {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	unknown := 0
+	for _, r := range p.results {
+		switch r.Status {
+		case "FAILED":
 			conditions = append(conditions, fmt.Sprintf("target %s does not answer: %s", r.Target, r.Reason))
+		case "UNKNOWN":
+			unknown++
 		}
+	}
+	p.asked = p.asked || unknown == 0 && len(p.results) > 0
+	if !p.asked {
+		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unknown, len(p.results)))
 	}
 	return conditions[:min(len(conditions), 20)]
 }

@@ -67,6 +67,56 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// A process that has just begun is not well before all its targets have answered; one that is well stays so when others are to be asked.
+func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
+	answer := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))
+	defer server.Close()
+	p := &probe{log: slog.New(slog.DiscardHandler)}
+	defer p.end()
+	if got := p.Health(); len(got) != 1 {
+		t.Errorf("without a configuration it says %q", got)
+	}
+	configuration := func(interval int) string {
+		return fmt.Sprintf(`{"intervalSeconds":%d,"targets":[{"url":"%s"},{"hostname":"localhost"}]}`, interval, server.URL)
+	}
+	if err := p.Configure([]byte(configuration(60))); err != nil {
+		t.Fatal(err)
+	}
+	becomes := func(unknown int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
+			n := 0
+			for _, r := range p.last() {
+				if r.Status == "UNKNOWN" {
+					n++
+				}
+			}
+			if n == unknown {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d are unknown", n)
+			}
+		}
+	}
+	becomes(1)
+	if got := p.Health(); !slices.Equal(got, []string{"1 of 2 targets have not been asked yet"}) {
+		t.Errorf("with one answer of two it says %q", got)
+	}
+	close(answer)
+	becomes(0)
+	if got := p.Health(); len(got) > 0 {
+		t.Errorf("with all answers it says %q", got)
+	}
+	if err := p.Configure([]byte(configuration(61))); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Health(); len(got) > 0 {
+		t.Errorf("with another configuration it says %q", got)
+	}
+}
+
 // What is not this machine is asked by the proxy that the service point has, unless it is left out.
 func TestProxy(t *testing.T) {
 	var hosts []string
