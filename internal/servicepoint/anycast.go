@@ -22,7 +22,7 @@ import (
 type announcer struct {
 	state   state
 	log     *slog.Logger
-	speaker *anycast.Speaker
+	speaker speaker
 	// wanted gives what is to run, healthy whether an application is well, and routerID an address that names this machine.
 	wanted   func() checkin.Desired
 	healthy  func(id string) bool
@@ -39,6 +39,16 @@ type announcer struct {
 	// What follows is guarded by mu: the addresses as they are reported, and what is wrong.
 	addresses []checkin.NodeAddress
 	wrong     []string
+}
+
+// speaker tells routers of addresses: an anycast.Speaker, whose methods these are.
+type speaker interface {
+	Set(ctx context.Context, settings checkin.AnycastService) (moved bool, err error)
+	Neighbors() map[netip.Addr]anycast.Neighbor
+	Announce(addr netip.Addr) error
+	Withdraw(addr netip.Addr) error
+	Announced(addr netip.Addr) bool
+	Stop()
 }
 
 const (

@@ -165,7 +165,7 @@ func (h host) node(id string) (checkin.Node, error) {
 	if err != nil {
 		return checkin.Node{}, err
 	}
-	n := checkin.Node{ID: id, Name: name, Hostname: name, Addresses: []checkin.NodeAddress{}}
+	n := checkin.Node{ID: id, Name: name, Hostname: name}
 	all, _, err := addresses()
 	if err != nil {
 		return n, err
@@ -178,17 +178,25 @@ func (h host) node(id string) (checkin.Node, error) {
 	if ok6 {
 		n.IPv6GatewayAddress = route6.via.String()
 	}
-	first4, has4 := primary(all, true, route4.device)
-	first6, has6 := primary(all, false, route6.device)
+	n.IPv4CIDRAddress, n.IPv6CIDRAddress, n.Addresses = shownOf(all, route4.device, route6.device)
+	return n, nil
+}
+
+// shownOf says which addresses a node is known by, as prefixes, empty where it has none of a family, and all that it shows, those two as
+// PRIMARY and the others as ALIAS. The devices are those of its default routes; empty where there is none.
+func shownOf(all []linkAddress, device4, device6 string) (cidr4, cidr6 string, shown []checkin.NodeAddress) {
+	first4, has4 := primary(all, true, device4)
+	first6, has6 := primary(all, false, device6)
 	// Loopback is an address of a machine that has no other, and then of IPv4.
 	has6 = has6 && !first6.loopback
 	has4 = has4 && (!first4.loopback || !has6)
 	if has4 {
-		n.IPv4CIDRAddress = first4.prefix.String()
+		cidr4 = first4.prefix.String()
 	}
 	if has6 {
-		n.IPv6CIDRAddress = first6.prefix.String()
+		cidr6 = first6.prefix.String()
 	}
+	shown = []checkin.NodeAddress{}
 	for _, a := range all {
 		kind := checkin.Alias
 		switch {
@@ -197,9 +205,9 @@ func (h host) node(id string) (checkin.Node, error) {
 		case a.loopback:
 			continue
 		}
-		n.Addresses = append(n.Addresses, checkin.NodeAddress{Type: kind, IPAddress: a.prefix.Addr().String()})
+		shown = append(shown, checkin.NodeAddress{Type: kind, IPAddress: a.prefix.Addr().String()})
 	}
-	return n, nil
+	return cidr4, cidr6, shown
 }
 
 // platform names what the service point runs on: the hypervisor where the firmware tells, else the

@@ -1,0 +1,370 @@
+package servicepoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"portolan/internal/anycast"
+	"portolan/internal/application"
+	"portolan/internal/checkin"
+	"portolan/internal/freeport"
+)
+
+// applicationArgument, where it is the first argument, makes the program of the tests an application: the second one is its name.
+const applicationArgument = "an application of a test"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == applicationArgument {
+		os.Exit(applicationOf(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// applicationOf runs one until it is told to end.
+func applicationOf(name string) (code int) {
+	if name == "dying" {
+		fmt.Println("it ran out of rope")
+		return 3
+	}
+	socket, err := net.FileListener(os.NewFile(launcherDescriptor, "socket"))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	kind := application.Kind{Name: name, Version: "1", Check: func(json.RawMessage) error { return nil },
+		New: func(*slog.Logger) application.Application { return &ferry{} }}
+	if err := application.Serve(ctx, kind, socket, slog.Default()); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// ferry is an application that says its process to whoever connects.
+type ferry struct {
+	mu sync.Mutex
+	// What follows is guarded by mu. It says that it is not well where a file is there, which tells what is wrong.
+	wrong string
+}
+
+func (f *ferry) Configure(text json.RawMessage) error {
+	var c struct{ Listen, Wrong string }
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.wrong = c.Wrong
+	f.mu.Unlock()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprint(c, os.Getpid())
+			_ = c.Close()
+		}
+	}()
+	return nil
+}
+
+func (f *ferry) Health() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := os.ReadFile(f.wrong)
+	if err != nil {
+		return nil
+	}
+	return []string{string(text)}
+}
+
+func (f *ferry) Diagnostics() any { return struct{}{} }
+func (f *ferry) Close() error     { return nil }
+
+// supervising gives an agent's supervisor that runs applications of the tests, and what ends it: with ErrSwitch they run on.
+func supervising(t *testing.T, state string) (s *supervisor, end context.CancelCauseFunc) {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, filepath.Join(state, programFile)); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), moved: func() {}, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, leaving: map[string]*process{}, program: []string{filepath.Join(state, programFile), applicationArgument},
+		versions: map[string]string{"ferry": "1", "dying": "1"}}
+	return s, end
+}
+
+// running is what is to run: one application with a configuration.
+func running(name, configuration string) checkin.Desired {
+	return checkin.Desired{Generation: 7, NTPServers: []string{}, Applications: []checkin.DesiredApplication{{ID: "a", Name: name, Version: "1",
+		Configuration: json.RawMessage(configuration)}}}
+}
+
+// is gives how the only application is, and what is wrong.
+func (s *supervisor) is() (status, wrong string) {
+	_, all := s.report()
+	if len(all) != 1 {
+		return fmt.Sprint(len(all), " applications"), ""
+	}
+	return all[0].Status, strings.Join(all[0].ErrorConditions, "; ")
+}
+
+// launched starts an application, waits until its supervisor says that it is as it should be, and leaves it running for another one.
+func launched(t *testing.T, state, configuration string, until func(s *supervisor) bool) {
+	t.Helper()
+	s, end := supervising(t, state)
+	s.start(running("ferry", configuration), true)
+	for deadline := time.Now().Add(time.Minute); !until(s); time.Sleep(5 * time.Millisecond) { // between two looks
+		if time.Now().After(deadline) {
+			status, wrong := s.is()
+			t.Fatalf("the application is %s: %s", status, wrong)
+		}
+	}
+	end(ErrSwitch)
+	s.group.Wait()
+	t.Cleanup(func() {
+		p := s.process(checkin.DesiredApplication{ID: "a", Name: "ferry"}, 0)
+		p.end()
+	})
+}
+
+// askedAt gives what an application says at its address.
+func askedAt(t *testing.T, at string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = c.Close() }()
+	text, err := io.ReadAll(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// For an hour without the manager, in virtual time, an application serves: the same process, which is well all the time.
+func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
+	state, at := t.TempDir(), freeport.For(t).String()
+	configuration := fmt.Sprintf(`{"listen":%q}`, at)
+	launched(t, state, configuration, func(s *supervisor) bool { status, _ := s.is(); return status == checkin.Healthy })
+	pid := askedAt(t, at)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m := &managerOf{desired: running("ferry", configuration)}
+		a := checkingIn(t, ctx, m)
+		s, end := supervising(t, state)
+		s.moved, a.supervisor = a.move, s
+		s.start(m.desired, true)
+		var group sync.WaitGroup
+		group.Go(func() { a.checkIn(ctx) })
+		time.Sleep(time.Minute)
+		m.set(true)
+		for i := range 6 {
+			time.Sleep(10 * time.Minute)
+			if status, wrong := s.is(); status != checkin.Healthy || wrong != "" {
+				t.Errorf("after %d minutes without the manager it is %s: %s", 10*(i+1), status, wrong)
+			}
+			if got := askedAt(t, at); got != pid {
+				t.Errorf("after %d minutes without the manager process %s answers, and not %s", 10*(i+1), got, pid)
+			}
+		}
+		m.mu.Lock()
+		asked := len(m.asked)
+		m.mu.Unlock()
+		if asked < 60 {
+			t.Errorf("the manager was away, and asked for %d times", asked)
+		}
+		m.set(false)
+		time.Sleep(2 * time.Minute)
+		if got := askedAt(t, at); got != pid {
+			t.Errorf("when the manager is back process %s answers, and not %s", got, pid)
+		}
+		cancel()
+		end(ErrSwitch)
+		group.Wait()
+		s.group.Wait()
+	})
+}
+
+// An application that ends again and again is started less and less often, and says why; one that was well once is UNHEALTHY, another one
+// DEPLOY_FAILED. In virtual time.
+func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
+	for well, want := range map[bool]string{false: checkin.DeployFailed, true: checkin.Unhealthy} {
+		state := t.TempDir()
+		folder := filepath.Join(state, applicationFolder, "a")
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if well {
+			if err := os.WriteFile(filepath.Join(folder, wellFile), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			s, end := supervising(t, state)
+			s.start(running("dying", "{}"), true)
+			starts := func() int {
+				text, err := os.ReadFile(filepath.Join(folder, logFile))
+				if err != nil {
+					t.Error(err)
+				}
+				return strings.Count(string(text), "out of rope")
+			}
+			time.Sleep(time.Minute)
+			first := starts()
+			status, wrong := s.is()
+			if status != want || !strings.Contains(wrong, "exit status 3") || !strings.Contains(wrong, "it ran out of rope") {
+				t.Errorf("it is %s: %s", status, wrong)
+			}
+			if applied, _ := s.report(); applied != 7 {
+				t.Errorf("it has handled generation %d", applied) // what failed is handled, too
+			}
+			time.Sleep(time.Hour)
+			more := starts() - first
+			// With pauses of 15 to 45 seconds there are 80 to 240.
+			if first < 3 || first > 15 || more < 60 || more > 260 {
+				t.Errorf("it was started %d times in a minute, and %d times in the hour behind it", first, more)
+			}
+			end(nil)
+			s.group.Wait()
+		})
+	}
+}
+
+// An application that runs and does not become well is DEPLOYING for half a minute, then DEPLOY_FAILED with what it says; it becomes
+// HEALTHY when it is. In virtual time.
+func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
+	state, at := t.TempDir(), freeport.For(t).String()
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("the tide is out"), 0o644); err != nil { //nolint:gosec // another user reads it
+		t.Fatal(err)
+	}
+	configuration := fmt.Sprintf(`{"listen":%q,"wrong":%q}`, at, wrong)
+	launched(t, state, configuration, func(s *supervisor) bool { _, wrong := s.is(); return wrong == "the tide is out" })
+	synctest.Test(t, func(t *testing.T) {
+		s, end := supervising(t, state)
+		s.start(running("ferry", configuration), true)
+		for _, c := range []struct {
+			after time.Duration
+			want  string
+		}{{10 * time.Second, checkin.Deploying}, {18 * time.Second, checkin.Deploying}, {5 * time.Second, checkin.DeployFailed},
+			{time.Minute, checkin.DeployFailed}} {
+			time.Sleep(c.after)
+			if status, wrong := s.is(); status != c.want || wrong != "the tide is out" {
+				t.Errorf("after %v more it is %s: %s, want %s", c.after, status, wrong, c.want)
+			}
+		}
+		if err := os.Remove(wrong); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if status, wrong := s.is(); status != checkin.Healthy || wrong != "" {
+			t.Errorf("when it is well it is %s: %s", status, wrong)
+		}
+		end(ErrSwitch)
+		s.group.Wait()
+	})
+}
+
+// teller is a speaker of a test: what it has told routers last of the address, and when.
+type teller struct {
+	mu   sync.Mutex
+	told bool
+	at   time.Time
+}
+
+func (s *teller) Set(context.Context, checkin.AnycastService) (bool, error) { return false, nil }
+func (s *teller) Neighbors() map[netip.Addr]anycast.Neighbor                { return nil }
+func (s *teller) Announce(netip.Addr) error                                 { return s.tell(true) }
+func (s *teller) Withdraw(netip.Addr) error                                 { return s.tell(false) }
+func (s *teller) Stop()                                                     { _ = s.tell(false) }
+
+func (s *teller) tell(up bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told != up {
+		s.told, s.at = up, time.Now()
+	}
+	return nil
+}
+
+func (s *teller) Announced(netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
+// An address is withdrawn within a second of the moment at which its application is not well any more, or has ended, and announced within a
+// second of its being well again. In virtual time.
+func TestWithdrawnWithinASecond(t *testing.T) {
+	state, at := t.TempDir(), freeport.For(t).String()
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	configuration := fmt.Sprintf(`{"listen":%q,"wrong":%q}`, at, wrong)
+	launched(t, state, configuration, func(s *supervisor) bool { status, _ := s.is(); return status == checkin.Healthy })
+	synctest.Test(t, func(t *testing.T) {
+		a := checkingIn(t, t.Context(), &managerOf{})
+		s, end := supervising(t, state)
+		routers := &teller{}
+		s.moved, a.supervisor = a.move, s
+		a.anycast = a.newAnnouncer()
+		a.anycast.speaker = routers
+		d := running("ferry", configuration)
+		d.Anycast = &checkin.AnycastService{RouterID: "192.0.2.1"}
+		d.Applications[0].Anycast = []string{"127.0.0.1"} // it is on loopback already
+		s.start(d, true)
+		s.group.Go(func() { a.anycast.run(s.ctx) })
+		becomes := func(up bool, when string, what func() error) {
+			t.Helper()
+			began := time.Now()
+			if err := what(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(4300 * time.Millisecond) // not where questions are asked
+			routers.mu.Lock()
+			defer routers.mu.Unlock()
+			if routers.told != up || routers.at.Sub(began) > time.Second {
+				t.Errorf("%s, after %v, the router is told that there is a route: %v", when, routers.at.Sub(began), routers.told)
+			}
+		}
+		nothing := func() error { return nil }
+		becomes(true, "at the beginning", nothing)
+		becomes(false, "when it falls ill", func() error { return os.WriteFile(wrong, []byte("it leaks"), 0o644) }) //nolint:gosec // see above
+		becomes(true, "when it is well again", func() error { return os.Remove(wrong) })
+		becomes(false, "when it ends", func() error {
+			s.mu.Lock()
+			pid := s.processes["a"].pid()
+			s.mu.Unlock()
+			// No other one takes its place: virtual time does not pass while one runs that was started here.
+			return errors.Join(os.Remove(filepath.Join(state, programFile)), kill(pid))
+		})
+		end(ErrSwitch)
+		s.group.Wait()
+	})
+}
