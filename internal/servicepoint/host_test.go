@@ -79,7 +79,8 @@ func TestPrimaryAddress(t *testing.T) {
 
 // A node is known by one address of each family, and shows its other ones, loopback apart, as aliases.
 func TestShownAddresses(t *testing.T) {
-	lo4, lo6 := linkAddress{"lo", netip.MustParsePrefix("127.0.0.1/8"), true, true}, linkAddress{"lo", netip.MustParsePrefix("::1/128"), true, true}
+	lo4 := linkAddress{"lo", netip.MustParsePrefix("127.0.0.1/8"), true, true}
+	lo6 := linkAddress{"lo", netip.MustParsePrefix("::1/128"), true, true}
 	first := linkAddress{"eth0", netip.MustParsePrefix("192.0.2.9/24"), false, true}
 	second := linkAddress{"eth0", netip.MustParsePrefix("192.0.2.10/24"), false, true}
 	other := linkAddress{"eth1", netip.MustParsePrefix("198.51.100.9/24"), false, true}
@@ -90,11 +91,13 @@ func TestShownAddresses(t *testing.T) {
 		cidr4, cidr6     string
 		want             string
 	}{
-		"all":                   {[]linkAddress{lo4, lo6, first, second, other, six}, "eth0", "eth1", "192.0.2.9/24", "2001:db8::9/64", "PRIMARY 192.0.2.9, ALIAS 192.0.2.10, ALIAS 198.51.100.9, PRIMARY 2001:db8::9"},
-		"another default route": {[]linkAddress{lo4, first, second, other}, "eth1", "", "198.51.100.9/24", "", "ALIAS 192.0.2.9, ALIAS 192.0.2.10, PRIMARY 198.51.100.9"},
-		"loopback alone":        {[]linkAddress{lo4, lo6}, "", "", "127.0.0.1/8", "", "PRIMARY 127.0.0.1"},
-		"IPv6 alone":            {[]linkAddress{lo4, lo6, six}, "", "eth1", "", "2001:db8::9/64", "PRIMARY 2001:db8::9"},
-		"nothing":               {nil, "", "", "", "", ""},
+		"all": {[]linkAddress{lo4, lo6, first, second, other, six}, "eth0", "eth1", "192.0.2.9/24", "2001:db8::9/64",
+			"PRIMARY 192.0.2.9, ALIAS 192.0.2.10, ALIAS 198.51.100.9, PRIMARY 2001:db8::9"},
+		"another default route": {[]linkAddress{lo4, first, second, other}, "eth1", "", "198.51.100.9/24", "",
+			"ALIAS 192.0.2.9, ALIAS 192.0.2.10, PRIMARY 198.51.100.9"},
+		"loopback alone": {[]linkAddress{lo4, lo6}, "", "", "127.0.0.1/8", "", "PRIMARY 127.0.0.1"},
+		"IPv6 alone":     {[]linkAddress{lo4, lo6, six}, "", "eth1", "", "2001:db8::9/64", "PRIMARY 2001:db8::9"},
+		"nothing":        {nil, "", "", "", "", ""},
 	} {
 		cidr4, cidr6, shown := shownOf(c.all, c.device4, c.device6)
 		var got []string

@@ -33,6 +33,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == applicationArgument {
 		os.Exit(applicationOf(os.Args[2]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == updatesArgument {
+		if err := updatesOf(stateHere, releasesHere, rootHere); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -115,15 +122,16 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 		t.Fatal(err)
 	}
 	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), moved: func() {}, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, leaving: map[string]*process{}, program: []string{filepath.Join(state, programFile), applicationArgument},
+		processes: map[string]*process{}, leaving: map[string]*process{},
+		program:  []string{filepath.Join(state, programFile), applicationArgument},
 		versions: map[string]string{"ferry": "1", "dying": "1"}}
 	return s, end
 }
 
 // running is what is to run: one application with a configuration.
 func running(name, configuration string) checkin.Desired {
-	return checkin.Desired{Generation: 7, NTPServers: []string{}, Applications: []checkin.DesiredApplication{{ID: "a", Name: name, Version: "1",
-		Configuration: json.RawMessage(configuration)}}}
+	one := checkin.DesiredApplication{ID: "a", Name: name, Version: "1", Configuration: json.RawMessage(configuration)}
+	return checkin.Desired{Generation: 7, NTPServers: []string{}, Applications: []checkin.DesiredApplication{one}}
 }
 
 // is gives how the only application is, and what is wrong.
@@ -135,8 +143,8 @@ func (s *supervisor) is() (status, wrong string) {
 	return all[0].Status, strings.Join(all[0].ErrorConditions, "; ")
 }
 
-// launched starts an application, waits until its supervisor says that it is as it should be, and leaves it running for another one.
-func launched(t *testing.T, state, configuration string, until func(s *supervisor) bool) {
+// launched starts an application, waits until it is as it should be, and leaves it running for another one.
+func launched(t *testing.T, state, configuration string, until func(*supervisor) bool) {
 	t.Helper()
 	s, end := supervising(t, state)
 	s.start(running("ferry", configuration), true)
