@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +143,37 @@ func (p *fleetPoint) pid() (pid int) {
 	return started.PID
 }
 
+// confined looks at what the only application may do: where the agent is root it is nobody, with the right to low ports and raw sockets at
+// most, and can gain none.
+func (p *fleetPoint) confined() {
+	p.t.Helper()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	is := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		is[name] = strings.Join(strings.Fields(value), " ")
+	}
+	if is["NoNewPrivs"] != "1" {
+		p.t.Errorf("it can gain privileges: NoNewPrivs is %q", is["NoNewPrivs"])
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if is["Uid"] != "65534 65534 65534 65534" || is["Gid"] != "65534 65534 65534 65534" || is["Groups"] != "" {
+		p.t.Errorf("it is user %q, group %q, of groups %q", is["Uid"], is["Gid"], is["Groups"])
+	}
+	const lowPorts, rawSockets = 1 << 10, 1 << 13 // CAP_NET_BIND_SERVICE, CAP_NET_RAW
+	if has, err := strconv.ParseUint(is["CapEff"], 16, 64); err != nil || has&^(lowPorts|rawSockets) != 0 {
+		p.t.Errorf("it has the capabilities %q", is["CapEff"])
+	}
+}
+
 // hang stops the resolver in its tracks: it is ended, and another one answers.
 func (p *fleetPoint) hang(at string) {
 	p.t.Helper()
@@ -241,6 +274,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 		t.Error("the resolver does not answer")
 	}
 	p.watched(id)
+	p.confined()
 
 	// Neither manager nor agent is needed to answer.
 	_ = m.process.signal(syscall.SIGKILL)

@@ -46,7 +46,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 	up := &upstream{at: "127.0.0.1:0"}
 	up.start(t)
 	defer up.stop()
-	at, file := p.configuration(up, "")
+	at, file := p.configuration(up, `,"queryLog":{"every":1}`) // each query is to be logged, also where there is no room for that
 	id := p.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
 	p.becomes("dns-resolver-service  HEALTHY")
 
