@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,6 +136,13 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	m.portolan(append([]string{"rollout", "take-back", id}, where...)...)
 	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "TAKEN_BACK: 0 updated, 1 went back") {
 		t.Errorf("a rollout that is taken back ends with %s", got)
+	}
+	list := strings.Split(m.portolan(append([]string{"rollout", "list"}, where...)...), "\n")
+	columns, cells := strings.Fields(list[0]), strings.Fields(list[1])
+	for _, one := range []struct{ column, want string }{{"WAITING", "0"}, {"UPDATED", "0"}, {"WENT_BACK", "1"}, {"FAILED", "0"}, {"TOTAL", "1"}} {
+		if at := slices.Index(columns, one.column) + 2; at < 2 || at >= len(cells) || cells[at] != one.want { // "1 of 1" stands before them
+			t.Errorf("in the list of rollouts %s is not %s: %q", one.column, one.want, list)
+		}
 	}
 	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)
 	serves("taken back")
