@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
-			again = e == nil && len(next.members) >= s.mostMoved
+			again = e == nil && (len(next.members) >= s.mostMoved || next.ends())
 		}
 	}
 	return err
@@ -108,6 +109,11 @@ type step struct {
 	become, reason string
 	wave           int
 	members        []memberStep
+}
+
+// ends reports whether somebody is done with: others may have their turn then.
+func (n *step) ends() bool {
+	return slices.ContainsFunc(n.members, func(m memberStep) bool { return m.order == "" })
 }
 
 // memberStep moves a service point that takes part: order, where it is not empty, is the version that it is to run.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -269,6 +270,48 @@ func TestRefusedLogs(t *testing.T) {
 	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications/"+application+"/log", "")
 	for _, bytes := range []string{"0", "-1", "x", "131073"} {
 		m.refused(400, "InvalidQueryParameterValue", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
+	}
+}
+
+// A wave begins when the updates of the one before have ended, and the rollout is done with the last of them: nothing of that waits for a
+// look that comes by itself.
+func TestWavesFollowUpdates(t *testing.T) {
+	releases := filepath.Join(t.TempDir(), "releases")
+	publish(t, releases, "8")
+	m := startManager(t, func(o *Options) { o.Releases, o.RolloutEvery = releases, time.Hour })
+	type point struct {
+		certificate *tls.Certificate
+		version     string
+		sequence    int64
+	}
+	var points []*point
+	for _, name := range []string{"one", "two", "three"} {
+		_, certificate := m.provisioned(name)
+		points = append(points, &point{certificate, "7", 0})
+	}
+	report := func() {
+		for _, p := range points {
+			p.sequence++
+			r := reportOf()
+			r.Version, r.BaseVersion, r.Platform = p.version, "7", runtime.GOOS+"/"+runtime.GOARCH
+			status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: r, Sequence: p.sequence, Digest: fmt.Sprint(p.sequence)}, p.certificate)
+			if status != 200 {
+				t.Fatalf("a check-in: %d %v", status, a)
+			}
+			if state, ok := a["state"].(map[string]any); ok && state["update"] != nil {
+				p.version = "8" // it is done with the next report
+			}
+		}
+	}
+	report()
+	const path = "/user/api/v1/rollouts"
+	id := m.want(201, "POST", path, `{"version":"8","waves":[1,2,3],"mostAway":3}`).text("id")
+	eventually(t, "the rollout is done", func() bool {
+		report()
+		return m.want(200, "GET", path+"/"+id, "").text("status") == "DONE"
+	})
+	if got := m.want(200, "GET", path+"/"+id, "").text("counts.UPDATED"); got != "3" {
+		t.Errorf("%s were updated", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,7 +135,7 @@ func (m *Manager) roll(ctx context.Context) {
 			m.log.Error("giving back a lease", "error", err)
 		}
 	}()
-	tick := time.NewTicker(rolloutEvery)
+	tick := time.NewTicker(cmp.Or(m.options.RolloutEvery, rolloutEvery))
 	defer tick.Stop()
 	var held time.Time
 	took := time.Duration(0)

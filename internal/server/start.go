@@ -110,6 +110,8 @@ type Options struct {
 	LogLevel string
 	// Interval is how often service points report; 0 means checkin.Interval.
 	Interval time.Duration
+	// RolloutEvery is how often rollouts go on, beside when something has happened to them; 0 means a second.
+	RolloutEvery time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
