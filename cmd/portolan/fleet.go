@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,7 +43,30 @@ type fleetCommand struct {
 
 type fleetList struct {
 	managerFlags
-	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY or nameContains=quay; label=site:oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY or nameContains=quay; label=site=oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Limit  int      `help:"How many are listed at most; 0 for all." placeholder:"N" env:"-"`
+}
+
+// fieldOf reads a field of a filter, FIELD=VALUE; of a label the value is as the manager takes it, NAME:VALUE, also where it was written
+// NAME=VALUE, as labels are given.
+func fieldOf(text string) (field, value string, err error) {
+	field, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return "", "", usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+	}
+	if at := strings.IndexAny(value, ":="); field == "label" && at >= 0 {
+		value = value[:at] + ":" + value[at+1:]
+	}
+	return field, value, nil
+}
+
+// labelled words labels, in the order of their names.
+func labelled(labels map[string]string) string {
+	all := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, name+"="+labels[name])
+	}
+	return cmp.Or(strings.Join(all, " "), "-")
 }
 
 // Run lists the fleet.
@@ -50,11 +77,14 @@ func (c *fleetList) Run(s *session) error {
 	}
 	query := url.Values{}
 	for _, text := range c.Filter {
-		field, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+		field, value, err := fieldOf(text)
+		if err != nil {
+			return err
 		}
 		query.Add(field, value)
+	}
+	if c.Limit != 0 {
+		query.Set("limit", strconv.Itoa(c.Limit))
 	}
 	all, err := cl.InstancesBy(s.ctx, query)
 	if err != nil {
@@ -64,7 +94,7 @@ func (c *fleetList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tAPPLICATIONS\tVERSION\tUPDATE\tLAST SEEN\tID")
+	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tAPPLICATIONS\tVERSION\tUPDATE\tLAST SEEN\tLABELS\tID")
 	for _, i := range all {
 		seen := "never"
 		if i.LastSeen > 0 {
@@ -87,7 +117,8 @@ func (c *fleetList) Run(s *session) error {
 		if i.TargetVersion != "" {
 			update += " to " + i.TargetVersion
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, applications, i.Version, update, seen, i.ID)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, applications, i.Version, update, seen,
+			labelled(i.Labels), i.ID)
 	}
 	return w.Flush()
 }

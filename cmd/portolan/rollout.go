@@ -26,7 +26,7 @@ type rolloutCommand struct {
 type rolloutStart struct {
 	managerFlags
 	Version     string        `arg:"" help:"The version."`
-	Filter      []string      `help:"Fields of the service points that take part, such as status=HEALTHY; label=site:oslo names a label. Default: all." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Filter      []string      `help:"Fields of the service points that take part, such as status=HEALTHY; label=site=oslo names a label. Default: all." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
 	Wave        []string      `help:"How many have the version when each wave is over, as 1 or 5%; the rest is the last one. Default: 1,5%,25%." placeholder:"N|N%,..." env:"-"`
 	MostAway    string        `help:"How many may be away at once. Default: 10%." placeholder:"N|N%" env:"-"`
 	MostFailed  string        `help:"How many may fail before it halts. Default: none." placeholder:"N|N%" env:"-"`
@@ -80,9 +80,9 @@ func (c *rolloutStart) Run(s *session) error {
 func filterOf(texts []string) (map[string]any, error) {
 	filter, labels := map[string]any{}, map[string]string{}
 	for _, text := range texts {
-		field, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+		field, value, err := fieldOf(text)
+		if err != nil {
+			return nil, err
 		}
 		if field == "label" {
 			name, wanted, _ := strings.Cut(value, ":")
