@@ -238,7 +238,7 @@ func (f *Filter) where() (conditions string, args []any) {
 		switch {
 		case one.ofApplication:
 			if *one.value != "" {
-				ofApplication, ofIts = append(ofApplication, " AND "+one.column+" = ?"), append(ofIts, *one.value)
+				ofApplication, ofIts = append(ofApplication, one.column+" = ?"), append(ofIts, *one.value)
 			}
 		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
 		case one.part:
@@ -260,8 +260,8 @@ func (f *Filter) where() (conditions string, args []any) {
 	default:
 		and(status+" = ?", f.Status)
 	}
-	if len(ofApplication) > 0 {
-		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id"+strings.Join(ofApplication, "")+")", ofIts...)
+	if len(ofIts) > 0 {
+		and("s.id IN (SELECT a.service_point FROM application a WHERE "+strings.Join(ofApplication, " AND ")+")", ofIts...)
 	}
 	if len(f.Labels) > 0 {
 		and(labelsAre(f.Labels, &args))
