@@ -139,9 +139,9 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	}
 	list := strings.Split(m.portolan(append([]string{"rollout", "list"}, where...)...), "\n")
 	columns, cells := strings.Fields(list[0]), strings.Fields(list[1])
-	for _, one := range []struct{ column, want string }{{"WAITING", "0"}, {"UPDATED", "0"}, {"WENT_BACK", "1"}, {"FAILED", "0"}, {"TOTAL", "1"}} {
-		if at := slices.Index(columns, one.column) + 2; at < 2 || at >= len(cells) || cells[at] != one.want { // "1 of 1" stands before them
-			t.Errorf("in the list of rollouts %s is not %s: %q", one.column, one.want, list)
+	for column, want := range map[string]string{"WAITING": "0", "UPDATED": "0", "WENT_BACK": "1", "FAILED": "0", "TOTAL": "1"} {
+		if at := slices.Index(columns, column) + 2; at < 2 || at >= len(cells) || cells[at] != want { // "1 of 1" stands before them
+			t.Errorf("in the list of rollouts %s is not %s: %q", column, want, list)
 		}
 	}
 	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)

@@ -294,7 +294,8 @@ func TestWavesFollowUpdates(t *testing.T) {
 			p.sequence++
 			r := reportOf()
 			r.Version, r.BaseVersion, r.Platform = p.version, "7", runtime.GOOS+"/"+runtime.GOARCH
-			status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: r, Sequence: p.sequence, Digest: fmt.Sprint(p.sequence)}, p.certificate)
+			rq := checkin.Request{Report: r, Sequence: p.sequence, Digest: fmt.Sprint(p.sequence)}
+			status, a := m.doorPost(checkin.CheckInPath, rq, p.certificate)
 			if status != 200 {
 				t.Fatalf("a check-in: %d %v", status, a)
 			}
