@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/fleet"
 )
 
 type rolloutCommand struct {
@@ -113,19 +114,16 @@ func (c *rolloutList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "ID\tVERSION\tSTATUS\tWAVE\t%s\tTOTAL\tCREATED\tREASON\n", strings.Join(memberStates, "\t"))
+	fmt.Fprintf(w, "ID\tVERSION\tSTATUS\tWAVE\t%s\tTOTAL\tCREATED\tREASON\n", strings.Join(fleet.MemberStates, "\t"))
 	for _, r := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t", r.ID, r.Version, r.Status, r.Wave, r.WaveCount)
-		for _, state := range memberStates {
+		for _, state := range fleet.MemberStates {
 			fmt.Fprintf(w, "%d\t", r.Counts[state])
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\n", r.Total, time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
 	}
 	return w.Flush()
 }
-
-// memberStates are the states of those that take part in a rollout, in the order in which a list of rollouts counts them.
-var memberStates = []string{"WAITING", "UPDATING", "UPDATED", "GOING_BACK", "WENT_BACK", "FAILED", "AWAY", "SKIPPED"}
 
 type rolloutShow struct {
 	managerFlags

@@ -160,14 +160,14 @@ type Member struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// memberStates are the states of a service point in a rollout.
-var memberStates = []string{memberWaiting, memberUpdating, memberAway, memberUpdated, memberFailed, memberSkipped, memberGoingBack,
-	memberWentBack}
+// MemberStates are the states of a service point in a rollout, in the order in which it may come to them.
+var MemberStates = []string{memberWaiting, memberUpdating, memberUpdated, memberGoingBack, memberWentBack, memberFailed, memberAway,
+	memberSkipped}
 
 // CheckMemberState refuses a state that there is not; an empty one is any.
 func CheckMemberState(state string) error {
-	if state != "" && !slices.Contains(memberStates, state) {
-		return problem.Query("state", "%q is none of %s", state, strings.Join(memberStates, ", "))
+	if state != "" && !slices.Contains(MemberStates, state) {
+		return problem.Query("state", "%q is none of %s", state, strings.Join(MemberStates, ", "))
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 		if err := scan(&rollout, &state); err != nil {
 			return err
 		}
-		if !slices.Contains(memberStates, state) {
+		if !slices.Contains(MemberStates, state) {
 			fault("rollout %s has service points in the state %q, which there is not", rollout, state)
 		}
 		return nil
