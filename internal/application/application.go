@@ -153,6 +153,12 @@ const Authority = "dns-authoritative-service"
 // others.
 const Resolver = "dns-resolver-service"
 
+// Resolves reports whether an upstream with this answer, a response code or why there was none, resolves names: also one that does not tell
+// of the root, as where it knows the names of a site alone.
+func Resolves(answer string) bool {
+	return answer == "NOERROR" || answer == "NXDOMAIN" || answer == "REFUSED"
+}
+
 // ResolverDiagnostics are the diagnostics of the Resolver: response codes such as NOERROR, or why there was no answer.
 type ResolverDiagnostics struct {
 	// BackendResponse is the best answer of an upstream, FrontendResponse the worst of a listener; empty before there was one.

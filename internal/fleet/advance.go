@@ -41,7 +41,7 @@ func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	})
 }
 
-// AdvanceRollouts takes every rollout one step further. One manager does it, every second or so, and when updates have ended: update is
+// AdvanceRollouts takes every rollout one step further, or two where updates have ended: the first one notes that. One manager does it, every second or so, and when updates have ended: update is
 // that of its lease. What is to be done is read from a snapshot, so that nobody waits for that.
 func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) error {
 	ids, err := s.active(ctx)
@@ -52,7 +52,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 	waiting := untold{wake: s.Wake}
 	defer waiting.tell()
 	for _, id := range ids {
-		for again := true; again; {
+		for again, ended := true, false; again; {
 			var next step
 			e := s.store.View(ctx, func(tx *store.Tx) (err error) {
 				next, err = s.nextStep(tx, id)
@@ -64,7 +64,9 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
-			again = e == nil && (len(next.members) >= s.mostMoved || next.ends())
+			// Who takes the turns of those that are done with is looked for once, and then with the next look.
+			again = e == nil && (len(next.members) >= s.mostMoved || !ended && next.ends())
+			ended = ended || next.ends()
 		}
 	}
 	return err

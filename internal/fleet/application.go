@@ -109,7 +109,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	version := s.programs[*c.Name].Version
 	if c.Version != nil {
 		version = *c.Version
-		if err := checkVersion("version", version); err != nil {
+		if err := s.checkNew(*c.Name, version); err != nil {
 			return "", err
 		}
 	}

@@ -30,10 +30,11 @@ func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string
 	s.told = told
 }
 
-// moves are those of a transaction: what is counted of them, and the events that they are.
+// moves are those of a transaction: what is counted of them, the events that they are, and what else is logged.
 type moves struct {
 	counted []Move
 	events  []event
+	logged  []func()
 }
 
 // event is a row of the table of events.
@@ -42,11 +43,11 @@ type event struct {
 	Event
 }
 
-// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted once it is
-// committed.
+// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted and logged once
+// it is committed.
 func (s *Service) withEvents(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		var counted []Move
+		var done *moves
 		err := update(ctx, author, func(tx *store.Tx) error {
 			all := &moves{}
 			s.mu.Lock()
@@ -56,7 +57,7 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 				s.mu.Lock()
 				delete(s.movesOf, tx)
 				s.mu.Unlock()
-				counted = all.counted // of the last time, where it is repeated
+				done = all // of the last time, where it is repeated
 			}()
 			if err := fn(tx); err != nil {
 				return err
@@ -66,7 +67,11 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 		if err != nil {
 			return err
 		}
-		for _, m := range counted {
+		if done == nil {
+			return nil
+		}
+		s.logMoves(done)
+		for _, m := range done.counted {
 			if s.observe != nil {
 				s.observe(m)
 			}
@@ -75,6 +80,32 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 			}
 		}
 		return nil
+	}
+}
+
+// mostLogged is how many service points that move in the same way, in one transaction, have a line each in the log; more have one together.
+const mostLogged = 20
+
+// logMoves logs moves that are committed: each of them or, where many move in the same way, how many.
+func (s *Service) logMoves(all *moves) {
+	for _, log := range all.logged {
+		log()
+	}
+	type way struct{ field, before, after, reason string }
+	number := map[way]int{}
+	for _, e := range all.events {
+		number[way{e.Field, e.Before, e.After, e.Reason}]++
+	}
+	for _, e := range all.events {
+		of := way{e.Field, e.Before, e.After, e.Reason}
+		switch n := number[of]; {
+		case n == 0: // said already
+		case n > mostLogged:
+			s.log.Info("service points moved", "number", n, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
+			number[of] = 0
+		default:
+			s.log.Info("a service point moved", "id", e.servicePoint, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
+		}
 	}
 }
 

@@ -105,6 +105,20 @@ func checkVersion(field, version string) error {
 	return nil
 }
 
+// checkNew refuses a version of an application that is deployed: another one than that of this manager comes with the release of its service
+// point alone, which is then the one that it has.
+func (s *Service) checkNew(name, version string) error {
+	const field = "version"
+	if err := checkVersion(field, version); err != nil {
+		return err
+	}
+	if newest := s.programs[name].Version; version != newest {
+		return problem.Invalid(field, "%q is not the version of this manager, %s: applications come with the release of their service point; "+
+			"without a version it has the one that there is", version, newest)
+	}
+	return nil
+}
+
 // checkTarget refuses a version that an application cannot come to have: it comes with the release of its service point.
 func (s *Service) checkTarget(d deployed, version string) error {
 	const field = "targetVersion"

@@ -20,9 +20,8 @@ type pendingReport struct {
 	// report both are empty.
 	generation   int64
 	text, status string
-	// known is what is kept of the service point from then on, before and after its status.
-	known         *row
-	before, after string
+	// known is what is kept of the service point from then on.
+	known *row
 	// alone says that its service point was locked, or is not there: it is written by itself. Guarded by Service.mu.
 	alone bool
 	// refused says why it is not written while others are, err why none is; done is closed behind that.
@@ -79,9 +78,6 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 			return ctx.Err()
 		}
 		<-w.done // within lookTime: it is being written
-	}
-	if w.err == nil && rq.Report != nil && w.after != w.before {
-		s.log.InfoContext(ctx, "a service point moved", "id", w.id(), "from", w.before, "to", w.after)
 	}
 	return w.err
 }
@@ -211,7 +207,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 				w.refused = errUnknown // nothing was written for it, and the others go on
 				continue
 			}
-			*w.known, w.before, w.after = is.known(w.known.at), is.status, is.status
+			*w.known = is.known(w.known.at)
 			if is.several {
 				w.refused, err = s.writeNode(tx, w, is)
 			} else {
@@ -248,7 +244,7 @@ func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) erro
 	if err := s.applyReport(tx, &now, r); err != nil {
 		return err
 	}
-	w.after, known.desired = now.status, now.desired
+	known.desired = now.desired
 	return s.writeState(tx, is, &now)
 }
 

@@ -400,5 +400,7 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 func (s *Service) movedRollout(tx *store.Tx, id, before, after, reason string) {
 	all := s.movesIn(tx)
 	all.counted = append(all.counted, Move{"rollout status", after})
-	s.log.Info("a rollout moved", "rollout", id, "from", before, "to", after, "reason", reason)
+	all.logged = append(all.logged, func() {
+		s.log.Info("a rollout moved", "rollout", id, "from", before, "to", after, "reason", reason)
+	})
 }

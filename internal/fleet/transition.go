@@ -89,14 +89,15 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 			"WHERE id = ?", now.Status, now.UpdateStatus, now.conditions, now.Version, now.TargetVersion, deleted, d.ID); err != nil {
 			return err
 		}
-		if now.Version != d.Version && d.TargetVersion == "" { // it is not to be missed any more
-			s.redesire(tx, is)
-			s.log.Info("an application has another version", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
-				"to", now.Version)
-		}
-		if now.Status != d.Status {
-			s.log.Info("an application moved", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Status, "to", now.Status,
-				"conditions", now.conditions)
+		if now.Version != d.Version {
+			if s.desiredOf(now).Version != s.desiredOf(d).Version { // another one is not to be missed any more
+				s.redesire(tx, is)
+			}
+			all := s.movesIn(tx)
+			all.logged = append(all.logged, func() {
+				s.log.Info("an application has another version", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
+					"to", now.Version)
+			})
 		}
 	}
 	return nil
@@ -139,11 +140,11 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 	if text, err := json.Marshal(append([]string{}, a.ErrorConditions...)); err == nil {
 		d.conditions, d.ErrorConditions = string(text), a.ErrorConditions
 	}
-	if d.TargetVersion != "" && a.Version == d.TargetVersion {
-		d.Version, d.TargetVersion, d.UpdateStatus = a.Version, "", ""
-	}
-	if a.Version != "" && (d.Status == checkin.Healthy || d.Status == checkin.Unhealthy) { // it came with a release of the service point
+	if a.Version != d.Version && checkVersion("version", a.Version) == nil { // it came with a release of the service point
 		d.Version = a.Version
+		if d.TargetVersion != "" { // whether that is it, or one that has been overtaken
+			d.TargetVersion, d.UpdateStatus = "", ""
+		}
 	}
 	return d
 }

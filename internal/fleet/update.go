@@ -261,8 +261,6 @@ func (s *Service) updated(tx *store.Tx, is *pointState, r *checkin.Report) error
 				return err
 			}
 		}
-		s.log.Info("an update moved", "servicePoint", is.id, "from", before.status, "to", now.status, "version", now.version,
-			"reason", now.reason)
 	}
 	if is.update = now; now.target != before.target {
 		// The order is done with: it is not to come back when another version is installed by hand.

@@ -177,13 +177,3 @@ func TestStateIsWhole(t *testing.T) {
 		t.Errorf("the second enrolment key is another one: %v", err)
 	}
 }
-
-// An upstream that does not tell of the root resolves all the same; one that fails, or does not answer, does not.
-func TestResolves(t *testing.T) {
-	for answer, want := range map[string]bool{"NOERROR": true, "REFUSED": true, "NXDOMAIN": true, "SERVFAIL": false, "FORMERR": false,
-		"no answer: i/o timeout": false, "": false} {
-		if got := resolves(answer); got != want {
-			t.Errorf("%q resolves: %v", answer, got)
-		}
-	}
-}

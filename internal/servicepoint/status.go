@@ -17,8 +17,6 @@ import (
 
 	"portolan/internal/application"
 	"portolan/internal/checkin"
-
-	"github.com/miekg/dns"
 )
 
 // Paths of what a service point that resolves shows of that, where load balancers and watchers look (reference/edge.md, section 9).
@@ -163,12 +161,6 @@ func (a *Agent) resolver() (v resolverView) {
 // noError is the response code of a resolver that answers.
 const noError = "NOERROR"
 
-// resolves reports whether an upstream with this answer resolves names: also one that does not tell of the root, as where it knows the
-// names of a site alone. Any other text says why there was no answer.
-func resolves(answer string) bool {
-	return answer == noError || answer == dns.RcodeToString[dns.RcodeNameError] || answer == dns.RcodeToString[dns.RcodeRefused]
-}
-
 func word(well bool) string {
 	if well {
 		return good
@@ -208,7 +200,7 @@ func (a *Agent) gatewayStatus(v resolverView) ServiceStatus {
 		settings.LastSettingsPollingStatus = "FAILED"
 	}
 	return ServiceStatus{Status: word(v.well), StatusTimestamp: time.Now().UnixMilli(), ServiceVersion: v.version,
-		ResourceDetails:   map[string]string{"query-resolving-availability": word(resolves(v.found.BackendResponse))},
+		ResourceDetails:   map[string]string{"query-resolving-availability": word(application.Resolves(v.found.BackendResponse))},
 		AdditionalDetails: map[string]any{"settingsDiagnostics": settings}}
 }
 
@@ -262,7 +254,7 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 	if !connected && details != "" {
 		connection.Errors = append(connection.Errors, details)
 	}
-	responses := ResolverResource{ID: "dnsResolvingResponses", Type: "dnsResolvingResponses", Status: word(resolves(v.found.BackendResponse)),
+	responses := ResolverResource{ID: "dnsResolvingResponses", Type: "dnsResolvingResponses", Status: word(application.Resolves(v.found.BackendResponse)),
 		Info: []Info{{"rootNSQuery", v.found.BackendResponse}}, Errors: append([]string{}, v.conditions...)}
 	gateway.Resources = []ResolverResource{connection, responses}
 	if id != nil {

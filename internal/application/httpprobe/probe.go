@@ -58,6 +58,13 @@ type Result struct {
 	At     int64 `json:"at"`
 }
 
+// States of a target.
+const (
+	ok      = "OK"
+	failed  = "FAILED"
+	unknown = "UNKNOWN" // it has not answered yet
+)
+
 // Bounds of a configuration.
 const (
 	maxTargets      = 1000
@@ -146,7 +153,7 @@ type probe struct {
 	stop    context.CancelFunc
 	group   *sync.WaitGroup
 	results []Result
-	// asked says that all targets of a configuration have been asked once since this process began.
+	// asked says that all targets of a configuration have been asked once, and that none has failed since when another one came.
 	asked bool
 }
 
@@ -161,9 +168,10 @@ func (p *probe) Configure(text json.RawMessage) error {
 	group := &sync.WaitGroup{}
 	results := make([]Result, len(c.Targets))
 	for i, t := range c.Targets {
-		results[i] = Result{Target: t.called(), Status: "UNKNOWN"}
+		results[i] = Result{Target: t.called(), Status: unknown}
 	}
 	p.mu.Lock()
+	p.asked = p.asked && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
 	p.stop, p.group, p.results = stop, group, results
 	p.mu.Unlock()
 	every := time.Duration(c.IntervalSeconds) * time.Second
@@ -192,9 +200,9 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 		if ctx.Err() != nil {
 			return
 		}
-		r := Result{Target: t.called(), Status: "OK", Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
+		r := Result{Target: t.called(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
 		if err != nil {
-			r.Status, r.Reason = "FAILED", err.Error()
+			r.Status, r.Reason = failed, err.Error()
 		}
 		p.mu.Lock()
 		if into.Status != r.Status {
@@ -253,23 +261,23 @@ func proxy(rq *http.Request) (*url.URL, error) {
 	return httpproxy.FromEnvironment().ProxyFunc()(rq.URL)
 }
 
-// Health names the targets that do not answer. Before all of them have been asked once it is not known whether all is well; a configuration
-// that comes later changes nothing of that.
+// Health names the targets that do not answer. Before all of them have been asked once it is not known whether all is well; where all is,
+// another configuration changes nothing of that.
 func (p *probe) Health() (conditions []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	unknown := 0
+	unasked := 0
 	for _, r := range p.results {
 		switch r.Status {
-		case "FAILED":
+		case failed:
 			conditions = append(conditions, fmt.Sprintf("target %s does not answer: %s", r.Target, r.Reason))
-		case "UNKNOWN":
-			unknown++
+		case unknown:
+			unasked++
 		}
 	}
-	p.asked = p.asked || unknown == 0 && len(p.results) > 0
+	p.asked = p.asked || unasked == 0 && len(p.results) > 0
 	if !p.asked {
-		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unknown, len(p.results)))
+		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unasked, len(p.results)))
 	}
 	return conditions[:min(len(conditions), 20)]
 }

@@ -67,11 +67,11 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A process that has just begun is not well before all its targets have answered; one that is well stays so when others are to be asked.
+// A process that has just begun, or is not well, is not well before all its targets have answered; one that is well stays so when others are
+// to be asked.
 func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))
-	defer server.Close()
 	p := &probe{log: slog.New(slog.DiscardHandler)}
 	defer p.end()
 	if got := p.Health(); len(got) != 1 {
@@ -114,6 +114,20 @@ func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	}
 	if got := p.Health(); len(got) > 0 {
 		t.Errorf("with another configuration it says %q", got)
+	}
+	server.Close()
+	if err := p.Configure([]byte(configuration(62))); err != nil {
+		t.Fatal(err)
+	}
+	becomes(0)
+	if got := p.Health(); len(got) != 1 || !strings.Contains(got[0], "does not answer") {
+		t.Errorf("without the server it says %q", got)
+	}
+	if err := p.Configure([]byte(`{"targets":[{"url":"` + server.URL + `"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Health(); len(got) != 1 { // not asked, or asked and without an answer
+		t.Errorf("configured anew, it says %q", got)
 	}
 }
 

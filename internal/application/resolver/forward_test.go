@@ -47,8 +47,11 @@ func (s *source) start() {
 		s.t.Fatal(err)
 	}
 	s.server = &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(s.answer)}
+	started := make(chan struct{})
+	s.server.NotifyStartedFunc = func() { close(started) }
 	server := s.server
 	go func() { _ = server.ActivateAndServe() }()
+	<-started
 }
 
 func (s *source) stop() { _ = s.server.Shutdown() }
@@ -213,6 +216,8 @@ func TestPrefetch(t *testing.T) {
 	up := newSource(t, "192.0.2.1", 2)
 	_, at := forwarding(t, `,"cache":{"prefetch":true}`, up)
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release) // before the upstream ends, which waits for its answers
 	up.mu.Lock()
 	up.hold = hold
 	up.mu.Unlock()
@@ -230,7 +235,7 @@ func TestPrefetch(t *testing.T) {
 		r, _, err := (&dns.Client{Timeout: 500 * time.Millisecond}).Exchange(q, at)
 		answered = err == nil && len(r.Answer) == 1
 	}
-	close(hold)
+	release()
 	if !answered {
 		t.Error("while it is asked for again nobody is answered")
 	}
@@ -255,6 +260,26 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{"coredns_dns_requests_total{", "coredns_cache_hits_total{", "coredns_forward_"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("there is no %s:\n%.2000s", want, text)
+		}
+	}
+}
+
+// Of several upstreams the one that resolves counts, whatever its address; one that fails, or does not answer, does not resolve.
+func TestBestAnswer(t *testing.T) {
+	for answers, want := range map[string]string{"NOERROR": "NOERROR", "REFUSED NOERROR": "NOERROR", "NOERROR REFUSED": "NOERROR",
+		"silence REFUSED": "REFUSED", "REFUSED silence": "REFUSED", "SERVFAIL NXDOMAIN": "NXDOMAIN", "SERVFAIL silence": "SERVFAIL", "": ""} {
+		all := map[string]string{}
+		for i, one := range strings.Fields(answers) {
+			all[fmt.Sprint(i)] = one
+		}
+		if got := best(all); got != want {
+			t.Errorf("of %q the best is %q", answers, got)
+		}
+	}
+	for answer, want := range map[string]bool{"NOERROR": true, "REFUSED": true, "NXDOMAIN": true, "SERVFAIL": false, "FORMERR": false,
+		"no answer: i/o timeout": false, "": false} {
+		if got := application.Resolves(answer); got != want {
+			t.Errorf("%q resolves: %v", answer, got)
 		}
 	}
 }

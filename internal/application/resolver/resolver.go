@@ -313,10 +313,19 @@ func (r *resolver) recursion() string {
 	return "unbound looks names up"
 }
 
-// best gives a response code that says well, if one does: one upstream is enough.
+// best gives the response code of an upstream that resolves, NOERROR before others, if one does: one upstream is enough.
 func best(answers map[string]string) (text string) {
+	rank := func(answer string) int {
+		switch {
+		case answer == noError:
+			return 2
+		case application.Resolves(answer):
+			return 1
+		}
+		return 0
+	}
 	for _, at := range slices.Sorted(maps.Keys(answers)) {
-		if one := answers[at]; text == "" || one == noError {
+		if one := answers[at]; text == "" || rank(one) > rank(text) {
 			text = one
 		}
 	}
