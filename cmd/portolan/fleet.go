@@ -100,18 +100,22 @@ func (c *fleetList) Run(s *session) error {
 		if i.LastSeen > 0 {
 			seen = time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339)
 		}
-		well := 0
+		well, all := 0, 0
 		for _, a := range i.Applications {
-			if a.Status == "HEALTHY" {
-				well++
+			switch a.Status {
+			case "HEALTHY":
+				well, all = well+1, all+1
+			case "DELETED": // it has ended
+			default:
+				all++
 			}
 		}
 		applications := "-"
-		if len(i.Applications) > 0 {
-			applications = fmt.Sprintf("%d of %d well", well, len(i.Applications))
+		if all > 0 {
+			applications = fmt.Sprintf("%d of %d well", well, all)
 		}
-		if i.ConnectionStatus == "NOT_CONNECTED" && len(i.Applications) > 0 {
-			applications = fmt.Sprintf("? of %d well", len(i.Applications))
+		if i.ConnectionStatus == "NOT_CONNECTED" && all > 0 {
+			applications = fmt.Sprintf("? of %d well", all)
 		}
 		update := i.UpdateStatus
 		if i.TargetVersion != "" {

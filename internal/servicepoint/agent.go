@@ -342,8 +342,10 @@ func (a *Agent) conditions() []string {
 	all := append(a.probes.conditions(), wrong...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.trouble != "" {
-		all = append(all, a.trouble)
+	for _, text := range []string{a.trouble, shortened(a.update.left)} {
+		if text != "" {
+			all = append(all, text)
+		}
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package servicepoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,8 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran t
 	again = errors.Is(failed, errNotStarted) || now.Crashes >= mostStarts
 	if again {
 		l.Log.Error("the release ends again and again: the one before goes on", "version", s.Current, "before", s.Previous, "error", failed)
-		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed}
+		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed, Left: fmt.Sprintf("version %s ended again and again, and "+
+			"version %s goes on in its place: %v", s.Current, cmp.Or(s.Previous, l.Version), failed)}
 		failed = nil
 	}
 	return again, errors.Join(failed, r.save(now))

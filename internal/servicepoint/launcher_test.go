@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +129,15 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	if err := p.run("1"); err != nil || p.base != 1 {
 		t.Errorf("the base ran %d times, %v; %+v", p.base, err, p.known())
 	}
-	if s := p.known(); s.Current != "" {
+	s := p.known()
+	if s.Current != "" || s.Left != "version 2 ended again and again, and version 1 goes on in its place: exit status 4" {
 		t.Errorf("what is known is %+v", s)
+	}
+	// The one that goes on says so.
+	a := &Agent{releases: p.r, log: slog.New(slog.DiscardHandler), options: Options{Version: "1"}, probes: &probes{}, anycast: &announcer{}}
+	a.beginUpdates(nil)
+	if got := a.conditions(); !slices.Equal(got, []string{s.Left}) {
+		t.Errorf("it says %q", got)
 	}
 }
 

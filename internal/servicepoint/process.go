@@ -61,6 +61,7 @@ type process struct {
 const (
 	pollEvery      = time.Second
 	askLimit       = 3 * time.Second
+	slowAnswer     = 700 * time.Millisecond // behind which a process does not answer, for who relies on it
 	configureLimit = 30 * time.Second
 	deployTime     = 30 * time.Second // from the start to the first time that it is well
 	stopTime       = 5 * time.Second
@@ -241,8 +242,7 @@ func (p *process) serve(ctx context.Context) error {
 	defer stop()
 	supplying := false
 	for silent := 0; ; {
-		now, err := p.ask(ctx)
-		p.noteAnswer(now, err)
+		now, err := p.askNoting(ctx)
 		switch {
 		case err == nil:
 			silent, answered = 0, true
@@ -363,6 +363,24 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 	default:
 		p.set(p.failing(), generation, wrong...)
 	}
+}
+
+// errSlow is a process that takes its time to answer.
+var errSlow = errors.New("it has not answered yet")
+
+// askNoting asks the process how it is, and notes whether it answers: at once when it is slow, though it is waited for.
+func (p *process) askNoting(ctx context.Context) (application.Status, error) {
+	noted := make(chan struct{})
+	slow := time.AfterFunc(slowAnswer, func() {
+		defer close(noted)
+		p.noteAnswer(application.Status{}, errSlow)
+	})
+	now, err := p.ask(ctx)
+	if !slow.Stop() {
+		<-noted // or it would come behind what is noted now
+	}
+	p.noteAnswer(now, err)
+	return now, err
 }
 
 // ask asks the process how it is.

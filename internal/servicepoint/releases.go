@@ -47,6 +47,8 @@ type releaseState struct {
 	Trying *trial `json:"trying,omitempty"`
 	// Failed is the last one that was not.
 	Failed *failure `json:"failed,omitempty"`
+	// Left says which release was well once and was left for the one before, and why; empty where none was since the last one that is well.
+	Left string `json:"left,omitempty"`
 }
 
 // trial is a release that is tried.

@@ -24,6 +24,8 @@ type updating struct {
 	failed *failure
 	// stop ends the update under way, which is called off or is to be another one.
 	stop context.CancelFunc
+	// left says which release was left for this one, and why; empty where none was.
+	left string
 	// trial says that this release has yet to show that it is well.
 	trial bool
 	// ahead is by how much the manager's clock is ahead of this machine's.
@@ -38,7 +40,7 @@ func (a *Agent) beginUpdates(wanted *checkin.Update) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.update.wanted, a.update.failed = wanted, s.Failed
+	a.update.wanted, a.update.failed, a.update.left = wanted, s.Failed, s.Left
 	a.update.trial = s.Trying != nil && s.Trying.Version == a.releases.running
 }
 
@@ -115,7 +117,7 @@ func (a *Agent) updateTo(ctx context.Context, u checkin.Update) {
 		s := before
 		s.Trying, s.Failed = &trial{Update: u, Unwell: a.supervisor.unwell()}, nil
 		if u.Version == a.releases.base { // it was well before there was any other
-			s.Previous, s.Current, s.Trying = s.Current, "", nil
+			s.Previous, s.Current, s.Trying, s.Left = s.Current, "", nil, ""
 		}
 		if err = a.releases.save(s); err == nil && a.switched(ctx) {
 			a.log.Info("the service point goes on with another release", "version", u.Version)
@@ -208,7 +210,7 @@ func (a *Agent) judgeTrial() {
 	}
 	a.log.Info("this release is well", "version", s.Current, "before", s.Previous)
 	a.mu.Lock()
-	a.update.trial = false
+	a.update.trial, a.update.left = false, ""
 	a.mu.Unlock()
 	if err := a.releases.tidy(s); err != nil {
 		a.log.Warn("removing releases", "error", err)
