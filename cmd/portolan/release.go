@@ -22,7 +22,7 @@ type releaseCommand struct {
 	Withdraw releaseWithdraw `cmd:"" example:"portolan release withdraw 1.2.0 --repository /srv/releases --keys /media/keys" help:"Take a version out of the repository, signed with the key of the targets."`
 	Publish  releasePublish  `cmd:"" example:"portolan release publish --repository /srv/releases --keys /media/keys" help:"Show what was signed, with the keys of the snapshot and the timestamp; to be repeated before it expires."`
 	Renew    releaseRenew    `cmd:"" example:"portolan release renew --repository /srv/releases --keys /media/keys" help:"Sign a new root, with the root's key: it lives anew, and names new keys in place of those that were lost."`
-	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List what is published in a repository; what a manager has lists portolan fleet releases."`
+	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List what is published in a repository; portolan fleet releases lists what a manager has."`
 }
 
 // repositoryFlags say where a repository and its keys are.

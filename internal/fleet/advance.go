@@ -41,8 +41,9 @@ func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	})
 }
 
-// AdvanceRollouts takes every rollout one step further, or two where updates have ended: the first one notes that. One manager does it, every second or so, and when updates have ended: update is
-// that of its lease. What is to be done is read from a snapshot, so that nobody waits for that.
+// AdvanceRollouts takes every rollout one step further, or two where updates have ended: the first one notes that. One manager does it,
+// every second or so, and when updates have ended: update is that of its lease. What is to be done is read from a snapshot, so that nobody
+// waits for that.
 func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) error {
 	ids, err := s.active(ctx)
 	if err != nil {

@@ -43,8 +43,8 @@ type event struct {
 	Event
 }
 
-// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted and logged once
-// it is committed.
+// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted and logged
+// once it is committed.
 func (s *Service) withEvents(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var done *moves

@@ -15,39 +15,32 @@ import (
 	"portolan/internal/problem"
 )
 
-// Filter names service points by their fields. What it does not name does not matter; all that it names must be so.
+// Filter names service points by their fields. What it does not name does not matter; all that it names must be so. What a field means, and
+// what it may be, stands in fields.
 type Filter struct {
-	ID   string `json:"id,omitempty"`
-	Name string `json:"name,omitempty"`
-	// NameContains is a part of its name, in small letters or large ones; letters beyond ASCII as they are written there.
-	NameContains     string `json:"nameContains,omitempty"`
-	Description      string `json:"description,omitempty"`
-	Status           string `json:"status,omitempty"`
-	ConnectionStatus string `json:"connectionStatus,omitempty"`
-	Version          string `json:"version,omitempty"`
-	TargetVersion    string `json:"targetVersion,omitempty"`
-	UpdateStatus     string `json:"updateStatus,omitempty"`
-	Platform         string `json:"platform,omitempty"`
-	// Variant is fleet or v4.
-	Variant string `json:"variant,omitempty"`
-	// LastSeenSince and LastSeenBefore are moments, in Unix milliseconds or as RFC 3339 has them: it was last heard of at that one or later,
-	// or before it, or never.
-	LastSeenSince  string `json:"lastSeenSince,omitempty"`
-	LastSeenBefore string `json:"lastSeenBefore,omitempty"`
-	// ErrorCondition is a part of one of its errorConditions, in small letters or large ones.
-	ErrorCondition string `json:"errorCondition,omitempty"`
-	// NodeCount is how many nodes it may have.
-	NodeCount string `json:"nodeCount,omitempty"`
-	// Application is the name of an application that it runs, and the others how that is: they are of the same one.
+	ID                      string `json:"id,omitempty"`
+	Name                    string `json:"name,omitempty"`
+	NameContains            string `json:"nameContains,omitempty"`
+	Description             string `json:"description,omitempty"`
+	Status                  string `json:"status,omitempty"`
+	ConnectionStatus        string `json:"connectionStatus,omitempty"`
+	Version                 string `json:"version,omitempty"`
+	TargetVersion           string `json:"targetVersion,omitempty"`
+	UpdateStatus            string `json:"updateStatus,omitempty"`
+	Platform                string `json:"platform,omitempty"`
+	Variant                 string `json:"variant,omitempty"`
+	LastSeenSince           string `json:"lastSeenSince,omitempty"`
+	LastSeenBefore          string `json:"lastSeenBefore,omitempty"`
+	ErrorCondition          string `json:"errorCondition,omitempty"`
+	NodeCount               string `json:"nodeCount,omitempty"`
 	Application             string `json:"application,omitempty"`
 	ApplicationStatus       string `json:"applicationStatus,omitempty"`
 	ApplicationVersion      string `json:"applicationVersion,omitempty"`
 	ApplicationUpdateStatus string `json:"applicationUpdateStatus,omitempty"`
-	// Node is the id or the name of a node of it, Hostname its host name, Address one of its addresses, and Gateway one of its gateways'.
-	Node     string `json:"node,omitempty"`
-	Hostname string `json:"hostname,omitempty"`
-	Address  string `json:"address,omitempty"`
-	Gateway  string `json:"gateway,omitempty"`
+	Node                    string `json:"node,omitempty"`
+	Hostname                string `json:"hostname,omitempty"`
+	Address                 string `json:"address,omitempty"`
+	Gateway                 string `json:"gateway,omitempty"`
 	// Labels are labels that it has. An empty value is any.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Within are sets of labels, one of which it has to have as Labels are had; nil means any.
@@ -62,8 +55,8 @@ type field struct {
 	value   *string
 	means   string
 	allowed []string
-	// reads, which may be nil, refuses what cannot be read.
-	reads func(value string) error
+	// reads, which may be nil, gives a value as it is compared, and refuses what cannot be read.
+	reads func(value string) (string, error)
 	// column is what it is compared with in the database; empty where that shows in what is read alone. ofApplication says that it is one of
 	// an application.
 	column        string
@@ -86,12 +79,12 @@ func (f *Filter) fields() []field {
 		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", means: "Their updateStatus"},
 		{name: "platform", value: &f.Platform, column: "s.platform", means: "Their platform, such as linux/amd64"},
 		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", means: "Their kind"},
-		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readsMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"at which or behind which they were last heard of"},
-		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readsMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"before which they were last heard of, or never"},
 		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, in small letters or large ones"},
-		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readsCount, means: "How many nodes they may have"},
+		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
 		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
 		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
 			allowed: slices.Sorted(maps.Keys(nextStatuses)), means: "The status of an application that they run"},
@@ -105,38 +98,43 @@ func (f *Filter) fields() []field {
 		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
 }
 
-// moment reads one, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
-func moment(text string) (millis int64, err error) {
-	if millis, err = strconv.ParseInt(text, 10, 64); err == nil {
-		return millis, nil
+// readMoment reads a moment, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
+func readMoment(text string) (string, error) {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return text, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is neither Unix milliseconds nor a time such as 2026-01-31T12:00:00Z", text)
+		return "", fmt.Errorf("%q is neither Unix milliseconds nor a time such as 2026-01-31T12:00:00Z", text)
 	}
-	return at.UnixMilli(), nil
+	return strconv.FormatInt(at.UnixMilli(), 10), nil
 }
 
-func readsMoment(text string) error {
-	_, err := moment(text)
-	return err
-}
-
-// readsCount refuses what is no count of nodes; as the database has it is how it has to be written.
-func readsCount(text string) error {
-	if n, err := strconv.ParseUint(text, 10, 31); err != nil || strconv.FormatUint(n, 10) != text {
-		return fmt.Errorf("%q is no whole number", text)
+// readCount reads a number of nodes.
+func readCount(text string) (string, error) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return "", fmt.Errorf("%q is no whole number", text)
 	}
-	return nil
+	return strconv.FormatUint(n, 10), nil
 }
 
-// FilterField is a field of a filter, and what it means.
-type FilterField struct{ Name, Meaning string }
+// moment gives a moment that was read, in Unix milliseconds.
+func moment(read string) int64 {
+	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has seen to that
+	return millis
+}
+
+// FilterField is a field of a filter: what it means, and what it may be, where that is not anything.
+type FilterField struct {
+	Name, Meaning string
+	Allowed       []string
+}
 
 // FilterFields are the fields of a filter, its labels apart.
 func FilterFields() (all []FilterField) {
 	for _, one := range new(Filter).fields() {
-		all = append(all, FilterField{one.name, one.means})
+		all = append(all, FilterField{one.name, one.means, one.allowed})
 	}
 	return all
 }
@@ -156,9 +154,18 @@ func (f *Filter) Set(name, value string) error {
 	if i < 0 {
 		return problem.Query(name, "there is no such field; there are labels, %s", strings.Join(FilterNames(), ", "))
 	}
-	*fields[i].value = value
+	one := fields[i]
+	*one.value = value
 	f.Named = f.Named || name == "name"
-	return fields[i].check(true)
+	if err := one.check(true); err != nil || one.reads == nil {
+		return err
+	}
+	read, err := one.reads(value)
+	if err != nil {
+		return problem.Query(name, "%v", err)
+	}
+	*one.value = read
+	return nil
 }
 
 // UnmarshalJSON reads a filter. A field that there is not would let all through, as would one without a value: both are refused.
@@ -197,10 +204,6 @@ func (f field) check(given bool) error {
 		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
 		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
-	case *f.value != "" && f.reads != nil:
-		if err := f.reads(*f.value); err != nil {
-			return problem.Query(f.name, "%v", err)
-		}
 	}
 	return nil
 }
@@ -260,6 +263,9 @@ func (f *Filter) where() (conditions string, args []any) {
 	default:
 		and(status+" = ?", f.Status)
 	}
+	if f.ApplicationStatus == "" { // one that has ended is shown a while longer
+		ofApplication = append(ofApplication, "a.status <> '"+checkin.Deleted+"'")
+	}
 	if len(ofIts) > 0 {
 		and("s.id IN (SELECT a.service_point FROM application a WHERE "+strings.Join(ofApplication, " AND ")+")", ofIts...)
 	}
@@ -310,15 +316,8 @@ func (f *Filter) byNodes() bool {
 // that says.
 func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
-	if f.LastSeenSince != "" {
-		since, err := moment(f.LastSeenSince)
-		is = is && err == nil && lastSeen >= since
-	}
-	if f.LastSeenBefore != "" {
-		before, err := moment(f.LastSeenBefore)
-		is = is && err == nil && lastSeen < before
-	}
-	return is
+	return is && (f.LastSeenSince == "" || lastSeen >= moment(f.LastSeenSince)) &&
+		(f.LastSeenBefore == "" || lastSeen < moment(f.LastSeenBefore))
 }
 
 // keeps reports whether a service point that the database has found is one of those.

@@ -105,8 +105,8 @@ func checkVersion(field, version string) error {
 	return nil
 }
 
-// checkNew refuses a version of an application that is deployed: another one than that of this manager comes with the release of its service
-// point alone, which is then the one that it has.
+// checkNew refuses a version of an application that is deployed: another one than that of this manager comes with the release of its
+// service point alone, which is then the one that it has.
 func (s *Service) checkNew(name, version string) error {
 	const field = "version"
 	if err := checkVersion(field, version); err != nil {

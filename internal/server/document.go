@@ -60,7 +60,9 @@ func instanceFilters(text func(name, where, description string, required bool) o
 		if one.Name == "name" {
 			ours = "" // as published
 		}
-		all = append(all, text(one.Name, "query", one.Meaning+ours+".", false))
+		parameter := text(one.Name, "query", one.Meaning+ours+".", false)
+		parameter["schema"] = textOf(one)
+		all = append(all, parameter)
 	}
 	limit := text(limitParameter, "query", "How many to give at most (ours); without it all.", false)
 	limit["schema"] = object{"type": "integer", "minimum": 1}
@@ -69,11 +71,22 @@ func instanceFilters(text func(name, where, description string, required bool) o
 		"be repeated.", false))
 }
 
+// textOf is the schema of a field of a filter.
+func textOf(field fleet.FilterField) object {
+	schema := object{"type": "string"}
+	if field.Allowed != nil {
+		schema["enum"] = field.Allowed
+	}
+	return schema
+}
+
 // planProperties are the fields of a rollout's plan.
 func planProperties() object {
 	filter := object{"labels": object{"type": "object", "additionalProperties": object{"type": "string"}}}
-	for _, name := range fleet.FilterNames() {
-		filter[name] = object{"type": "string"}
+	for _, one := range fleet.FilterFields() {
+		property := textOf(one)
+		property["description"] = one.Meaning + "."
+		filter[one.Name] = property
 	}
 	amount := object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+%?$", "minimum": 0}
 	clock := object{"type": "string", "pattern": "^[0-2]?[0-9]:[0-5][0-9]$"}

@@ -93,7 +93,7 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
 	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
 		"nameContains=", "lastSeenSince=yesterday", "lastSeenBefore=2026-01-31",
-		"nodeCount=one", "nodeCount=01", "nodeCount=-1", "errorCondition=",
+		"nodeCount=one", "nodeCount=-1", "errorCondition=",
 		"applicationStatus=WELL", "applicationUpdateStatus=OK", "limit=0", "limit=x", "limit=1&limit=2",
 		"label=a&label=a", "label=a%20b"} {
 		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {

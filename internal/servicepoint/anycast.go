@@ -22,7 +22,7 @@ import (
 type announcer struct {
 	state   state
 	log     *slog.Logger
-	speaker speaker
+	speaker bgpSpeaker
 	// wanted gives what is to run, healthy whether an application is well, and routerID an address that names this machine.
 	wanted   func() checkin.Desired
 	healthy  func(id string) bool
@@ -41,8 +41,9 @@ type announcer struct {
 	wrong     []string
 }
 
-// speaker tells routers of addresses: an anycast.Speaker, whose methods these are.
-type speaker interface {
+// bgpSpeaker tells routers of addresses: an anycast.Speaker, whose methods these are. It is an interface for tests in virtual time, in
+// which no real connection can be (docs/decisions.md).
+type bgpSpeaker interface {
 	Set(ctx context.Context, settings checkin.AnycastService) (moved bool, err error)
 	Neighbors() map[netip.Addr]anycast.Neighbor
 	Announce(addr netip.Addr) error

@@ -254,8 +254,9 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 	if !connected && details != "" {
 		connection.Errors = append(connection.Errors, details)
 	}
-	responses := ResolverResource{ID: "dnsResolvingResponses", Type: "dnsResolvingResponses", Status: word(application.Resolves(v.found.BackendResponse)),
-		Info: []Info{{"rootNSQuery", v.found.BackendResponse}}, Errors: append([]string{}, v.conditions...)}
+	responses := ResolverResource{ID: "dnsResolvingResponses", Type: "dnsResolvingResponses",
+		Status: word(application.Resolves(v.found.BackendResponse)),
+		Info:   []Info{{"rootNSQuery", v.found.BackendResponse}}, Errors: append([]string{}, v.conditions...)}
 	gateway.Resources = []ResolverResource{connection, responses}
 	if id != nil {
 		d.ID, d.ClusterID = id.nodeID(), id.ID

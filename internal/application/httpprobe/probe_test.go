@@ -67,8 +67,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A process that has just begun, or is not well, is not well before all its targets have answered; one that is well stays so when others are
-// to be asked.
+// A process that has just begun, or is not well, is not well before all its targets have answered; one that is well stays so when others
+// are to be asked.
 func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// closeTime is how long requests in flight may take to end.
+const closeTime = 10 * time.Second
+
+// Close ends the manager in order: no new requests, those in flight finish, presence is written down.
+func (m *Manager) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	m.parking.End()
+	m.Fleet.EndCheckins()
+	m.REST.EndFollowing()
+	var errs []error
+	// All doors at the same time: who is slow at one does not keep another one open.
+	ended := make(chan error)
+	for _, s := range m.servers {
+		go func() {
+			err := s.Shutdown(ctx)
+			if err != nil {
+				err = s.Close()
+			}
+			ended <- err
+		}()
+	}
+	for range m.servers {
+		errs = append(errs, <-ended)
+	}
+	errs = append(errs, m.REST.WaitForFollowers(ctx), m.parking.wait(ctx))
+	m.stop()
+	m.background.Wait()
+	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took
+	defer done()
+	if err := m.Fleet.WritePresence(writing, true); err != nil {
+		errs = append(errs, fmt.Errorf("writing presence: %w", err))
+	}
+	errs = append(errs, m.Store.Close())
+	if err := m.traces.close(ctx); err != nil { // a collector that is away keeps nobody from ending
+		m.log.Warn("sending the last traces", "error", err)
+	}
+	m.accessLog.close()
+	m.auditLog.close()
+	m.ownLog.close()
+	return errors.Join(errs...)
+}
