@@ -101,7 +101,7 @@ func updated(state, served, from string, u checkin.Update) error {
 	return nil
 }
 
-// serveReleases puts releases that were signed at a time where a manager would serve them, in a directory: each marks that it ran in a file,
+// serveReleases puts releases that were signed at a time where a manager would serve them, in a directory: each marks in a file that it ran,
 // and ends as if it were broken. It gives their root.
 func serveReleases(t *testing.T, dir, mark string, at time.Time) (root []byte) {
 	t.Helper()

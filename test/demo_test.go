@@ -1,0 +1,74 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"portolan/internal/freeport"
+
+	"github.com/miekg/dns"
+)
+
+// The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while they
+// do.
+func TestDemo(t *testing.T) {
+	port := func() string { return freeport.For(t).String() }
+	nameServer, resolver := port(), port()
+	dir := t.TempDir()
+	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"), "--listen", port(),
+		"--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer, "--resolver", resolver, "--status", port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.signal(syscall.SIGTERM); err != nil {
+			t.Errorf("the demo ends with %v:\n%s", err, p.text())
+		}
+	})
+	if !until(func() bool { return strings.Contains(p.text(), "takes that back)") }) {
+		t.Fatalf("the demo says\n%s", p.text())
+	}
+	said := func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(p.text())
+		if found == nil {
+			t.Fatalf("there is no %s in\n%s", pattern, p.text())
+		}
+		return found[1]
+	}
+	m := &manager{t: t}
+	where := []string{"--url", said(`PORTOLAN_URL=(\S+)`), "--token", said(`PORTOLAN_TOKEN=(\S+)`)}
+	run := func(args ...string) string { return m.portolan(append(args, where...)...) }
+	answer := func(when string) {
+		t.Helper()
+		for _, at := range []string{nameServer, resolver} {
+			last := ""
+			if !until(func() bool {
+				last = asked(at, "crane-1-1-1.harbour.example.", dns.TypeA)
+				return strings.HasPrefix(last, "NOERROR 10.")
+			}) {
+				t.Errorf("%s, %s answers %s\n%s", when, at, last, p.text())
+			}
+		}
+	}
+	answer("at the beginning")
+	if !until(func() bool {
+		return strings.Count(run("fleet", "list", "--filter", "status=HEALTHY"), " CONNECTED") == 2
+	}) {
+		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
+	}
+	id := run("rollout", "start", said(`rollout start (\S+) --watch`))
+	if got := run("rollout", "watch", id); !strings.Contains(got, "DONE: 2 updated") {
+		t.Errorf("the rollout ends with %s\n%s", got, p.text())
+	}
+	answer("updated")
+	run("rollout", "take-back", id)
+	if got := run("rollout", "watch", id); !strings.Contains(got, "TAKEN_BACK: 0 updated, 2 went back") {
+		t.Errorf("taken back, the rollout ends with %s\n%s", got, p.text())
+	}
+	answer("taken back")
+}
