@@ -13,13 +13,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while they
-// do.
+// The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while
+// they do.
 func TestDemo(t *testing.T) {
 	port := func() string { return freeport.For(t).String() }
 	nameServer, resolver := port(), port()
 	dir := t.TempDir()
-	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"), "--listen", port(),
+	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"),
+		"--listen", port(),
 		"--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer, "--resolver", resolver, "--status", port())
 	if err != nil {
 		t.Fatal(err)

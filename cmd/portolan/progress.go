@@ -30,6 +30,8 @@ type bar struct {
 	first    int64 // done when the phase began
 	last     time.Time
 	shown    bool
+	// said is the last line, where it is no terminal.
+	said string
 }
 
 func (s *session) bar(unit string) *bar {
@@ -62,7 +64,10 @@ func (b *bar) show(phase string, done, total int64) {
 		text += fmt.Sprintf(", %.3g/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
 	}
 	if !b.terminal {
-		fmt.Fprintln(b.w, text)
+		if text != b.said { // whoever reads it later knows that nothing has moved
+			fmt.Fprintln(b.w, text)
+		}
+		b.said = text
 		return
 	}
 	const width = 30

@@ -251,13 +251,25 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
 	case m.now.status == checkin.UpdateOK || m.now.target != goal:
-		return memberSkipped, "it was given another order meanwhile"
+		return memberSkipped, anotherOrder
 	case m.now.status == checkin.UpdateFailed:
 		return memberFailed, m.now.reason
 	case late:
 		return memberFailed, fmt.Sprintf("it was still %s after %d s", m.now.status, r.GiveUpSeconds)
 	}
 	return m.state, ""
+}
+
+// anotherOrder is why a service point is left out that somebody has given another order.
+const anotherOrder = "it was given another order meanwhile"
+
+// orderedElsewhere reports whether a service point that was to have a version runs another one, or is to, that is not the one from before.
+func (m *member) orderedElsewhere(version string) bool {
+	is := m.now.target
+	if is == "" {
+		is = m.now.version
+	}
+	return is != version && is != m.before
 }
 
 // turn lets the wave that is under way go on, or the next one begin: that needs somebody who has been updated.
@@ -310,6 +322,10 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 		switch back := r.Status == RolloutTakingBack; {
 		case m.gone:
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: memberDeleted})
+		case back && m.before == "":
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "nothing is known of the version from before"})
+		case back && m.orderedElsewhere(r.Version):
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: anotherOrder})
 		case !m.connected && back: // whoever comes back is not to run it
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: "it was not connected when its turn came", order: m.before})
 		case !m.connected:

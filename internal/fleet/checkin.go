@@ -225,6 +225,8 @@ func checkKind(variant, version string) error {
 		return problem.Invalid("variant", "%q is neither %s nor %s", variant, checkin.Fleet, checkin.V4)
 	case len(version) > maxVersion:
 		return problem.Invalid("version", "has more than %d bytes", maxVersion)
+	case strings.ContainsRune(version, 0):
+		return problem.Invalid("version", "holds a NUL")
 	}
 	return nil
 }

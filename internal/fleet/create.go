@@ -161,6 +161,16 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 	if err := tx.Write("DELETE FROM node WHERE service_point = ?", id); err != nil {
 		return err
 	}
+	// Nothing is heard of it from then on.
+	n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1", id)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		if err := s.moved(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
+			return err
+		}
+	}
 	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', acknowledged = 0, "+
 		"several = CASE WHEN node_count > 1 THEN 1 ELSE 0 END, "+
 		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",

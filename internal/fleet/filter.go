@@ -83,7 +83,8 @@ func (f *Filter) fields() []field {
 			"at which or behind which they were last heard of"},
 		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"before which they were last heard of, or never"},
-		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, in small letters or large ones"},
+		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their applications, in " +
+			"small letters or large ones"},
 		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
 		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
 		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
@@ -92,7 +93,7 @@ func (f *Filter) fields() []field {
 			means: "The version of an application that they run"},
 		{name: "applicationUpdateStatus", value: &f.ApplicationUpdateStatus, column: "a.update_status", ofApplication: true,
 			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, means: "The updateStatus of an application that they run"},
-		{name: "node", value: &f.Node, means: "The id or the name of one of their nodes"},
+		{name: "node", value: &f.Node, means: "The id of one of their nodes, its end such as node-2, or its name"},
 		{name: "hostname", value: &f.Hostname, means: "The host name of one of their nodes"},
 		{name: "address", value: &f.Address, means: "An address of one of their nodes"},
 		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
@@ -316,8 +317,9 @@ func (f *Filter) byNodes() bool {
 // that says.
 func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
-	return is && (f.LastSeenSince == "" || lastSeen >= moment(f.LastSeenSince)) &&
-		(f.LastSeenBefore == "" || lastSeen < moment(f.LastSeenBefore))
+	never := lastSeen == 0
+	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
+		(f.LastSeenBefore == "" || never || lastSeen < moment(f.LastSeenBefore))
 }
 
 // keeps reports whether a service point that the database has found is one of those.
@@ -325,16 +327,20 @@ func (f *Filter) keeps(i *Instance) bool {
 	if !f.isSo(i.Status, i.ConnectionStatus, i.LastSeen) {
 		return false
 	}
+	return f.isWrong(i) && (!f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode))
+}
+
+// isWrong reports whether what is wrong with a service point, or with one of its applications, is as the filter says.
+func (f *Filter) isWrong(i *Instance) bool {
 	part := strings.ToLower(f.ErrorCondition)
-	if part != "" && !slices.ContainsFunc(i.ErrorConditions, func(text string) bool { return strings.Contains(strings.ToLower(text), part) }) {
-		return false
-	}
-	return !f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode)
+	says := func(text string) bool { return strings.Contains(strings.ToLower(text), part) }
+	return part == "" || slices.ContainsFunc(i.ErrorConditions, says) ||
+		slices.ContainsFunc(i.Applications, func(a Application) bool { return slices.ContainsFunc(a.ErrorConditions, says) })
 }
 
 // isNode reports whether a node is as the filter says.
 func (f *Filter) isNode(n checkin.Node) bool {
-	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node) &&
+	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node || strings.HasSuffix(n.ID, "-"+f.Node)) &&
 		(f.Hostname == "" || strings.EqualFold(n.Hostname, f.Hostname)) &&
 		(f.Gateway == "" || n.IPv4GatewayAddress == f.Gateway || n.IPv6GatewayAddress == f.Gateway) &&
 		(f.Address == "" || slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.IPAddress == f.Address }))

@@ -283,8 +283,10 @@ type Figures struct {
 	Statuses  map[string]int64 `json:"statuses"`
 	Connected int64            `json:"connected"`
 	// Away is how many were there once, and are NOT_CONNECTED.
-	Away         int64                       `json:"away"`
-	Silent       map[string]int64            `json:"silent"`
+	Away   int64            `json:"away"`
+	Silent map[string]int64 `json:"silent"`
+	// Updates counts those of which an update is under way, or failed, by updateStatus.
+	Updates      map[string]int64            `json:"updates"`
 	Rollouts     map[string]int64            `json:"rollouts"`
 	Applications map[string]map[string]int64 `json:"applications"`
 }
@@ -297,17 +299,19 @@ var silences = []struct {
 
 // Figures counts the fleet, as it was last written down.
 func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
-	f = Figures{Statuses: map[string]int64{}, Rollouts: map[string]int64{}, Silent: map[string]int64{},
+	f = Figures{Statuses: map[string]int64{}, Updates: map[string]int64{}, Rollouts: map[string]int64{}, Silent: map[string]int64{},
 		Applications: map[string]map[string]int64{}}
 	return f, s.store.View(ctx, func(tx *store.Tx) error {
-		for table, counts := range map[string]map[string]int64{"service_point": f.Statuses, "rollout": f.Rollouts} {
+		for groups, counts := range map[string]map[string]int64{"status, count(*) FROM service_point GROUP BY status": f.Statuses,
+			"status, count(*) FROM rollout GROUP BY status":                                                                       f.Rollouts,
+			"update_status, count(*) FROM service_point WHERE update_status <> '" + checkin.UpdateOK + "' GROUP BY update_status": f.Updates} {
 			if err := tx.Each(func(scan func(...any) error) error {
 				var status string
 				var n int64
 				err := scan(&status, &n)
 				counts[status] = n
 				return err
-			}, "SELECT status, count(*) FROM "+table+" GROUP BY status"); err != nil {
+			}, "SELECT "+groups); err != nil {
 				return err
 			}
 		}

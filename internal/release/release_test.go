@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/theupdateframework/go-tuf/v2/metadata"
 )
 
 var today = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
@@ -231,7 +233,13 @@ func TestRenewedRoot(t *testing.T) {
 	for _, role := range []string{"targets", "timestamp"} {
 		f.must(os.Rename(filepath.Join(f.keys, role+".stolen"), filepath.Join(f.keys, role+".pem")))
 	}
+	if err := f.r.Add(f.keys, "6.6.6", "linux/amd64", strings.NewReader("evil"), today); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("a key that was replaced signs: %v", err)
+	}
+	newest := f.r.path(metadata.ROOT, 2)
+	f.must(os.Rename(newest, newest+".kept")) // who has stolen it does not ask us
 	f.release("6.6.6", "evil")
+	f.must(os.Rename(newest+".kept", newest))
 	f.refuses("6.6.6", "cannot be trusted")
 	if err := f.r.Renew(f.keys, []string{"root"}, today); err == nil {
 		t.Error("the root's own key was replaced")
@@ -277,5 +285,34 @@ func TestVersionsAreInOrder(t *testing.T) {
 				t.Errorf("compare(%s, %s) = %d", a, b, got)
 			}
 		}
+	}
+}
+
+// Keys of another repository sign nothing: no service point would take it.
+func TestKeysOfAnotherRepository(t *testing.T) {
+	now := time.Now()
+	r, keys := Repository{Dir: t.TempDir()}, filepath.Join(t.TempDir(), "keys")
+	other, foreign := Repository{Dir: t.TempDir()}, filepath.Join(t.TempDir(), "keys")
+	for _, err := range []error{r.Init(keys, now), other.Init(foreign, now), r.Add(keys, "1", "linux/amd64", strings.NewReader("x"), now),
+		r.Publish(keys, TimestampLife, now)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := r.Published()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"targets": r.Add(foreign, "2", "linux/amd64", strings.NewReader("x"), now),
+		"snapshot": r.Publish(foreign, TimestampLife, now.Add(time.Hour)), "root": r.Renew(foreign, nil, now)} {
+		if err == nil || !strings.Contains(err.Error(), "the key of "+what) || !strings.Contains(err.Error(), "another repository") {
+			t.Errorf("with a foreign key of %s: %v", what, err)
+		}
+	}
+	if s, err := r.State(); err != nil || len(s.Releases) != 1 {
+		t.Errorf("there are %+v, %v", s, err)
+	}
+	if after, err := r.Published(); err != nil || !after.Equal(before) {
+		t.Errorf("it was published at %v, and at %v before: %v", after, before, err)
 	}
 }

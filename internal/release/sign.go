@@ -16,6 +16,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,41 @@ func key(keys, role string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("reading the key of %s: it is not an Ed25519 key", role)
 	}
 	return private, nil
+}
+
+// key reads the private key of a role, and refuses one that no root names for it: neither the newest, nor the one that is to follow it. What
+// such a key signs no service point takes.
+func (r Repository) key(keys, role string) (ed25519.PrivateKey, error) {
+	private, err := key(keys, role)
+	if err != nil {
+		return nil, err
+	}
+	public, err := metadata.KeyFromPublicKey(private.Public())
+	if err != nil {
+		return nil, err
+	}
+	id, err := public.ID()
+	if err != nil {
+		return nil, err
+	}
+	number, err := r.latest(metadata.ROOT)
+	if err != nil || number == 0 {
+		return nil, errors.Join(err, fmt.Errorf("%s has no repository", r.Dir))
+	}
+	for _, path := range []string{r.path(metadata.ROOT, number), r.stagedRoot()} {
+		root, err := metadata.Root().FromFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if named := root.Signed.Roles[role]; named != nil && slices.Contains(named.KeyIDs, id) {
+			return private, nil
+		}
+	}
+	return nil, fmt.Errorf("the key of %s in %s is not one that the root of %s names: it belongs to another repository, or was replaced", role,
+		keys, r.Dir)
 }
 
 // newKey makes the key of a role. It never replaces one.
@@ -204,7 +240,7 @@ func (r Repository) stageRoot(keys string, replaced []string, now time.Time) err
 	if err != nil {
 		return err
 	}
-	private, err := key(keys, metadata.ROOT)
+	private, err := r.key(keys, metadata.ROOT)
 	if err != nil {
 		return err
 	}
@@ -270,7 +306,7 @@ func (r Repository) locked(fn func() error) error {
 
 // changeTargets changes the newest list of releases, published or not, and signs it with the key of the targets.
 func (r Repository) changeTargets(keys string, now time.Time, change func(*metadata.TargetsType) error) error {
-	private, err := key(keys, metadata.TARGETS)
+	private, err := r.key(keys, metadata.TARGETS)
 	if err != nil {
 		return err
 	}
@@ -381,11 +417,11 @@ func (c *counter) Write(b []byte) (int, error) {
 // Publish shows what was signed, with the keys of the snapshot and of the timestamp. It is called anew before the timestamp, which is good
 // for that long, has expired; nothing else changes then.
 func (r Repository) Publish(keys string, life time.Duration, now time.Time) error {
-	signsSnapshot, err := key(keys, metadata.SNAPSHOT)
+	signsSnapshot, err := r.key(keys, metadata.SNAPSHOT)
 	if err != nil {
 		return err
 	}
-	signsTimestamp, err := key(keys, metadata.TIMESTAMP)
+	signsTimestamp, err := r.key(keys, metadata.TIMESTAMP)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,22 @@ func TestExpiredCertificateIsRenewed(t *testing.T) {
 	}
 }
 
+// A service point with a new registration key is not connected any more, whatever comes by its certificate.
+func TestRekeyedIsNotConnected(t *testing.T) {
+	m := startManager(t)
+	id, certificate := m.provisioned("one")
+	if got := m.instance(id).text("connectionStatus"); got != "CONNECTED" {
+		t.Fatalf("at first it is %s", got)
+	}
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
+	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate); status != 410 {
+		t.Errorf("a check-in by the certificate from before: %d", status)
+	}
+	if i := m.instance(id); i.text("connectionStatus") != "NOT_CONNECTED" || i.text("status") != "WAITING_FOR_PROVISIONING" {
+		t.Errorf("with a new key it is %s", i.body)
+	}
+}
+
 // A service point that was switched off for longer than its certificate lives is connected again by itself, with another certificate.
 func TestServicePointRenewsAnExpiredCertificate(t *testing.T) {
 	var c clock

@@ -18,7 +18,7 @@ import (
 	"portolan/internal/rest"
 )
 
-// labelParameter is the query parameter that names a label: NAME, or NAME:VALUE.
+// labelParameter is the query parameter that names a label: NAME, or NAME:VALUE, or NAME=VALUE.
 const labelParameter = "label"
 
 // listInstances lists the service points that the query names: name as published, the other fields are ours.
@@ -37,7 +37,10 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, text := range query[labelParameter] {
-		name, value, _ := strings.Cut(text, ":")
+		name, value := text, "" // a label has neither in its name
+		if at := strings.IndexAny(text, ":="); at >= 0 {
+			name, value = text[:at], text[at+1:]
+		}
 		if _, twice := f.Labels[name]; twice {
 			return problem.Query(labelParameter, "%s is given twice", name)
 		}

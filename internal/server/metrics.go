@@ -211,6 +211,7 @@ var figureHelp = []struct {
 	{"portolan_certificate_end_time_seconds", "When a certificate of the manager ends, in Unix time.", []string{"certificate"}},
 	{"portolan_certificate_days_left", "How many days a certificate of the manager is still good.", []string{"certificate"}},
 	{"portolan_service_points", "Service points, by status.", []string{"status"}},
+	{"portolan_service_point_updates", "Service points of which an update is under way, or failed, by updateStatus.", []string{"status"}},
 	{"portolan_service_points_connected", "Service points that are connected.", nil},
 	{"portolan_service_points_away", "Service points that were there once, and are not connected.", nil},
 	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
@@ -324,6 +325,9 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value float64, labels ...string)) {
 	for status, n := range now.Statuses {
 		give("portolan_service_points", float64(n), status)
+	}
+	for status, n := range now.Updates {
+		give("portolan_service_point_updates", float64(n), status)
 	}
 	for status, n := range now.Rollouts {
 		give("portolan_rollouts", float64(n), status)

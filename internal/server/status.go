@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/backup"
+	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/history"
 	"portolan/internal/ipam"
@@ -281,10 +282,21 @@ func (s *Status) alarms(now time.Time) []Alarm {
 			"portolan fleet list --filter status="+fleet.Unhealthy+" names them, portolan fleet events NAME says why")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
-		if n := s.Fleet.Applications[name][fleet.Unhealthy]; n > 0 {
-			add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, fleet.Unhealthy),
-				"portolan fleet applications NAME says why, portolan fleet logs NAME "+name+" what it says")
+		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
+			if n := s.Fleet.Applications[name][status]; n > 0 {
+				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+name+
+					" --filter applicationStatus="+status+" names their service points, portolan fleet applications NAME says why, "+
+					"portolan fleet logs NAME "+name+" what it says")
+			}
 		}
+	}
+	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
+		add(warning, fmt.Sprintf("updates of %d service points failed", n), "portolan fleet list --filter updateStatus="+checkin.UpdateFailed+
+			" names them, portolan fleet show NAME says why; portolan fleet update NAME VERSION tries it again")
+	}
+	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
+		add(warning, fmt.Sprintf("%d rollouts have halted", n), "portolan rollout list says why; portolan rollout resume or take-back ID goes on "+
+			"with one, or back")
 	}
 	total, names := int64(0), []string{}
 	for _, n := range s.Space.NearlyFull {

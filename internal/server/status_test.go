@@ -93,6 +93,11 @@ func TestAlarms(t *testing.T) {
 		"WARNING 1 of the applications dns are UNHEALTHY": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 1}}
 		},
+		"WARNING 2 of the applications dns are DEPLOY_FAILED": func(s *Status) {
+			s.Fleet.Applications = map[string]map[string]int64{"dns": {"DEPLOY_FAILED": 2}}
+		},
+		"WARNING updates of 3 service points failed": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
+		"WARNING 1 rollouts have halted":             func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
 		"WARNING 3 networks are 90% full or more: 10.0.0.0/24": func(s *Status) {
 			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a",
 				ipam.Full{Range: "10.0.0.0/24"}}}}

@@ -101,8 +101,8 @@ func updated(state, served, from string, u checkin.Update) error {
 	return nil
 }
 
-// serveReleases puts releases that were signed at a time where a manager would serve them, in a directory: each marks in a file that it ran,
-// and ends as if it were broken. It gives their root.
+// serveReleases puts releases, which were signed at a time, where a manager would serve them in a directory: each marks in a file that it
+// ran, and ends as if it were broken. It gives their root.
 func serveReleases(t *testing.T, dir, mark string, at time.Time) (root []byte) {
 	t.Helper()
 	r, keys := release.Repository{Dir: filepath.Join(dir, release.Path)}, filepath.Join(t.TempDir(), "keys")

@@ -91,7 +91,13 @@ func (s *source) count(beginning string) (n int) {
 // forwarding runs a resolver with these upstreams and whatever more its configuration has.
 func forwarding(t *testing.T, more string, upstreams ...*source) (app application.Application, at string) {
 	t.Helper()
-	app = Kind().New(slog.New(slog.DiscardHandler))
+	return forwardingTo(t, slog.New(slog.DiscardHandler), more, upstreams...)
+}
+
+// forwardingTo is forwarding with a log.
+func forwardingTo(t *testing.T, log *slog.Logger, more string, upstreams ...*source) (app application.Application, at string) {
+	t.Helper()
+	app = Kind().New(log)
 	t.Cleanup(func() {
 		if err := app.Close(); err != nil {
 			t.Error(err)
@@ -263,6 +269,41 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// A log of queries has those of clients, and not what the resolver asks itself.
+func TestOwnQuestionsAreNotLogged(t *testing.T) {
+	var mu sync.Mutex
+	var lines []string
+	log := slog.New(slog.NewTextHandler(writerFunc(func(line []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, string(line))
+		return len(line), nil
+	}), nil))
+	up := newSource(t, "192.0.2.1", 60)
+	app, at := forwardingTo(t, log, `,"queryLog":{"every":1}`, up)
+	soon(t, "it is well", func() bool { return len(app.Health()) == 0 }) // it has asked itself
+	found(at, "quay.example.")
+	logged := func(part string) (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, line := range lines {
+			if strings.Contains(line, "msg=query") && strings.Contains(line, part) {
+				n++
+			}
+		}
+		return n
+	}
+	soon(t, "the query is logged", func() bool { return logged("quay.example.") == 1 })
+	if n := logged("version.bind"); n != 0 {
+		t.Errorf("its own questions are logged %d times", n)
+	}
+}
+
+// writerFunc is a function that takes what is written.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // Of several upstreams the one that resolves counts, whatever its address; one that fails, or does not answer, does not resolve.
 func TestBestAnswer(t *testing.T) {

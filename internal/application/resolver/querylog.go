@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -55,8 +56,14 @@ type queryLog struct {
 // Name is the name of the plugin.
 func (q *queryLog) Name() string { return "log" }
 
-// ServeDNS answers by the next one, and logs that where it is its turn.
+// ServeDNS answers by the next one, and logs that where it is its turn. What the resolver asks itself, to know whether it answers, is no
+// query of a client.
 func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	if r := (request.Request{W: w, Req: m}); r.QClass() == dns.ClassCHAOS && r.Name() == ownQuestion {
+		if client, err := netip.ParseAddr(r.IP()); err == nil && isOwn(client) {
+			return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
+		}
+	}
 	if q.seen.Add(1)%q.every != 0 {
 		return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
 	}

@@ -214,6 +214,9 @@ type question struct {
 	config *tls.Config
 }
 
+// ownQuestion is the name that the resolver asks itself for.
+const ownQuestion = "version.bind."
+
 // askFront asks the resolver for its version wherever it answers, which no upstream has to do with.
 func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Listen))
@@ -224,7 +227,7 @@ func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 		}
 	}
 	q := new(dns.Msg)
-	q.SetQuestion("version.bind.", dns.TypeTXT)
+	q.SetQuestion(ownQuestion, dns.TypeTXT)
 	q.Question[0].Qclass = dns.ClassCHAOS
 	return ask(ctx, q, questions)
 }
