@@ -83,8 +83,8 @@ func (f *Filter) fields() []field {
 			"at which or behind which they were last heard of"},
 		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"before which they were last heard of, or never"},
-		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their applications, in " +
-			"small letters or large ones"},
+		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their " +
+			"applications, in small letters or large ones"},
 		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
 		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
 		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,

@@ -6,8 +6,8 @@ import (
 	"portolan/internal/store"
 )
 
-// Taken back, a rollout leaves those alone that somebody has given another order meanwhile, and those of which nothing is known from before:
-// neither holds it up.
+// Taken back, a rollout leaves those alone that somebody has given another order meanwhile, and those of which nothing is known from
+// before: neither holds it up.
 func TestTakenBackAreItsOwn(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newHarbour(t, database, 4)
@@ -30,7 +30,8 @@ func TestTakenBackAreItsOwn(t *testing.T) {
 		for _, m := range h.members(t, id) {
 			states[m.ServicePoint] = m
 		}
-		for at, want := range map[string]string{later: anotherOrder, ordered: anotherOrder, unknown: "nothing is known of the version from before"} {
+		for at, want := range map[string]string{later: anotherOrder, ordered: anotherOrder,
+			unknown: "nothing is known of the version from before"} {
 			if m := states[at]; m.State != memberSkipped || m.Reason != want {
 				t.Errorf("%s is %+v, want %s", at, m, want)
 			}

@@ -233,7 +233,8 @@ func TestRenewedRoot(t *testing.T) {
 	for _, role := range []string{"targets", "timestamp"} {
 		f.must(os.Rename(filepath.Join(f.keys, role+".stolen"), filepath.Join(f.keys, role+".pem")))
 	}
-	if err := f.r.Add(f.keys, "6.6.6", "linux/amd64", strings.NewReader("evil"), today); err == nil || !strings.Contains(err.Error(), "replaced") {
+	err := f.r.Add(f.keys, "6.6.6", "linux/amd64", strings.NewReader("evil"), today)
+	if err == nil || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("a key that was replaced signs: %v", err)
 	}
 	newest := f.r.path(metadata.ROOT, 2)

@@ -60,8 +60,8 @@ func key(keys, role string) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// key reads the private key of a role, and refuses one that no root names for it: neither the newest, nor the one that is to follow it. What
-// such a key signs no service point takes.
+// key reads the private key of a role, and refuses one that no root names for it: neither the newest, nor the one that is to follow it.
+// What such a key signs no service point takes.
 func (r Repository) key(keys, role string) (ed25519.PrivateKey, error) {
 	private, err := key(keys, role)
 	if err != nil {

@@ -284,9 +284,9 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
 		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
 			if n := s.Fleet.Applications[name][status]; n > 0 {
-				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+name+
-					" --filter applicationStatus="+status+" names their service points, portolan fleet applications NAME says why, "+
-					"portolan fleet logs NAME "+name+" what it says")
+				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+
+					name+" --filter applicationStatus="+status+" names their service points, portolan fleet applications NAME "+
+					"says why, portolan fleet logs NAME "+name+" what it says")
 			}
 		}
 	}
