@@ -295,8 +295,8 @@ func (s *Status) alarms(now time.Time) []Alarm {
 			" names them, portolan fleet show NAME says why; portolan fleet update NAME VERSION tries it again")
 	}
 	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
-		add(warning, fmt.Sprintf("%d rollouts have halted", n), "portolan rollout list says why; portolan rollout resume or take-back ID goes on "+
-			"with one, or back")
+		add(warning, fmt.Sprintf("%d rollouts have halted", n),
+			"portolan rollout list says why; portolan rollout resume ID goes on with one, portolan rollout take-back ID back")
 	}
 	total, names := int64(0), []string{}
 	for _, n := range s.Space.NearlyFull {
