@@ -2,6 +2,7 @@ package test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,7 +63,14 @@ func TestDemo(t *testing.T) {
 	}) {
 		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
 	}
-	id := run("rollout", "start", said(`rollout start (\S+) --watch`))
+	version := said(`rollout start (\S+) --watch`)
+	if !until(func() bool { // it packs this program meanwhile
+		out, err := exec.Command(binary, append([]string{"fleet", "releases"}, where...)...).Output()
+		return err == nil && strings.Contains(string(out), version)
+	}) {
+		t.Fatalf("the demo has no release:\n%s", p.text())
+	}
+	id := run("rollout", "start", version)
 	if got := run("rollout", "watch", id); !strings.Contains(got, "DONE: 2 updated") {
 		t.Errorf("the rollout ends with %s\n%s", got, p.text())
 	}

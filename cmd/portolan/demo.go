@@ -264,7 +264,8 @@ Try:
   curl -s '%[7]s'
   dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (what changes in the view internal is answered at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
-  portolan rollout start %[10]s --watch        (updates both service points; portolan rollout take-back ID takes that back)
+  portolan rollout start %[10]s --watch        (updates both service points, once portolan fleet releases has it, in some
+                 seconds; portolan rollout take-back ID takes that back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
 		strings.Replace(resolver, ":", " port ", 1), console)
 }
