@@ -15,6 +15,16 @@ import (
 	"portolan/internal/checkin"
 )
 
+// soon waits until what is looked at is as it should be.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // between two looks
+		if time.Now().After(deadline) {
+			t.Fatalf("it is never %s", what)
+		}
+	}
+}
+
 // pier is a state directory whose releases are shell scripts.
 type pier struct {
 	t     *testing.T
@@ -171,14 +181,7 @@ func TestTrialThatIsInterrupted(t *testing.T) {
 		Base: func(context.Context) error { return errors.New("the base runs") }}
 	done := make(chan error)
 	go func() { done <- l.Run(ctx) }()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // between two looks
-		if _, err := os.Stat(started); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the release was not started")
-		}
-	}
+	soon(t, "started", func() bool { _, err := os.Stat(started); return err == nil })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

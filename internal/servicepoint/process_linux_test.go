@@ -138,12 +138,7 @@ func launched(t *testing.T, state, configuration string, until func(*supervisor)
 		p.end()
 	})
 	s.start(running("ferry", configuration), true)
-	for deadline := time.Now().Add(time.Minute); !until(s); time.Sleep(5 * time.Millisecond) { // between two looks
-		if time.Now().After(deadline) {
-			status, wrong := s.is()
-			t.Fatalf("the application is %s: %s", status, wrong)
-		}
-	}
+	soon(t, "as it should be", func() bool { return until(s) })
 	end(ErrSwitch)
 	s.group.Wait()
 }
@@ -369,29 +364,21 @@ func TestApplicationThatHangs(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	s, end := supervising(t, state)
 	s.start(running("ferry", fmt.Sprintf(`{"listen":%q}`, at)), true)
-	until := func(what string, is func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // between two looks
-			if time.Now().After(deadline) {
-				t.Fatalf("it is never %s", what)
-			}
-		}
-	}
-	until("well", func() bool { return s.isHealthy("a") })
+	soon(t, "well", func() bool { return s.isHealthy("a") })
 	s.mu.Lock()
 	pid := s.processes["a"].pid()
 	s.mu.Unlock()
 	if err := syscall.Kill(pid.ID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	until("without an answer", func() bool { return !s.isHealthy("a") })
+	soon(t, "without an answer", func() bool { return !s.isHealthy("a") })
 	if status, _ := s.is(); status != checkin.Healthy || !alive(pid) { // and not because it was given up
 		t.Errorf("while it hangs it is %s", status)
 	}
 	if err := syscall.Kill(pid.ID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	until("well again", func() bool { return s.isHealthy("a") })
+	soon(t, "well again", func() bool { return s.isHealthy("a") })
 	if !alive(pid) {
 		t.Error("it was given up")
 	}
