@@ -246,10 +246,10 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 			names = append(names, field)
 		}
 	}
-	refs := slices.Clone(r.Refs)
+	refs := r.Refs
 	for field, target := range p.Refs {
 		if comes[field] && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
-			refs = append(refs, store.Ref{Field: field, Target: target})
+			refs = append(slices.Clip(refs), store.Ref{Field: field, Target: target})
 			names = append(names, field)
 		}
 	}
@@ -263,10 +263,14 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 		return
 	}
 	slices.Sort(names)
-	text, err := json.Marshal(names)
-	if err == nil { // which texts always are
-		body.Set("_inheritedFields", text)
+	text := []byte{'['}
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = schema.AppendString(text, name)
 	}
+	body.Set("_inheritedFields", append(text, ']'))
 }
 
 // stayInherited leaves a field unset that a request gives back as it was shown: it names the field among

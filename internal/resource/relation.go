@@ -48,7 +48,7 @@ func (r *Registry) Layout() *store.Layout {
 			l.Scopes = c.Name
 		}
 		if c.Space == HoldsSpace || c.Space == LiesOverSpace {
-			l.Spaced = append(l.Spaced, c.Name)
+			l.Spaced = append(l.Spaced, store.Spaced{Collection: c.Name, Below: c.Parents})
 		}
 		for _, t := range c.Types {
 			for _, f := range t.Fields {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -13,10 +14,11 @@ import (
 )
 
 // flushAt is how many bytes of a list gather before they are sent; batch is how many rows wait
-// for their inlined references.
+// for their inlined references; smallPage is how many rows a page may have of which it is remembered how they are completed.
 const (
-	flushAt = 64 << 10
-	batch   = 256
+	flushAt   = 64 << 10
+	batch     = 256
+	smallPage = 100
 )
 
 // listPlan is a list as it was asked for: all that can be said of it without the data.
@@ -194,15 +196,39 @@ type pager struct {
 	last     int64
 	lastName string
 	lastLow  []byte
-	waiting  []store.Resource
-	bodies   []byte
-	scratch  []byte
+	// small says that there are few rows: how they are completed is remembered.
+	small bool
+	*waitingRoom
 }
 
+// waitingRoom is the memory of a pager, which others use again.
+type waitingRoom struct {
+	waiting []store.Resource
+	// whole says of each that waits that it is complete already.
+	whole           []bool
+	bodies, scratch []byte
+}
+
+var waitingRooms = sync.Pool{New: func() any { return new(waitingRoom) }}
+
+// leave gives the memory back, of which nothing is used any more; what has grown large is left to the collector.
+func (w *waitingRoom) leave() {
+	if cap(w.bodies) > maxRoom || cap(w.scratch) > maxRoom {
+		return
+	}
+	clear(w.waiting[:cap(w.waiting)]) // what it refers to
+	w.waiting, w.whole, w.bodies, w.scratch = w.waiting[:0], w.whole[:0], w.bodies[:0], w.scratch[:0]
+	waitingRooms.Put(w)
+}
+
+// maxRoom is how many bytes of memory are kept for others.
+const maxRoom = 1 << 20
+
 func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
+	room, _ := waitingRooms.Get().(*waitingRoom)
+	defer room.leave()
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
-		limit:   plan.limit,
-		waiting: make([]store.Resource, 0, min(batch, plan.limit))}
+		limit: plan.limit, small: plan.limit <= smallPage, waitingRoom: room}
 	switch plan.media {
 	case asCSV:
 		p.form = newCSVRows(plan.scope, plan.fields)
@@ -244,14 +270,19 @@ func (p *pager) add(row *store.Resource) error {
 		return nil
 	}
 	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
-	from := len(p.bodies)
-	var err error
-	if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
-		return err
-	}
 	kept := *row
-	kept.Body, kept.Low = p.bodies[from:len(p.bodies):len(p.bodies)], nil
-	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
+	kept.Low = nil
+	whole := p.small && p.rd.remembered(&kept)
+	if !whole {
+		from := len(p.bodies)
+		var err error
+		if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
+			return err
+		}
+		kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
+	}
+	p.waiting, p.whole = append(p.waiting, kept), append(p.whole, whole)
+	if len(p.waiting) < batch {
 		return nil
 	}
 	return p.drain()
@@ -259,11 +290,22 @@ func (p *pager) add(row *store.Resource) error {
 
 // drain writes the rows that wait.
 func (p *pager) drain() error {
-	rows := make([]*store.Resource, len(p.waiting))
+	rows, rest := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
 	for i := range p.waiting {
 		rows[i] = &p.waiting[i]
+		if !p.whole[i] {
+			rest = append(rest, rows[i])
+		}
 	}
-	if err := p.rd.complete(rows); err != nil {
+	if err := p.rd.complete(rest); err != nil {
+		return err
+	}
+	if p.small && len(rest) > 0 && p.rd.api.shown.Settled(p.rd.tx) {
+		for _, r := range rest {
+			p.rd.remember(r)
+		}
+	}
+	if err := p.rd.loadFor(rows); err != nil {
 		return err
 	}
 	for i := range p.waiting {
@@ -285,7 +327,7 @@ func (p *pager) drain() error {
 			}
 		}
 	}
-	p.waiting, p.bodies = p.waiting[:0], p.bodies[:0]
+	p.waiting, p.whole, p.bodies = p.waiting[:0], p.whole[:0], p.bodies[:0]
 	return nil
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -111,11 +112,12 @@ func (l *lister) abandon() {
 
 // finish hands over the rest.
 func (l *lister) finish() error {
-	l.begin()
-	if l.head || len(l.buf) == 0 {
-		return nil
+	one := l.sent == nil // all there is fits into one piece
+	if one && !l.started && !l.head {
+		l.w.Header().Set("Content-Length", strconv.Itoa(len(l.buf)))
 	}
-	if l.sent == nil { // all there is fits into one piece
+	l.begin()
+	if one || l.head || len(l.buf) == 0 {
 		return nil
 	}
 	return l.flush()

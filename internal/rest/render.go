@@ -123,7 +123,10 @@ func (rd *renderer) ready(rows []*store.Resource) (err error) {
 			return err
 		}
 	}
-	return rd.complete(rows)
+	if err := rd.complete(rows); err != nil {
+		return err
+	}
+	return rd.loadFor(rows)
 }
 
 // wholeBody appends the body of a row with what it leaves out. Bodies that a view is made of are whole.
@@ -139,12 +142,21 @@ func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
 	return b, err
 }
 
-// complete is ready for rows that are whole.
+// complete puts into rows, whose bodies are whole, what their collections show beside what is stored.
 func (rd *renderer) complete(rows []*store.Resource) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if one := rows[0].Collection; !slices.ContainsFunc(rows, func(r *store.Resource) bool { return r.Collection != one }) {
+		if c := rd.completes(rows[0]); c != nil {
+			return c.Complete(rd.tx, rows)
+		}
+		return nil
+	}
 	byCollection := map[string][]*store.Resource{}
 	for _, r := range rows {
-		if t := rd.typeOf(r); t != nil && rd.api.CollectionOf(t).Complete != nil {
-			byCollection[r.Collection] = append(byCollection[r.Collection], r)
+		if c := rd.completes(r); c != nil {
+			byCollection[c.Name] = append(byCollection[c.Name], r)
 		}
 	}
 	for _, c := range rd.api.Collections() {
@@ -154,6 +166,21 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 			}
 		}
 	}
+	return nil
+}
+
+// completes gives the collection of a row where it shows more than what is stored; nil elsewhere.
+func (rd *renderer) completes(r *store.Resource) *resource.Collection {
+	if t := rd.typeOf(r); t != nil {
+		if c := rd.api.CollectionOf(t); c.Complete != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// loadFor reads what complete rows need of other resources.
+func (rd *renderer) loadFor(rows []*store.Resource) error {
 	for _, r := range rows {
 		rd.want(r)
 	}
@@ -170,28 +197,42 @@ type shownRow struct {
 	refs    []store.Ref
 }
 
-// readyOne is ready for one row. How it was completed is remembered while nothing at all changes, but of what comes from a source of its
-// own, such as an operation, which has numbers of its own, and of what changes by itself.
-func (rd *renderer) readyOne(r *store.Resource) error {
-	t := rd.typeOf(r)
-	if t == nil {
-		return rd.ready([]*store.Resource{r})
+// remembers reports whether it is remembered how a row is completed, while nothing at all changes: not of what comes from a source of its
+// own, such as an operation, which has numbers of its own, nor of what changes by itself or is not there.
+func (rd *renderer) remembers(r *store.Resource) bool {
+	c := rd.completes(r)
+	return c != nil && c.From == store.Resources && !c.Fleeting && r.ID != 0
+}
+
+// remembered makes a row what it was when it was last completed; false where that is not known.
+func (rd *renderer) remembered(r *store.Resource) bool {
+	if !rd.remembers(r) {
+		return false
 	}
-	if c := rd.api.CollectionOf(t); c.Complete == nil || c.From != store.Resources || c.Fleeting {
-		return rd.ready([]*store.Resource{r})
-	}
-	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
+	done, ok := rd.api.shown.Get(rd.tx, r.ID)
+	if ok = ok && done.version == r.Version; ok {
 		r.Body, r.Refs = done.body, done.refs
-		rd.want(r)
-		if err := rd.concealSums([]*store.Resource{r}); err != nil {
-			return err
-		}
-		return rd.load()
 	}
-	err := rd.ready([]*store.Resource{r})
-	if err == nil {
+	return ok
+}
+
+// remember notes how a row was completed.
+func (rd *renderer) remember(r *store.Resource) {
+	if rd.remembers(r) {
 		done := r.Clone()
 		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
+	}
+}
+
+// readyOne is ready for one row, and remembers how it was completed.
+func (rd *renderer) readyOne(r *store.Resource) error {
+	rows := []*store.Resource{r}
+	if rd.remembered(r) {
+		return rd.loadFor(rows)
+	}
+	err := rd.ready(rows)
+	if err == nil {
+		rd.remember(r)
 	}
 	return err
 }

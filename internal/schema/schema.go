@@ -228,6 +228,8 @@ type Type struct {
 	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, the one of stored[i] from
 	// nullAt[i] on.
 	stored []string
+	// also are, for each of stored, the name of the member that it is another name of; empty where it is none.
+	also []string
 	nulls  []byte
 	nullAt []int
 }
@@ -297,7 +299,7 @@ func Declare(sample Object) *Type {
 	}
 	for _, f := range t.Fields {
 		if f.Stored() {
-			t.stored, t.nullAt = append(t.stored, f.Name), append(t.nullAt, len(t.nulls))
+			t.stored, t.also, t.nullAt = append(t.stored, f.Name), append(t.also, f.Also), append(t.nullAt, len(t.nulls))
 			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ':')
 			switch {
 			case f.Always != "" && f.Kind == Bool:

@@ -13,7 +13,7 @@ import (
 
 // accessLayout has scopes, things with an index, and space.
 func accessLayout() *Layout {
-	return &Layout{Scopes: "scopes", Spaced: []string{"blocks"}, Indexes: []Index{{"things", "code"}}}
+	return &Layout{Scopes: "scopes", Spaced: []Spaced{{"blocks", []string{"scopes", "blocks"}}}, Indexes: []Index{{"things", "code"}}}
 }
 
 // openAccess opens an empty database of that layout until the test ends.

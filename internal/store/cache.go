@@ -67,6 +67,9 @@ type Cache[K comparable, V any] struct {
 	late    bool
 	max     int
 
+	// asked is the number of the last commit that was known to whoever asked last whether nothing changes.
+	asked atomic.Uint64
+
 	mu     sync.RWMutex
 	values map[K]cached[V] // guarded by mu
 }
@@ -165,6 +168,12 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 		return
 	}
 	c.values[key] = e
+}
+
+// Settled reports whether nothing at all was committed since the transaction that asked this last began, so that what is remembered may be
+// asked for again before it is of no use. Where values are not shared nothing is ever settled.
+func (c *Cache[K, V]) Settled(tx *Tx) bool {
+	return c.asked.Swap(tx.at) == tx.at && !tx.writing && c.s.shares(c.watched())
 }
 
 func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {

@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -81,8 +82,12 @@ type (
 	Touching struct{ Resource int64 }
 	// Recheck holds where its condition does, which no index is used for: another condition beside it finds what it may hold for.
 	Recheck struct{ Expr Expr }
-	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it.
-	Around struct{ Low, High []byte }
+	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it. of is the collection that they
+	// are of, where that is known.
+	Around struct {
+		Low, High []byte
+		of        string
+	}
 )
 
 func (e Recheck) sql(b *builder, row string) { hidden{e.Expr}.sql(b, row) }
@@ -418,6 +423,42 @@ func HasParent(parent int64) Expr {
 	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
 }
 
+// downward is one step of the walk down to what lies around something: from resources of a collection to those right below them of another one.
+type downward struct{ above, below string }
+
+// steps gives the steps that lead to resources of a collection with space, or of all where it is empty.
+func (l *Layout) steps(to string) (steps []downward) {
+	wanted := []string{to}
+	for i := 0; i < len(wanted); i++ {
+		for _, s := range l.Spaced {
+			if s.Collection != wanted[i] && to != "" {
+				continue
+			}
+			for _, above := range s.Below {
+				steps = append(steps, downward{above, s.Collection})
+				if to != "" && !slices.Contains(wanted, above) {
+					wanted = append(wanted, above)
+				}
+			}
+		}
+	}
+	return steps
+}
+
+// beginAround begins the list of what lies around something (dialect.around): a is what it has so far.
+func beginAround(scopes string) string {
+	return "WITH RECURSIVE around (id, collection) AS (SELECT id, collection FROM resource WHERE " + CollectionIs("", scopes) +
+		" UNION ALL SELECT c.id, c.collection FROM around a"
+}
+
+// endAround ends it, with those of one collection, or all where it is empty.
+func endAround(of string) string {
+	if of == "" {
+		return " SELECT id FROM around"
+	}
+	return " SELECT id FROM around WHERE " + CollectionIs("", of)
+}
+
 func (e Around) sql(b *builder, row string) {
 	if b.layout.Scopes == "" {
 		b.WriteString("(" + row + ".low <= ")
@@ -427,7 +468,7 @@ func (e Around) sql(b *builder, row string) {
 		b.WriteByte(')')
 		return
 	}
-	b.WriteString(row + ".id IN (" + b.around(quoted(b.layout.Scopes), b.layout.Spaced))
+	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, b.layout.steps(e.of), e.of))
 	b.args = append(b.args, e.Low, e.High)
 	b.WriteByte(')')
 }

@@ -93,12 +93,15 @@ var postgresDialect = dialect{
 		return [2]string{"(", " || '')"}
 	},
 	// One index alone serves a comparison of rows: the planner would else look along the low ends of a whole collection.
-	around: func(scopes string, collections []string) string {
-		return "WITH RECURSIVE around (id) AS (SELECT id FROM resource WHERE collection IN (" + scopes + ") UNION ALL SELECT c.id FROM around a" +
-			" CROSS JOIN (VALUES ('" + strings.Join(collections, "'), ('") + "')) k (name) CROSS JOIN LATERAL (SELECT s.id, s.high, s.parent," +
-			" s.collection FROM resource s WHERE (s.parent, s.collection, s.low) <= (a.id, k.name, ?) AND s.low IS NOT NULL" +
-			" ORDER BY s.parent DESC, s.collection DESC, s.low DESC LIMIT 1) c" +
-			" WHERE c.parent = a.id AND c.collection = k.name AND c.high >= ?) SELECT id FROM around"
+	around: func(scopes string, steps []downward, of string) string {
+		var k []string
+		for _, s := range steps {
+			k = append(k, "("+quoted(s.above, s.below)+")")
+		}
+		return beginAround(scopes) + " JOIN (VALUES " + strings.Join(k, ", ") + ") k (above, below) ON k.above = a.collection" +
+			" CROSS JOIN LATERAL (SELECT s.id, s.high, s.parent, s.collection FROM resource s WHERE (s.parent, s.collection, s.low) <=" +
+			" (a.id, k.below, ?) AND s.low IS NOT NULL ORDER BY s.parent DESC, s.collection DESC, s.low DESC LIMIT 1) c" +
+			" WHERE c.parent = a.id AND c.collection = k.below AND c.high >= ?)" + endAround(of)
 	},
 	fragment: postgresFragment,
 	size: func(b *builder, text func()) {

@@ -83,11 +83,14 @@ var sqliteDialect = dialect{
 		return 0
 	},
 	hidden: func(FieldKind) [2]string { return [2]string{"+", ""} },
-	around: func(scopes string, collections []string) string {
-		return "WITH RECURSIVE around (id) AS (SELECT id FROM resource WHERE collection IN (" + scopes + ") UNION ALL SELECT c.id FROM around a" +
-			" CROSS JOIN (SELECT '" + strings.Join(collections, "' AS name UNION ALL SELECT '") + "' AS name) k CROSS JOIN resource c" +
-			" WHERE c.id = (SELECT s.id FROM resource s WHERE s.parent = a.id AND s.collection = k.name AND s.low IS NOT NULL AND s.low <= ?" +
-			" ORDER BY s.low DESC LIMIT 1) AND c.high >= ?) SELECT id FROM around"
+	around: func(scopes string, steps []downward, of string) string {
+		var k []string
+		for _, s := range steps {
+			k = append(k, "SELECT "+quoted(s.above)+" AS above, "+quoted(s.below)+" AS below")
+		}
+		return beginAround(scopes) + " CROSS JOIN (" + strings.Join(k, " UNION ALL ") + ") k CROSS JOIN resource c" +
+			" WHERE k.above = a.collection AND c.id = (SELECT s.id FROM resource s WHERE s.parent = a.id AND s.collection = k.below" +
+			" AND s.low IS NOT NULL AND s.low <= ? ORDER BY s.low DESC LIMIT 1) AND c.high >= ?)" + endAround(of)
 	},
 	fragment: func(b *builder, row string, f Fragment) {
 		b.WriteString(row + ".id IN (")

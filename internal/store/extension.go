@@ -16,9 +16,8 @@ type Layout struct {
 	// Scopes is the collection whose resources are scopes: what lies in one never refers to another one (Scope). Empty:
 	// there are none.
 	Scopes string
-	// Spaced are the collections whose resources have space that holds, or covers, that of others. Those of one collection right
-	// below the same resource never overlap.
-	Spaced []string
+	// Spaced are the collections whose resources have space that holds, or covers, that of others.
+	Spaced []Spaced
 	// Unlogged are the collections whose rows are no change to the network: they stay out of the history.
 	Unlogged []string
 	// Extensions are what is kept in step with the rows.
@@ -28,6 +27,13 @@ type Layout struct {
 	Indexes []Index
 	// Searched are the texts in bodies that are found by what stands anywhere in them, beside the names of all resources.
 	Searched []Index
+}
+
+// Spaced is a collection of resources with space, with those of what they lie right below. Of those that lie below the same resource none
+// overlap.
+type Spaced struct {
+	Collection string
+	Below      []string
 }
 
 // Extension is what a room keeps beside the rows, in tables of its own, and how it is kept in step with them.

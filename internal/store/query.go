@@ -76,9 +76,9 @@ type dialect struct {
 	indexes string
 	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
 	roundTrips bool
-	// around begins a list of ids, with scopes and collections put in as lists in quotes, and the arguments low and high; it is
-	// walked down from the scopes by one seek for each collection.
-	around func(scopes string, collections []string) string
+	// around lists ids, with the collection of scopes and the steps put in, and the arguments low and high: it walks down from the scopes,
+	// by one seek for each step. of is the collection that is asked for, empty: all.
+	around func(scopes string, steps []downward, of string) string
 	// among is put before and behind a list of numbers that one is compared with. The list may be empty.
 	among [2]string
 	// hidden is put before and behind a field of a kind, so that it is compared without an index.

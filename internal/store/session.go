@@ -220,7 +220,7 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 		for _, row := range part {
 			args = append(args, row...)
 		}
-		_, err := s.exec("INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1), args...)
+		_, err := s.exec("INSERT OR FAIL INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1), args...)
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", table, err)
 		}
