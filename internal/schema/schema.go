@@ -229,7 +229,7 @@ type Type struct {
 	// nullAt[i] on.
 	stored []string
 	// also are, for each of stored, the name of the member that it is another name of; empty where it is none.
-	also []string
+	also   []string
 	nulls  []byte
 	nullAt []int
 }

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -277,13 +280,67 @@ func encodeImage(r *Resource) (any, error) {
 	if r == nil {
 		return nil, nil
 	}
-	head, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("recording a change: %w", err)
+	image := make([]byte, 0, imageRoom+len(r.Body))
+	image = append(strconv.AppendInt(append(image, `{"id":`...), r.ID, 10), `,"collection":`...)
+	image = appendText(image, r.Collection)
+	image = appendText(append(image, `,"type":`...), r.Type)
+	if r.Name != "" {
+		image = appendText(append(image, `,"name":`...), r.Name)
 	}
-	image := make([]byte, 0, len(head)+len(r.Body)+8)
-	image = append(append(append(image, head[:len(head)-1]...), `,"body":`...), r.Body...)
+	if r.Parent != 0 {
+		image = strconv.AppendInt(append(image, `,"parent":`...), r.Parent, 10)
+	}
+	if r.Configuration != 0 {
+		image = strconv.AppendInt(append(image, `,"configuration":`...), r.Configuration, 10)
+	}
+	for _, end := range []struct {
+		name string
+		key  []byte
+	}{{"low", r.Low}, {"high", r.High}} {
+		if len(end.key) > 0 {
+			image = append(append(append(image, `,"`...), end.name...), `":"`...)
+			image = append(base64.StdEncoding.AppendEncode(image, end.key), '"')
+		}
+	}
+	if r.Key != "" {
+		image = appendText(append(image, `,"key":`...), r.Key)
+	}
+	image = strconv.AppendInt(append(image, `,"version":`...), r.Version, 10)
+	image = appendRefs(image, `,"refs":`, r.Refs)
+	image = appendRefs(image, `,"links":`, r.Links)
+	image = append(append(image, `,"body":`...), r.Body...)
 	return string(append(image, '}')), nil
+}
+
+// imageRoom is as long as most images are without their bodies, in bytes.
+const imageRoom = 320
+
+// appendRefs writes references behind a name, or nothing where there are none.
+func appendRefs(b []byte, name string, refs []Ref) []byte {
+	if len(refs) == 0 {
+		return b
+	}
+	b = append(b, name...)
+	for i, ref := range refs {
+		b = append(b, "[,"[min(i, 1)])
+		b = appendText(append(b, `{"field":`...), ref.Field)
+		b = append(strconv.AppendInt(append(b, `,"target":`...), ref.Target, 10), '}')
+	}
+	return append(b, ']')
+}
+
+// appendText writes a text as JSON, as json.Marshal does.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, err := json.Marshal(text)
+			if err != nil { // a string can always be encoded
+				panic(err)
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // nextChange numbers the next change. Those of a transaction rise: numbers that were reserved before

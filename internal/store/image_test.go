@@ -1,0 +1,43 @@
+package store
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// An image is what encoding/json makes of the row, with the body behind it, and reads as the row it was.
+func TestImages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		refs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Ref {
+			return Ref{rapid.String().Draw(t, "field"), rapid.Int64().Draw(t, "target")}
+		}), 0, 3)
+		number, key := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64()), rapid.SliceOfN(rapid.Byte(), 0, 18)
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]*`))
+		r := &Resource{ID: number.Draw(t, "id"), Collection: text.Draw(t, "collection"), Type: text.Draw(t, "type"), Name: text.Draw(t, "name"),
+			Parent: number.Draw(t, "parent"), Configuration: number.Draw(t, "configuration"), Low: key.Draw(t, "low"), High: key.Draw(t, "high"),
+			Key: text.Draw(t, "key"), Version: number.Draw(t, "version"), Refs: refs.Draw(t, "refs"), Links: refs.Draw(t, "links"),
+			Body: []byte(`{"n":1}`)}
+		image, err := EncodeImage(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := string(head[:len(head)-1]) + `,"body":{"n":1}}`; string(image) != want {
+			t.Fatalf("the image is %s\nand not     %s", image, want)
+		}
+		read, err := DecodeImage(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := EncodeImage(read)
+		if err != nil || !reflect.DeepEqual(again, image) {
+			t.Fatalf("read and written again it is %s (%v)\nand not %s", again, err, image)
+		}
+	})
+}
