@@ -252,15 +252,15 @@ func (rd *renderer) load() (err error) {
 			}
 		}()
 	}
-	missing := rd.tx.Prefetched(rd.wanted, rd.heads)
-	rd.wanted = rd.wanted[:0]
-	missing = slices.DeleteFunc(missing, func(id int64) bool {
+	missing := slices.DeleteFunc(slices.Clone(rd.wanted), func(id int64) bool {
 		h, ok := rd.api.heads.Get(rd.tx, id)
 		if ok {
 			rd.heads[id] = h
 		}
 		return ok
 	})
+	rd.wanted = rd.wanted[:0]
+	rd.tx.HeadsAsked(len(missing) == 0)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -100,7 +100,19 @@ func (c *pgConn) waits() bool {
 func (c *pgConn) first() bool {
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	return c.pg == nil && c.begin == beginSnapshot && len(c.waiting) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+	return c.pg == nil && c.toBegin()
+}
+
+// toBegin reports whether a snapshot whose connection is one for pages and lists has still to begin; busy is held.
+func (c *pgConn) toBegin() bool {
+	return c.begin == beginSnapshot && len(c.waiting) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+}
+
+// unbegun is toBegin for who does not hold busy.
+func (c *pgConn) unbegun() bool {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	return c.toBegin()
 }
 
 // alone asks something before the snapshot begins, which is as of a moment later then: what follows sees as much, or more. Where nothing

@@ -347,12 +347,12 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	late := q.From == Resources && (q.Offset > 0 || a.many)
 	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
 	near := q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
-	l.near = near
+	l.near = near && !tx.headsRemembered()
 	switch {
-	case near:
+	case l.near:
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 		l.beside = shownSize + 2*headSize
-	case q.besideComes(tx):
+	case near && q.mayHaveBeside(tx) || q.besideComes(tx):
 		shown += besideColumns(tx.inline.besides)
 		l.beside = shownSize
 	}
@@ -386,11 +386,17 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 // besideComes reports whether rows bring what extensions have beside them: they are few, of a collection of which an extension has
 // something, and asking for it alone would take a round trip.
 func (q Query) besideComes(tx *Tx) bool {
-	within, single := ofOneCollection(conjuncts(nil, q.Where))
-	if !single || !q.Shown || q.From != Resources || q.Limit == 0 || q.Limit > shortPage || tx.writing || !tx.RoundTrips() {
+	if !q.Shown || q.From != Resources || q.Limit == 0 || q.Limit > shortPage || tx.writing || !tx.RoundTrips() {
 		return false
 	}
-	return slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
+	_, single := ofOneCollection(conjuncts(nil, q.Where))
+	return single && q.mayHaveBeside(tx)
+}
+
+// mayHaveBeside reports whether an extension has something beside resources of the collection that is asked for, or of any.
+func (q Query) mayHaveBeside(tx *Tx) bool {
+	within, single := ofOneCollection(conjuncts(nil, q.Where))
+	return !single || slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
 		return slices.Contains(b.Collections(), within.(inCollections)[0])
 	})
 }

@@ -232,8 +232,24 @@ func (m *inlineMembers) take(h Head, err error) (Head, error) {
 	return h, err
 }
 
-// Prefetched adds the heads that came with resources that were read to known, and gives the ids of the others.
-func (tx *Tx) Prefetched(ids []int64, known map[int64]Head) (others []int64) {
+// HeadsAsked tells whether all heads that an answer needed were remembered by who asks.
+func (tx *Tx) HeadsAsked(remembered bool) {
+	if n := &tx.store.headsKnown; !remembered {
+		n.Store(0)
+	} else if n.Load() < knownInARow {
+		n.Add(1)
+	}
+}
+
+// knownInARow is how many answers in a row must have needed no heads but those that are remembered, until rows of lists come without
+// them: to read them in vain costs less than a round trip.
+const knownInARow = 8
+
+// headsRemembered reports whether the next answer will need no heads either, as far as the last ones say.
+func (tx *Tx) headsRemembered() bool { return tx.store.headsKnown.Load() >= knownInARow }
+
+// prefetchedOf adds the heads that came with resources that were read to known, and gives the ids of the others.
+func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
 	if len(tx.prefetched) == 0 {
 		return ids
 	}
@@ -249,20 +265,11 @@ func (tx *Tx) Prefetched(ids []int64, known map[int64]Head) (others []int64) {
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 	const most = 64
-	ids = tx.Prefetched(ids, known)
+	ids = tx.prefetchedOf(ids, known)
 	for len(ids) > 0 {
-		if len(ids) == 1 {
-			h, err := tx.Head(ids[0])
-			if err == nil {
-				known[h.ID] = h
-			} else if !errors.Is(err, ErrNotFound) {
-				return err
-			}
-			return nil
-		}
 		// Rounded up to a power of two, so that few different statements are prepared.
 		n := min(len(ids), most)
-		width := 2
+		width := 1
 		for width < n {
 			width *= 2
 		}
@@ -271,12 +278,15 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 			args[i] = ids[min(i, n-1)]
 		}
 		query := "SELECT " + tx.inline.columns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
-		err := tx.conn.each(query, args, func(at row) error {
+		read := tx.conn.each
+		if c, ok := tx.conn.(*pgConn); ok && c.unbegun() { // behind a list that was asked alone nothing more may follow
+			read = c.alone
+		}
+		if err := read(query, args, func(at row) error {
 			h, err := tx.inline.take(at.head())
 			known[h.ID] = h
 			return err
-		})
-		if err != nil {
+		}); err != nil {
 			return err
 		}
 		ids = ids[n:]

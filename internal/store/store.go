@@ -63,6 +63,8 @@ type Store struct {
 	schema int
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
 	few int64
+	// headsKnown is how many answers in a row needed no heads but those that were remembered (Tx.HeadsAsked).
+	headsKnown atomic.Int32
 	// inline are the members that heads have with them (ShowInline).
 	inline atomic.Pointer[inlineMembers]
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
