@@ -18,7 +18,8 @@ import (
 
 // Bare transactions of the same durability. One row is the least a transaction can write; the same
 // rows are what the manager has to keep of a create: the resource with its indexes, the change and the
-// transaction in the history, the free space, and how many there are.
+// transaction in the history, the free space, how many there are, how full the network and its block are, and what is due: the texts for
+// the index of trigrams, the transaction for the chain over the history.
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{
@@ -29,6 +30,9 @@ var (
 			"json_object('credential', 'token 1', 'remoteAddress', '127.0.0.1', 'description', substr(?1, 1, 80)))",
 		"UPDATE free SET low = unhex(printf('%034x', ?2 + 1)) WHERE container = 5",
 		"INSERT INTO total VALUES (5, 'addresses', 'IPv4Address', 1), (-1, 'addresses', 'IPv4Address', 1) ON CONFLICT DO UPDATE SET n = n + 1",
+		"INSERT INTO usage VALUES (5, 'STATIC', 1), (4, 'STATIC', 1) ON CONFLICT DO UPDATE SET n = n + 1",
+		"INSERT INTO trigram_due VALUES (?2)",
+		"INSERT INTO history_due VALUES (?2)",
 	}
 )
 

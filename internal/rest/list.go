@@ -65,7 +65,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return err
 	}
 	defer done()
-	l := &lister{w: w, buf: piece(), spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	l := &lister{w: w, buf: piece(), spool: newSpool(&a.spooled, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)

@@ -55,7 +55,9 @@ type renderer struct {
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
 	wanted  []int64
-	last    *schema.Type
+	// last is the type of the row that was last looked at, lastOf its collection.
+	last   *schema.Type
+	lastOf *resource.Collection
 	// defined are the user-defined fields of the type definedFor that are shown though they are not set; nil: of none yet.
 	defined    map[string]*string
 	definedFor *schema.Type
@@ -72,12 +74,20 @@ func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *render
 	return rd
 }
 
-// typeOf gives a row's type; the next row most often has the same.
+// typeOf gives a row's type, nil where it is not declared; the next row most often has the same.
 func (rd *renderer) typeOf(r *store.Resource) *schema.Type {
+	t, _ := rd.declared(r)
+	return t
+}
+
+// declared gives a row's type and its collection; nil where it is not declared.
+func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collection) {
 	if rd.last == nil || rd.last.Name != r.Type {
-		rd.last = rd.api.TypeNamed(r.Type)
+		if rd.last, rd.lastOf = rd.api.TypeNamed(r.Type), nil; rd.last != nil {
+			rd.lastOf = rd.api.CollectionOf(rd.last)
+		}
 	}
-	return rd.last
+	return rd.last, rd.lastOf
 }
 
 // want notes what a row will need of other resources.
@@ -89,7 +99,7 @@ func (rd *renderer) want(r *store.Resource) {
 			}
 		}
 	}
-	t := rd.typeOf(r)
+	t, c := rd.declared(r)
 	if t == nil {
 		return
 	}
@@ -105,13 +115,11 @@ func (rd *renderer) want(r *store.Resource) {
 		add(ref.Target)
 	}
 	looked := rd.limited && !rd.caller.Rights.SeesParent(r.ID)
-	c := rd.api.CollectionOf(t)
 	looked = looked || rd.limited && (c.From != store.Resources || c.Guard != resource.Everybody)
 	if rd.limited && !looked {
 		rd.seen[r.Parent] = true
 	}
-	if rd.links && (looked || rd.api.plans[t.Collection].above == "") &&
-		(len(rd.api.Collection(t.Collection).Parents) > 0 || rd.api.Collection(t.Collection).Inner) {
+	if rd.links && (looked || len(c.Parents) != 1) && (len(c.Parents) > 0 || c.Inner) {
 		add(r.Parent)
 	}
 }
@@ -131,8 +139,8 @@ func (rd *renderer) ready(rows []*store.Resource) (err error) {
 
 // wholeBody appends the body of a row with what it leaves out. Bodies that a view is made of are whole.
 func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
-	t := rd.typeOf(r)
-	if t == nil || rd.api.CollectionOf(t).From != store.Resources {
+	t, c := rd.declared(r)
+	if t == nil || c.From != store.Resources {
 		return append(b, r.Body...), nil
 	}
 	b, err := t.AppendWhole(b, r.Body)
@@ -171,10 +179,8 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 
 // completes gives the collection of a row where it shows more than what is stored; nil elsewhere.
 func (rd *renderer) completes(r *store.Resource) *resource.Collection {
-	if t := rd.typeOf(r); t != nil {
-		if c := rd.api.CollectionOf(t); c.Complete != nil {
-			return c
-		}
+	if _, c := rd.declared(r); c != nil && c.Complete != nil {
+		return c
 	}
 	return nil
 }
@@ -277,7 +283,7 @@ func (rd *renderer) load() (err error) {
 
 // append writes one resource. Its heads must be loaded.
 func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string) ([]byte, error) {
-	t := rd.typeOf(r)
+	t, c := rd.declared(r)
 	if t == nil {
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
 	}
@@ -325,7 +331,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	}
 	if rd.links {
 		b = append(b, ',')
-		b = rd.appendLinks(b, r, rd.api.Collection(t.Collection))
+		b = rd.appendLinks(b, r, c)
 	}
 	return append(b, '}'), nil
 }

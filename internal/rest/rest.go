@@ -63,10 +63,10 @@ type Server struct {
 	// rows with what Complete put into them.
 	heads *store.Cache[int64, store.Head]
 	shown *store.Cache[int64, shownRow]
-	// lists are those under way, reading those among them that have the database; disk is what they have in files.
+	// lists are those under way, reading those among them that have the database; spooled is what waits for their clients.
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
-	disk                   diskBudget
+	spooled                spooled
 	// batches are those under way, batching has one for each of them that has its turn.
 	batches  shares
 	batching chan struct{}

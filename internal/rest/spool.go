@@ -12,9 +12,9 @@ import (
 // take at once waits in memory, and beyond that in a file without a name: the database is free as soon as the
 // answer is made, however slow the client is.
 type spool struct {
-	// disk counts the bytes that all spools of an API have in files.
-	disk *diskBudget
-	log  *slog.Logger
+	// all is what all spools of an API have.
+	all *spooled
+	log *slog.Logger
 
 	mu    sync.Mutex
 	moved *sync.Cond // something was put or taken
@@ -31,28 +31,30 @@ type spool struct {
 	failed error
 }
 
-// Bounds of a spool: how many pieces wait in memory, and how much one answer, and all of them together, may
-// have in files.
+// Bounds of a spool: how many pieces wait in memory, and how many may while all spools together have not very many, so that a page of
+// the usual size needs no file; how much one answer, and all of them together, may have in files.
 const (
 	maxQueued   = 8
+	maxAhead    = 32
+	maxAllAhead = 256
 	maxSpooled  = 1 << 30
 	maxAllFiles = 4 << 30
 )
 
-// diskBudget is what files may take.
-type diskBudget struct{ used atomic.Int64 }
+// spooled is what all spools of an API have: pieces in memory, and bytes in files.
+type spooled struct{ pieces, bytes atomic.Int64 }
 
 // take reserves bytes; false where there is no room.
-func (d *diskBudget) take(n int64) bool {
-	if d.used.Add(n) <= maxAllFiles {
+func (d *spooled) take(n int64) bool {
+	if d.bytes.Add(n) <= maxAllFiles {
 		return true
 	}
-	d.used.Add(-n)
+	d.bytes.Add(-n)
 	return false
 }
 
-func newSpool(disk *diskBudget, log *slog.Logger) *spool {
-	s := &spool{disk: disk, log: log}
+func newSpool(all *spooled, log *slog.Logger) *spool {
+	s := &spool{all: all, log: log}
 	s.moved = sync.NewCond(&s.mu)
 	return s
 }
@@ -66,7 +68,8 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 		switch {
 		case s.failed != nil:
 			return false, s.failed
-		case s.wrote == s.read && len(s.queue) < maxQueued:
+		case s.wrote == s.read && (len(s.queue) < maxQueued || len(s.queue) < maxAhead && s.all.pieces.Load() < maxAllAhead):
+			s.all.pieces.Add(1)
 			s.queue = append(s.queue, piece)
 			s.moved.Broadcast()
 			return true, nil
@@ -90,10 +93,10 @@ func (s *spool) room(n int64) bool {
 		return false
 	}
 	if s.wrote == s.read { // all of it was sent: its place is used again
-		s.disk.used.Add(-s.wrote)
+		s.all.bytes.Add(-s.wrote)
 		s.wrote, s.read = 0, 0
 	}
-	return s.wrote+n <= maxSpooled && s.disk.take(n)
+	return s.wrote+n <= maxSpooled && s.all.take(n)
 }
 
 // write writes a piece behind what is in the file, in room that was reserved. s.mu is held, and let go meanwhile:
@@ -104,7 +107,7 @@ func (s *spool) write(piece []byte) error {
 	_, err := file.WriteAt(piece, at)
 	s.mu.Lock()
 	if err != nil {
-		s.disk.used.Add(-n)
+		s.all.bytes.Add(-n)
 		return fmt.Errorf("keeping what waits to be sent: %w", err)
 	}
 	s.wrote += n
@@ -135,6 +138,7 @@ func (s *spool) next(b []byte) ([]byte, error) {
 		case len(s.queue) > 0:
 			piece := s.queue[0]
 			s.queue = s.queue[1:]
+			s.all.pieces.Add(-1)
 			s.moved.Broadcast()
 			return piece, nil
 		case s.read < s.wrote:
@@ -172,8 +176,10 @@ func (s *spool) fail(err error) {
 
 // free gives back what the spool has. Nobody puts or takes any more.
 func (s *spool) free() {
+	s.all.pieces.Add(-int64(len(s.queue)))
+	s.queue = nil
 	if s.file != nil {
-		s.disk.used.Add(-s.wrote)
+		s.all.bytes.Add(-s.wrote)
 		_ = s.file.Close() // what was in it was sent, or is not wanted
 	}
 }
