@@ -65,7 +65,8 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return err
 	}
 	defer done()
-	l := &lister{w: w, buf: piece(), spool: newSpool(&a.spooled, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	spool := newSpool(&a.spooled, a.Log)
+	l := &lister{w: w, buf: piece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)

@@ -423,7 +423,8 @@ func HasParent(parent int64) Expr {
 	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
 }
 
-// downward is one step of the walk down to what lies around something: from resources of a collection to those right below them of another one.
+// downward is one step of the walk down to what lies around something: from resources of a collection to those of another one right below
+// them.
 type downward struct{ above, below string }
 
 // steps gives the steps that lead to resources of a collection with space, or of all where it is empty.

@@ -267,18 +267,17 @@ func (tx *Tx) number() (n int64, err error) {
 	return tx.txn, err
 }
 
-// EncodeImage writes a resource as the history keeps it.
-func EncodeImage(r *Resource) ([]byte, error) {
-	image, err := encodeImage(r)
-	text, _ := image.(string)
-	return []byte(text), err
+// EncodeImage writes a resource as the history keeps it; nil where there is none.
+func EncodeImage(r *Resource) []byte {
+	image, _ := encodeImage(r).(string)
+	return []byte(image)
 }
 
-// encodeImage writes a resource as the history keeps it: its row as JSON, the body last. The body is
+// encodeImage writes a resource as the history keeps it, as the argument of a statement: its row as JSON, the body last. The body is
 // JSON already and is taken as it is.
-func encodeImage(r *Resource) (any, error) {
+func encodeImage(r *Resource) any {
 	if r == nil {
-		return nil, nil
+		return nil
 	}
 	image := make([]byte, 0, imageRoom+len(r.Body))
 	image = append(strconv.AppendInt(append(image, `{"id":`...), r.ID, 10), `,"collection":`...)
@@ -309,7 +308,7 @@ func encodeImage(r *Resource) (any, error) {
 	image = appendRefs(image, `,"refs":`, r.Refs)
 	image = appendRefs(image, `,"links":`, r.Links)
 	image = append(append(image, `,"body":`...), r.Body...)
-	return string(append(image, '}')), nil
+	return string(append(image, '}'))
 }
 
 // imageRoom is as long as most images are without their bodies, in bytes.
@@ -370,14 +369,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if tx.unlogged(r.Collection) {
 		return nil
 	}
-	old, err := encodeImage(before)
-	if err != nil {
-		return err
-	}
-	young, err := encodeImage(after)
-	if err != nil {
-		return err
-	}
+	old, young := encodeImage(before), encodeImage(after)
 	if err := tx.nextChange(); err != nil {
 		return err
 	}

@@ -43,11 +43,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 		if tx.unlogged(r.Collection) {
 			continue
 		}
-		image, err := encodeImage(r)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, image})
+		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, encodeImage(r)})
 		tx.logged(sequence[i])
 	}
 	for _, b := range []struct {
@@ -123,15 +119,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			if tx.unlogged(r.Collection) {
 				continue
 			}
-			old, err := encodeImage(r)
-			if err != nil {
-				return nil, err
-			}
-			young, err := encodeImage(&moved)
-			if err != nil {
-				return nil, err
-			}
-			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", old, young})
+			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(r), encodeImage(&moved)})
 			tx.logged(sequence[i])
 		}
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
@@ -176,15 +164,7 @@ func (tx *Tx) RewriteMany(old, young []*Resource) error {
 		if tx.unlogged(r.Collection) {
 			continue
 		}
-		before, err := encodeImage(old[i])
-		if err != nil {
-			return err
-		}
-		after, err := encodeImage(r)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", before, after})
+		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(old[i]), encodeImage(r)})
 		tx.logged(sequence[i])
 	}
 	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
@@ -230,11 +210,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			if tx.unlogged(r.Collection) {
 				continue
 			}
-			image, err := encodeImage(r)
-			if err != nil {
-				return err
-			}
-			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", image, nil})
+			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", encodeImage(r), nil})
 			tx.logged(sequence[i])
 		}
 		list, args := In(ids)

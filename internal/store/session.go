@@ -212,6 +212,8 @@ func (s *session) later(query string, args ...any) error {
 // bulkRows is how many rows one statement writes.
 const bulkRows = 50
 
+// bulk inserts rows. What fails is not taken back for itself (OR FAIL), as its transaction is: in the savepoint of a job SQLite would
+// otherwise go through all that the job has changed so far, at each statement's end.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))
@@ -220,8 +222,8 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 		for _, row := range part {
 			args = append(args, row...)
 		}
-		_, err := s.exec("INSERT OR FAIL INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1), args...)
-		if err != nil {
+		if _, err := s.exec("INSERT OR FAIL INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1),
+			args...); err != nil {
 			return fmt.Errorf("writing %s: %w", table, err)
 		}
 	}

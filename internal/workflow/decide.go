@@ -216,11 +216,7 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	if err := c.Tx.LoadLinks(row); err != nil {
 		return err
 	}
-	image, err := store.EncodeImage(row)
-	if err != nil {
-		return err
-	}
-	fields, err := catalog.FieldUpdates(nil, image)
+	fields, err := catalog.FieldUpdates(nil, store.EncodeImage(row))
 	if err != nil {
 		return err
 	}
