@@ -3,6 +3,7 @@
 package space
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/big"
@@ -53,6 +54,10 @@ func (r Range) Has(a netip.Addr) bool { return r.Contains(Range{a, a}) }
 
 // Size is the number of addresses in the range.
 func (r Range) Size() *big.Int {
+	if r.Low.Is4() && r.High.Is4() {
+		low, high := r.Low.As4(), r.High.As4()
+		return big.NewInt(int64(binary.BigEndian.Uint32(high[:])) - int64(binary.BigEndian.Uint32(low[:])) + 1)
+	}
 	low, high := new(big.Int).SetBytes(r.Low.AsSlice()), new(big.Int).SetBytes(r.High.AsSlice())
 	return high.Sub(high, low).Add(high, big.NewInt(1))
 }
