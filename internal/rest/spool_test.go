@@ -1,0 +1,59 @@
+package rest
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+)
+
+// A list may have many pieces in memory while all lists together have few, and some even then; what is beyond waits in a file, and all of it
+// comes out in its order. In the end nothing is counted any more.
+func TestSpoolInMemory(t *testing.T) {
+	var all spooled
+	fill := func(pieces int) *spool {
+		s := newSpool(&all, slog.Default())
+		for i := range pieces {
+			if _, err := s.put([]byte{byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.end()
+		return s
+	}
+	one := fill(maxAhead + 2)
+	if len(one.queue) != maxAhead || one.wrote != 2 {
+		t.Errorf("alone, %d pieces are in memory and %d bytes in the file", len(one.queue), one.wrote)
+	}
+	many := []*spool{one}
+	for all.pieces.Load() < maxAllAhead {
+		many = append(many, fill(maxAhead))
+	}
+	late := fill(maxQueued + 3)
+	if many = append(many, late); len(late.queue) != maxQueued || late.wrote != 3 {
+		t.Errorf("beside many, %d pieces are in memory and %d bytes in the file", len(late.queue), late.wrote)
+	}
+	var read []byte
+	for {
+		piece, err := one.next(make([]byte, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if piece == nil {
+			break
+		}
+		read = append(read, piece...)
+	}
+	want := make([]byte, maxAhead+2)
+	for i := range want {
+		want[i] = byte(i)
+	}
+	if !bytes.Equal(read, want) {
+		t.Errorf("what comes out is %v", read)
+	}
+	for _, s := range many {
+		s.free()
+	}
+	if all.pieces.Load() != 0 || all.bytes.Load() != 0 {
+		t.Errorf("%d pieces and %d bytes are left of nothing", all.pieces.Load(), all.bytes.Load())
+	}
+}
