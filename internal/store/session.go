@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -38,10 +40,12 @@ const (
 const busyTimeout = 10 * time.Second
 
 // pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
-// database when it has 32 MiB, because a page that changes often is then written there once.
+// database when it has 32 MiB, because a page that changes often is then written there once. What a job that shares a commit may have to
+// take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
+// it from the beginning.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
 	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
-	"PRAGMA temp_store = MEMORY"}
+	"PRAGMA temp_store = FILE"}
 
 // readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
@@ -76,6 +80,9 @@ func newSession(path string, kind sessionKind) (*session, error) {
 		return nil, err
 	}
 	conn.SetBusyTimeout(busyTimeout)
+	if kind == writeSession {
+		temporaryDirectory(conn, filepath.Dir(path))
+	}
 	for _, pragma := range settings {
 		if err = sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			break
@@ -89,6 +96,20 @@ func newSession(path string, kind sessionKind) (*session, error) {
 		return nil, err
 	}
 	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, words: map[string]string{}}, nil
+}
+
+var temporary sync.Once
+
+// temporaryDirectory lets SQLite make its temporary files, which have no names, in the directory of the first database that the process
+// opens to change it: there is room for what is changed, and nobody else reads there. Where it is gone SQLite takes the system's. It is one
+// for the whole process, and not to be set while a connection works.
+func temporaryDirectory(conn *sqlite.Conn, dir string) {
+	temporary.Do(func() {
+		quoted := "'" + strings.ReplaceAll(dir, "'", "''") + "'"
+		if err := sqlitex.ExecuteTransient(conn, "PRAGMA temp_store_directory = "+quoted, nil); err != nil {
+			slog.Warn("SQLite keeps temporary files in the system's directory for those", "error", err)
+		}
+	})
 }
 
 // addressKey is the SQL function address_key(text): the span key of an address written as text, so

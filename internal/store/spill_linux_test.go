@@ -1,0 +1,57 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nameless counts the files without a name that this process has.
+func nameless(t *testing.T) (n int) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range open {
+		name, err := os.Readlink("/proc/self/fd/" + f.Name())
+		if err == nil && strings.HasSuffix(name, " (deleted)") {
+			n++
+		}
+	}
+	return n
+}
+
+// What a large job may have to take back, in the savepoint of its own that it has beside others, stands in a file and not in memory; it is
+// taken back all the same.
+func TestLargeJobsInAFile(t *testing.T) {
+	s, err := newSession(filepath.Join(t.TempDir(), "portolan.db"), writeSession)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.close() }()
+	run := func(statements ...string) {
+		t.Helper()
+		for _, text := range statements {
+			if _, err := s.exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)", "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE "+
+		"n < 10000) INSERT INTO things SELECT n, hex(zeroblob(40)) FROM seq", "BEGIN IMMEDIATE", "SAVEPOINT job")
+	before := nameless(t)
+	run("UPDATE things SET name = 'changed'")
+	if nameless(t) <= before {
+		t.Error("it is in no file")
+	}
+	run("ROLLBACK TO job", "RELEASE job", "COMMIT")
+	var changed int64
+	if err := first(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil, func(r row) error { return r.scan(&changed) }); err != nil {
+		t.Fatal(err)
+	}
+	if changed != 0 {
+		t.Errorf("%d rows are what was taken back", changed)
+	}
+}
