@@ -451,14 +451,12 @@ func completeServers(tx *store.Tx, rows []*store.Resource) error {
 			set[f.name] = value
 			inherited = append(inherited, f.name)
 		}
-		names, err := json.Marshal(inherited)
+		set["_inheritedFields"] = schema.AppendStrings(nil, inherited)
+		shown, err := store.Rewritten(r.Body, set)
 		if err != nil {
 			return err
 		}
-		set["_inheritedFields"] = names
-		if r.Body, err = store.Rewritten(r.Body, set); err != nil {
-			return err
-		}
+		r.Body = shown
 	}
 	return nil
 }

@@ -263,14 +263,7 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 		return
 	}
 	slices.Sort(names)
-	text := []byte{'['}
-	for i, name := range names {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = schema.AppendString(text, name)
-	}
-	body.Set("_inheritedFields", append(text, ']'))
+	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
 // stayInherited leaves a field unset that a request gives back as it was shown: it names the field among

@@ -65,7 +65,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return err
 	}
 	defer done()
-	spool := newSpool(&a.spooled, a.Log)
+	spool := newSpool(&a.backlog, a.Log)
 	l := &lister{w: w, buf: piece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
@@ -182,8 +182,7 @@ type footer struct {
 	prev, next string
 }
 
-// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of
-// them; their bodies lie side by side in one piece of memory.
+// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of them.
 type pager struct {
 	rd     *renderer
 	l      *lister
@@ -197,7 +196,7 @@ type pager struct {
 	last     int64
 	lastName string
 	lastLow  []byte
-	// small says that there are few rows: how they are completed is remembered.
+	// small says that few rows were asked for: how they are completed is remembered.
 	small bool
 	*waitingRoom
 }
@@ -205,8 +204,8 @@ type pager struct {
 // waitingRoom is the memory of a pager, which others use again.
 type waitingRoom struct {
 	waiting []store.Resource
-	// whole says of each that waits that it is complete already.
-	whole           []bool
+	// completed says of each that waits that it is complete already: its body is what was remembered. The others' lie side by side in bodies.
+	completed       []bool
 	bodies, scratch []byte
 }
 
@@ -218,7 +217,7 @@ func (w *waitingRoom) leave() {
 		return
 	}
 	clear(w.waiting[:cap(w.waiting)]) // what it refers to
-	w.waiting, w.whole, w.bodies, w.scratch = w.waiting[:0], w.whole[:0], w.bodies[:0], w.scratch[:0]
+	w.waiting, w.completed, w.bodies, w.scratch = w.waiting[:0], w.completed[:0], w.bodies[:0], w.scratch[:0]
 	waitingRooms.Put(w)
 }
 
@@ -273,8 +272,8 @@ func (p *pager) add(row *store.Resource) error {
 	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
 	kept := *row
 	kept.Low = nil
-	whole := p.small && p.rd.remembered(&kept)
-	if !whole {
+	completed := p.small && p.rd.remembered(&kept)
+	if !completed {
 		from := len(p.bodies)
 		var err error
 		if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
@@ -282,7 +281,7 @@ func (p *pager) add(row *store.Resource) error {
 		}
 		kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
 	}
-	p.waiting, p.whole = append(p.waiting, kept), append(p.whole, whole)
+	p.waiting, p.completed = append(p.waiting, kept), append(p.completed, completed)
 	if len(p.waiting) < batch {
 		return nil
 	}
@@ -291,18 +290,18 @@ func (p *pager) add(row *store.Resource) error {
 
 // drain writes the rows that wait.
 func (p *pager) drain() error {
-	rows, rest := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
+	rows, others := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
 	for i := range p.waiting {
 		rows[i] = &p.waiting[i]
-		if !p.whole[i] {
-			rest = append(rest, rows[i])
+		if !p.completed[i] {
+			others = append(others, rows[i])
 		}
 	}
-	if err := p.rd.complete(rest); err != nil {
+	if err := p.rd.complete(others); err != nil {
 		return err
 	}
-	if p.small && len(rest) > 0 && p.rd.api.shown.Settled(p.rd.tx) {
-		for _, r := range rest {
+	if p.small && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
+		for _, r := range others {
 			p.rd.remember(r)
 		}
 	}
@@ -328,7 +327,7 @@ func (p *pager) drain() error {
 			}
 		}
 	}
-	p.waiting, p.whole, p.bodies = p.waiting[:0], p.whole[:0], p.bodies[:0]
+	p.waiting, p.completed, p.bodies = p.waiting[:0], p.completed[:0], p.bodies[:0]
 	return nil
 }
 

@@ -117,7 +117,7 @@ func (l *lister) finish() error {
 		l.w.Header().Set("Content-Length", strconv.Itoa(len(l.buf)))
 	}
 	l.begin()
-	if one || l.head || len(l.buf) == 0 {
+	if one || len(l.buf) == 0 {
 		return nil
 	}
 	return l.flush()

@@ -196,53 +196,6 @@ func (rd *renderer) loadFor(rows []*store.Resource) error {
 	return rd.load()
 }
 
-// shownRow is a row as it was completed, of one version of it.
-type shownRow struct {
-	version int64
-	body    []byte
-	refs    []store.Ref
-}
-
-// remembers reports whether it is remembered how a row is completed, while nothing at all changes: not of what comes from a source of its
-// own, such as an operation, which has numbers of its own, nor of what changes by itself or is not there.
-func (rd *renderer) remembers(r *store.Resource) bool {
-	c := rd.completes(r)
-	return c != nil && c.From == store.Resources && !c.Fleeting && r.ID != 0
-}
-
-// remembered makes a row what it was when it was last completed; false where that is not known.
-func (rd *renderer) remembered(r *store.Resource) bool {
-	if !rd.remembers(r) {
-		return false
-	}
-	done, ok := rd.api.shown.Get(rd.tx, r.ID)
-	if ok = ok && done.version == r.Version; ok {
-		r.Body, r.Refs = done.body, done.refs
-	}
-	return ok
-}
-
-// remember notes how a row was completed.
-func (rd *renderer) remember(r *store.Resource) {
-	if rd.remembers(r) {
-		done := r.Clone()
-		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
-	}
-}
-
-// readyOne is ready for one row, and remembers how it was completed.
-func (rd *renderer) readyOne(r *store.Resource) error {
-	rows := []*store.Resource{r}
-	if rd.remembered(r) {
-		return rd.loadFor(rows)
-	}
-	err := rd.ready(rows)
-	if err == nil {
-		rd.remember(r)
-	}
-	return err
-}
-
 // load reads the heads that were wanted and are not remembered, in one query for many.
 func (rd *renderer) load() (err error) {
 	if len(rd.wanted) == 0 {
@@ -258,15 +211,20 @@ func (rd *renderer) load() (err error) {
 			}
 		}()
 	}
-	missing := slices.DeleteFunc(slices.Clone(rd.wanted), func(id int64) bool {
+	var missing []int64
+	for _, id := range rd.wanted {
 		h, ok := rd.api.heads.Get(rd.tx, id)
-		if ok {
+		if !ok {
+			missing = append(missing, id)
+		}
+		if came, fresh := rd.tx.CameWith(id); fresh {
+			rd.heads[id] = came
+		} else if ok {
 			rd.heads[id] = h
 		}
-		return ok
-	})
+	}
 	rd.wanted = rd.wanted[:0]
-	rd.tx.HeadsAsked(len(missing) == 0)
+	rd.tx.NoteHeads(missing)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -63,10 +63,10 @@ type Server struct {
 	// rows with what Complete put into them.
 	heads *store.Cache[int64, store.Head]
 	shown *store.Cache[int64, shownRow]
-	// lists are those under way, reading those among them that have the database; spooled is what waits for their clients.
+	// lists are those under way, reading those among them that have the database; backlog is what of them waits for clients.
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
-	spooled                spooled
+	backlog                backlog
 	// batches are those under way, batching has one for each of them that has its turn.
 	batches  shares
 	batching chan struct{}

@@ -13,7 +13,7 @@ import (
 // answer is made, however slow the client is.
 type spool struct {
 	// all is what all spools of an API have.
-	all *spooled
+	all *backlog
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -31,8 +31,9 @@ type spool struct {
 	failed error
 }
 
-// Bounds of a spool: how many pieces wait in memory, and how many may while all spools together have not very many, so that a page of
-// the usual size needs no file; how much one answer, and all of them together, may have in files.
+// Bounds of a spool: how many pieces may always wait in memory, and how many while all spools together have fewer than so many there
+// (or a few more, put at the same moment): a page of the usual size needs no file. How much one answer, and all of them together, may
+// have in files.
 const (
 	maxQueued   = 8
 	maxAhead    = 32
@@ -41,19 +42,19 @@ const (
 	maxAllFiles = 4 << 30
 )
 
-// spooled is what all spools of an API have: pieces in memory, and bytes in files.
-type spooled struct{ pieces, bytes atomic.Int64 }
+// backlog is what all spools of an API have: pieces in memory, and bytes in files.
+type backlog struct{ pieces, bytes atomic.Int64 }
 
 // take reserves bytes; false where there is no room.
-func (d *spooled) take(n int64) bool {
-	if d.bytes.Add(n) <= maxAllFiles {
+func (b *backlog) take(n int64) bool {
+	if b.bytes.Add(n) <= maxAllFiles {
 		return true
 	}
-	d.bytes.Add(-n)
+	b.bytes.Add(-n)
 	return false
 }
 
-func newSpool(all *spooled, log *slog.Logger) *spool {
+func newSpool(all *backlog, log *slog.Logger) *spool {
 	s := &spool{all: all, log: log}
 	s.moved = sync.NewCond(&s.mu)
 	return s

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// A list may have many pieces in memory while all lists together have few, and some even then; what is beyond waits in a file, and all of it
-// comes out in its order. In the end nothing is counted any more.
+// A list may have many pieces in memory while all lists together have few, and some even then; what is beyond waits in a file, and all of
+// it comes out in its order. In the end nothing is counted any more.
 func TestSpoolInMemory(t *testing.T) {
-	var all spooled
+	var all backlog
 	fill := func(pieces int) *spool {
 		s := newSpool(&all, slog.Default())
 		for i := range pieces {

@@ -218,21 +218,18 @@ func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // AppendString writes a JSON string.
-func AppendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			var text bytes.Buffer
-			e := json.NewEncoder(&text)
-			e.SetEscapeHTML(false)              // the answers are no HTML, and links have ampersands
-			if err := e.Encode(s); err != nil { // a string can always be encoded
-				panic(err)
-			}
-			return append(b, bytes.TrimSuffix(text.Bytes(), []byte{'\n'})...)
+func AppendString(b []byte, s string) []byte { return store.AppendString(b, s) }
+
+// AppendStrings writes a JSON list of strings.
+func AppendStrings(b []byte, all []string) []byte {
+	b = append(b, '[')
+	for i, s := range all {
+		if i > 0 {
+			b = append(b, ',')
 		}
+		b = AppendString(b, s)
 	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
+	return append(b, ']')
 }
 
 // readStored reads a field of a stored body.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,10 +24,12 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 	span := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.30"}`)
 	var completing atomic.Int64
 	see := func(s store.Statement) {
-		if strings.Contains(s.Query, "FROM usage WHERE container IN") || strings.Contains(s.Query, "AS value, count(*)") {
+		if strings.Contains(s.Query, "FROM usage WHERE container IN") || strings.Contains(s.Query, "AS value, count(*)") ||
+			strings.Contains(s.Query, "JOIN resource g") { // of blocks and networks, of ranges, of addresses in IP groups
 			completing.Add(1)
 		}
 	}
+	m.id("/api/v2/networks/"+network+"/ipGroups", `{"type":"IPv4Group","name":"first","range":"10.0.0.40-10.0.0.49"}`)
 	for _, change := range []struct{ method, path, body string }{
 		{"POST", "networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.25"}`},
 		{"PATCH", "addresses/" + address, `{"state":"RESERVED"}`},
@@ -71,4 +74,49 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Answers that are made at the same time share no memory, whatever their media type, and say how long they are where that is known.
+func TestAnswersSideBySide(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, network := m.basics()
+	for i := range 20 {
+		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a`+strconv.Itoa(i)+`"}`)
+		m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.`+strconv.Itoa(i)+`.0/24","name":"n`+strconv.Itoa(i)+`"}`)
+	}
+	type question struct{ method, path, accept, coding string }
+	var asked []question
+	for _, path := range []string{"addresses?limit=100", "networks?limit=100", "networks?limit=1000", "addresses?limit=7&fields=name",
+		"networks?limit=3&fields=embed(addresses)", "blocks?limit=100"} {
+		for _, accept := range []string{"application/hal+json", "application/json", "text/csv"} {
+			if accept != "text/csv" || !strings.Contains(path, "embed") {
+				asked = append(asked, question{"GET", path, accept, "identity"}, question{"GET", path, accept, "gzip"})
+			}
+		}
+		asked = append(asked, question{"HEAD", path, "application/json", "identity"})
+	}
+	ask := func(q question) reply {
+		return m.do(q.method, "/api/v2/"+q.path, "", "Accept: "+q.accept, "Accept-Encoding: "+q.coding)
+	}
+	want := make([]string, len(asked))
+	for i, q := range asked {
+		r := ask(q)
+		length := r.Header.Get("Content-Length")
+		if r.StatusCode != 200 || length != "" && q.method == "GET" && length != strconv.Itoa(len(r.body)) {
+			t.Errorf("%v: %d, an answer of %d bytes says that it has %q", q, r.StatusCode, len(r.body), length)
+		}
+		want[i] = string(r.body)
+	}
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for n := range 60 {
+				i := (n*7 + worker*5) % len(asked)
+				if r := ask(asked[i]); r.StatusCode != 200 || string(r.body) != want[i] {
+					t.Errorf("%v: %d %s\nand not %s", asked[i], r.StatusCode, r.body, want[i])
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -37,6 +37,37 @@ func TestRightsFollowAnotherManager(t *testing.T) {
 	})
 }
 
+// The name of what an address lies in, which is remembered where it is asked for again and again, follows a change at the manager that made
+// it at once, and at another one as soon as that has heard of it.
+func TestHeadsFollowAnotherManager(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database = url }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	two.token = one.token
+	configuration, _, _, _, network := one.basics()
+	one.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	name := func(m *manager) string {
+		return m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.9'"), "").text("data.0.configuration.name")
+	}
+	called := "main"
+	for _, next := range []string{"second", "third"} {
+		for range 20 { // behind some of these, rows come without the names of what they lie in
+			for _, m := range []*manager{one, two} {
+				if got := name(m); got != called {
+					t.Fatalf("the configuration is %q, and not %q", got, called)
+				}
+			}
+		}
+		one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, mergePatch)
+		if got := name(one); got != next {
+			t.Errorf("behind the acknowledgement the configuration is %q, and not %q", got, next)
+		}
+		eventually(t, "the other manager has heard of it", func() bool { return name(two) == next })
+		called = next
+	}
+}
+
 // Managers share nothing but the database: what is done at one holds at the other, whichever is asked.
 func TestManagersShareADatabase(t *testing.T) {
 	url := pgtest.URL(t)

@@ -83,12 +83,8 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		a.where = named(all)
 		return a, nil
 	}
-	for i, e := range all {
-		if around, ok := e.(Around); ok {
-			around.of = within.(inCollections)[0]
-			all[i] = around
-			a.where = All(all)
-		}
+	if aimed(all, within.(inCollections)[0]) {
+		a.where = All(all)
 	}
 	found := tx.candidates(all)
 	best, done, err := tx.choose(&a, q, all, found, within)

@@ -67,7 +67,7 @@ type Cache[K comparable, V any] struct {
 	late    bool
 	max     int
 
-	// asked is the number of the last commit that was known to whoever asked last whether nothing changes.
+	// asked is the number of the last commit that was known when the transaction of who asked last began (QuietSinceLast).
 	asked atomic.Uint64
 
 	mu     sync.RWMutex
@@ -170,10 +170,10 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 	c.values[key] = e
 }
 
-// Settled reports whether nothing at all was committed since the transaction that asked this last began, so that what is remembered may be
-// asked for again before it is of no use. Where values are not shared nothing is ever settled.
-func (c *Cache[K, V]) Settled(tx *Tx) bool {
-	return c.asked.Swap(tx.at) == tx.at && !tx.writing && c.s.shares(c.watched())
+// QuietSinceLast reports whether no commit was heard of between the beginning of the transaction of who asked this last and the beginning
+// of tx. It is a hint whether what is remembered now has a chance to be asked for again; where values are not shared it has none.
+func (c *Cache[K, V]) QuietSinceLast(tx *Tx) bool {
+	return c.asked.Swap(tx.at) == tx.at && c.s.shares(c.watched())
 }
 
 func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {

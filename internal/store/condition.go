@@ -3,7 +3,6 @@ package store
 import (
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -82,12 +81,6 @@ type (
 	Touching struct{ Resource int64 }
 	// Recheck holds where its condition does, which no index is used for: another condition beside it finds what it may hold for.
 	Recheck struct{ Expr Expr }
-	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it. of is the collection that they
-	// are of, where that is known.
-	Around struct {
-		Low, High []byte
-		of        string
-	}
 )
 
 func (e Recheck) sql(b *builder, row string) { hidden{e.Expr}.sql(b, row) }
@@ -421,57 +414,6 @@ func (e inCollections) sql(b *builder, row string) {
 // HasParent is the condition that a resource lies right below another one.
 func HasParent(parent int64) Expr {
 	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
-}
-
-// downward is one step of the walk down to what lies around something: from resources of a collection to those of another one right below
-// them.
-type downward struct{ above, below string }
-
-// steps gives the steps that lead to resources of a collection with space, or of all where it is empty.
-func (l *Layout) steps(to string) (steps []downward) {
-	wanted := []string{to}
-	for i := 0; i < len(wanted); i++ {
-		for _, s := range l.Spaced {
-			if s.Collection != wanted[i] && to != "" {
-				continue
-			}
-			for _, above := range s.Below {
-				steps = append(steps, downward{above, s.Collection})
-				if to != "" && !slices.Contains(wanted, above) {
-					wanted = append(wanted, above)
-				}
-			}
-		}
-	}
-	return steps
-}
-
-// beginAround begins the list of what lies around something (dialect.around): a is what it has so far.
-func beginAround(scopes string) string {
-	return "WITH RECURSIVE around (id, collection) AS (SELECT id, collection FROM resource WHERE " + CollectionIs("", scopes) +
-		" UNION ALL SELECT c.id, c.collection FROM around a"
-}
-
-// endAround ends it, with those of one collection, or all where it is empty.
-func endAround(of string) string {
-	if of == "" {
-		return " SELECT id FROM around"
-	}
-	return " SELECT id FROM around WHERE " + CollectionIs("", of)
-}
-
-func (e Around) sql(b *builder, row string) {
-	if b.layout.Scopes == "" {
-		b.WriteString("(" + row + ".low <= ")
-		b.arg(e.Low)
-		b.WriteString(" AND " + row + ".high >= ")
-		b.arg(e.High)
-		b.WriteByte(')')
-		return
-	}
-	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, b.layout.steps(e.of), e.of))
-	b.args = append(b.args, e.Low, e.High)
-	b.WriteByte(')')
 }
 
 // Inherited holds where a condition on a member holds for the value that is in effect: the row's own or, where that is not set, the one of

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -267,7 +266,7 @@ func (tx *Tx) number() (n int64, err error) {
 	return tx.txn, err
 }
 
-// EncodeImage writes a resource as the history keeps it; nil where there is none.
+// EncodeImage writes a resource as the history keeps it.
 func EncodeImage(r *Resource) []byte {
 	image, _ := encodeImage(r).(string)
 	return []byte(image)
@@ -281,10 +280,10 @@ func encodeImage(r *Resource) any {
 	}
 	image := make([]byte, 0, imageRoom+len(r.Body))
 	image = append(strconv.AppendInt(append(image, `{"id":`...), r.ID, 10), `,"collection":`...)
-	image = appendText(image, r.Collection)
-	image = appendText(append(image, `,"type":`...), r.Type)
+	image = AppendString(image, r.Collection)
+	image = AppendString(append(image, `,"type":`...), r.Type)
 	if r.Name != "" {
-		image = appendText(append(image, `,"name":`...), r.Name)
+		image = AppendString(append(image, `,"name":`...), r.Name)
 	}
 	if r.Parent != 0 {
 		image = strconv.AppendInt(append(image, `,"parent":`...), r.Parent, 10)
@@ -302,7 +301,7 @@ func encodeImage(r *Resource) any {
 		}
 	}
 	if r.Key != "" {
-		image = appendText(append(image, `,"key":`...), r.Key)
+		image = AppendString(append(image, `,"key":`...), r.Key)
 	}
 	image = strconv.AppendInt(append(image, `,"version":`...), r.Version, 10)
 	image = appendRefs(image, `,"refs":`, r.Refs)
@@ -319,27 +318,15 @@ func appendRefs(b []byte, name string, refs []Ref) []byte {
 	if len(refs) == 0 {
 		return b
 	}
-	b = append(b, name...)
+	b = append(append(b, name...), '[')
 	for i, ref := range refs {
-		b = append(b, "[,"[min(i, 1)])
-		b = appendText(append(b, `{"field":`...), ref.Field)
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(append(b, `{"field":`...), ref.Field)
 		b = append(strconv.AppendInt(append(b, `,"target":`...), ref.Target, 10), '}')
 	}
 	return append(b, ']')
-}
-
-// appendText writes a text as JSON, as json.Marshal does.
-func appendText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
-			quoted, err := json.Marshal(text)
-			if err != nil { // a string can always be encoded
-				panic(err)
-			}
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), text...), '"')
 }
 
 // nextChange numbers the next change. Those of a transaction rise: numbers that were reserved before

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -150,4 +151,22 @@ func (o *Object) Text() []byte {
 		text = append(text, m.raw...)
 	}
 	return append(text, '}')
+}
+
+// AppendString writes a JSON string.
+func AppendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			var text bytes.Buffer
+			e := json.NewEncoder(&text)
+			e.SetEscapeHTML(false)              // the answers are no HTML, and links have ampersands
+			if err := e.Encode(s); err != nil { // a string can always be encoded
+				panic(err)
+			}
+			return append(b, bytes.TrimSuffix(text.Bytes(), []byte{'\n'})...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }

@@ -287,6 +287,9 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			if err := as(at, resource); err != nil {
 				return err
 			}
+			if l.short {
+				tx.noteAround(resource)
+			}
 			if l.near || l.beside > 0 {
 				if err := tx.takeNear(at, l); err != nil {
 					return err
@@ -313,9 +316,9 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 type listing struct {
 	query string
 	args  []any
-	// near says that the heads of what answers show beside the rows come with them, behind the columns: where there are few rows, a
-	// round trip costs more.
-	near bool
+	// short says that there are so few rows that a round trip for what is shown beside them costs more than to bring it along; near that
+	// the heads of what they lie in come with them, behind the columns.
+	short, near bool
 	// beside is the first column of what extensions have beside the rows, 0 where they bring nothing.
 	beside int
 	// counted is the column that has how many there are, 0 where none does.
@@ -346,13 +349,14 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
 	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
-	near := q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
-	l.near = near && !tx.headsRemembered()
+	l.short = q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
+	l.near = l.short && !tx.headsRemembered()
+	within, single := ofOneCollection(conjuncts(nil, q.Where))
 	switch {
 	case l.near:
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 		l.beside = shownSize + 2*headSize
-	case near && q.mayHaveBeside(tx) || q.besideComes(tx):
+	case l.short && (!single || tx.hasBeside(within)) || q.besideComes(tx, within):
 		shown += besideColumns(tx.inline.besides)
 		l.beside = shownSize
 	}
@@ -383,20 +387,16 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	return l, nil
 }
 
-// besideComes reports whether rows bring what extensions have beside them: they are few, of a collection of which an extension has
-// something, and asking for it alone would take a round trip.
-func (q Query) besideComes(tx *Tx) bool {
-	if !q.Shown || q.From != Resources || q.Limit == 0 || q.Limit > shortPage || tx.writing || !tx.RoundTrips() {
-		return false
-	}
-	_, single := ofOneCollection(conjuncts(nil, q.Where))
-	return single && q.mayHaveBeside(tx)
+// besideComes reports whether rows bring what extensions have beside them: they are few, of the one collection within, nil where there are
+// several, of which an extension has something, and asking for it alone would take a round trip.
+func (q Query) besideComes(tx *Tx, within Expr) bool {
+	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= shortPage && !tx.writing && tx.RoundTrips() &&
+		tx.hasBeside(within)
 }
 
-// mayHaveBeside reports whether an extension has something beside resources of the collection that is asked for, or of any.
-func (q Query) mayHaveBeside(tx *Tx) bool {
-	within, single := ofOneCollection(conjuncts(nil, q.Where))
-	return !single || slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
+// hasBeside reports whether an extension has something beside resources of a collection.
+func (tx *Tx) hasBeside(within Expr) bool {
+	return slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
 		return slices.Contains(b.Collections(), within.(inCollections)[0])
 	})
 }
@@ -406,13 +406,13 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing
 	l := listing{counted: strings.Count(wanted, ", ") + 1}
 	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
 	besides := ""
-	if q.besideComes(tx) {
+	within, _ := ofOneCollection(conjuncts(nil, q.Where))
+	if q.besideComes(tx, within) {
 		l.beside = l.counted + 1
 		besides = besideColumns(tx.inline.besides)
 		b.WriteString(besideNames(tx.inline.besides, "page"))
 	}
 	b.WriteString(" FROM (")
-	within, _ := ofOneCollection(conjuncts(nil, q.Where))
 	a.counted.count(b, within, strconv.FormatInt(tx.store.few+1, 10))
 	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r.") + besides)
 	a.from(b, q.From, "")

@@ -232,22 +232,6 @@ func (m *inlineMembers) take(h Head, err error) (Head, error) {
 	return h, err
 }
 
-// HeadsAsked tells whether all heads that an answer needed were remembered by who asks.
-func (tx *Tx) HeadsAsked(remembered bool) {
-	if n := &tx.store.headsKnown; !remembered {
-		n.Store(0)
-	} else if n.Load() < knownInARow {
-		n.Add(1)
-	}
-}
-
-// knownInARow is how many answers in a row must have needed no heads but those that are remembered, until rows of lists come without
-// them: to read them in vain costs less than a round trip.
-const knownInARow = 8
-
-// headsRemembered reports whether the next answer will need no heads either, as far as the last ones say.
-func (tx *Tx) headsRemembered() bool { return tx.store.headsKnown.Load() >= knownInARow }
-
 // prefetchedOf adds the heads that came with resources that were read to known, and gives the ids of the others.
 func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
 	if len(tx.prefetched) == 0 {
@@ -278,11 +262,7 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 			args[i] = ids[min(i, n-1)]
 		}
 		query := "SELECT " + tx.inline.columns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
-		read := tx.conn.each
-		if c, ok := tx.conn.(*pgConn); ok && c.unbegun() { // behind a list that was asked alone nothing more may follow
-			read = c.alone
-		}
-		if err := read(query, args, func(at row) error {
+		if err := tx.readBehind(query, args, func(at row) error {
 			h, err := tx.inline.take(at.head())
 			known[h.ID] = h
 			return err

@@ -39,8 +39,10 @@ func TestLargeJobsInAFile(t *testing.T) {
 			}
 		}
 	}
-	run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)", "WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE "+
-		"n < 10000) INSERT INTO things SELECT n, hex(zeroblob(40)) FROM seq", "BEGIN IMMEDIATE", "SAVEPOINT job")
+	run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)",
+		"WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 10000)"+
+			" INSERT INTO things SELECT n, hex(zeroblob(40)) FROM seq",
+		"BEGIN IMMEDIATE", "SAVEPOINT job")
 	before := nameless(t)
 	run("UPDATE things SET name = 'changed'")
 	if nameless(t) <= before {

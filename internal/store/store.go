@@ -63,7 +63,7 @@ type Store struct {
 	schema int
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
 	few int64
-	// headsKnown is how many answers in a row needed no heads but those that were remembered (Tx.HeadsAsked).
+	// headsKnown is how many lists in a row needed no heads but those that were remembered (Tx.NoteHeads), at most knownInARow or a few more.
 	headsKnown atomic.Int32
 	// inline are the members that heads have with them (ShowInline).
 	inline atomic.Pointer[inlineMembers]

@@ -106,6 +106,8 @@ type Tx struct {
 	own map[ownKey]ownValue
 	// followers follow it for the extensions of the layout, in their order; nil in a snapshot.
 	followers []Follower
+	// around are what the rows of a short list lie in (NoteHeads).
+	around map[int64]bool
 	// prefetched are heads that came with resources that were read.
 	prefetched map[int64]Head
 	// read are resources that were read in this change, where nobody else changes anything meanwhile, as they are by now.

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"database/sql"
 	"embed"
 	"encoding/hex"
@@ -60,7 +59,8 @@ func (h *holds) isAny(tx *store.Tx) (held bool, err error) {
 	return held, err
 }
 
-// held is what is held: space in a configuration, from key to high, or a name right below a resource, where high is empty.
+// held is what is held: space in a configuration, whose ends are key and high (store.AddrKey), or a name right below a resource, where high
+// is empty.
 type held struct {
 	collection string
 	scope      int64
@@ -70,18 +70,27 @@ type held struct {
 // heldOf is by what a resource is held; false where it cannot be.
 func heldOf(r *store.Resource) (h held, ok bool) {
 	if r.Low != nil {
-		return held{r.Collection, r.Configuration, hex.EncodeToString(r.Low), hex.EncodeToString(r.High)}, true
+		return held{r.Collection, r.Configuration, string(r.Low), string(r.High)}, true
 	}
 	return held{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
 }
 
+// stored gives the ends, or the name and nothing, as they are kept: spans as texts.
+func (h held) stored() (key, high string) {
+	if h.high == "" {
+		return h.key, ""
+	}
+	return hex.EncodeToString([]byte(h.key)), hex.EncodeToString([]byte(h.high))
+}
+
 // by gives the request for which something is held that meets this, another one than except; 0 where there is none.
 func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
+	key, high := h.stored()
 	query, args := "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key = ? AND high = '' AND request <> ? LIMIT 1",
-		[]any{h.collection, h.scope, h.key, except}
-	if h.high != "" {
+		[]any{h.collection, h.scope, key, except}
+	if high != "" {
 		query = "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key <= ? AND high >= ? AND request <> ? LIMIT 1"
-		args = []any{h.collection, h.scope, h.high, h.key, except}
+		args = []any{h.collection, h.scope, high, key, except}
 	}
 	err = tx.QueryRow(query, args...).Scan(&request)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -101,12 +110,7 @@ func (h held) String() string {
 	if h.high == "" {
 		return h.key
 	}
-	low, err := hex.DecodeString(h.key)
-	high, e := hex.DecodeString(h.high)
-	if err != nil || e != nil {
-		return h.key
-	}
-	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}.String()
+	return space.Range{Low: store.KeyAddr([]byte(h.key)), High: store.KeyAddr([]byte(h.high))}.String()
 }
 
 // hold holds what a request would make, or give another name or place, right below what is there: the resource that it is about, and
@@ -163,9 +167,9 @@ func (h held) keep(c *resource.Change, request int64) error {
 			return err
 		}
 	}
+	key, high := h.stored()
 	return c.Tx.Write("INSERT INTO workflow_hold (request, collection, scope, key, high) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		request,
-		h.collection, h.scope, h.key, h.high)
+		request, h.collection, h.scope, key, high)
 }
 
 // release gives back what is held for a request.
@@ -183,10 +187,6 @@ type follower struct {
 // Changed refuses a resource that comes where something is held.
 func (f *follower) Changed(before, after *store.Resource) error {
 	if after == nil {
-		return nil
-	}
-	if before != nil && before.Collection == after.Collection && before.Configuration == after.Configuration && after.Low != nil &&
-		bytes.Equal(before.Low, after.Low) && bytes.Equal(before.High, after.High) { // as heldOf has it, without its texts
 		return nil
 	}
 	h, ok := heldOf(after)
