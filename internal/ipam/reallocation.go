@@ -97,7 +97,9 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 	gives := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil {
-			gives[m.After.ID] = append(gives[m.After.ID], Usable(m.After).Without(Usable(m.Before))...)
+			if more := Usable(m.After).Without(Usable(m.Before)); len(more) > 0 { // of addresses there is none
+				gives[m.After.ID] = append(gives[m.After.ID], more...)
+			}
 		}
 		if !spaced(b.tx, m.Before) {
 			continue
@@ -129,7 +131,9 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 	takes := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil && m.Before != nil {
-			takes[m.After.ID] = append(takes[m.After.ID], Usable(m.Before).Without(Usable(m.After))...)
+			if less := Usable(m.Before).Without(Usable(m.After)); len(less) > 0 {
+				takes[m.After.ID] = append(takes[m.After.ID], less...)
+			}
 		}
 		if !spaced(b.tx, m.After) {
 			continue

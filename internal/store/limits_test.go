@@ -388,22 +388,6 @@ func TestErrorsThatAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The log becomes small again once nothing is written.
-func TestLogShrinks(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	defer func() { _ = s.Close() }()
-	insert(t, s, thing(strings.Repeat("x", 1<<20)))
-	eventually(t, "the log is empty", func() bool {
-		info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
-		return err == nil && info.Size() == 0
-	})
-	insert(t, s, thing("y"))
-	if count(t, s) != 2 {
-		t.Error("something is lost")
-	}
-}
-
 // A full disk refuses what does not fit, says so, and nothing else is lost with it.
 func TestFullDisk(t *testing.T) {
 	s := open(t, t.TempDir())

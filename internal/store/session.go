@@ -44,11 +44,14 @@ const busyTimeout = 10 * time.Second
 // take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
 // it from the beginning.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
+	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", foldAt), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
 	"PRAGMA temp_store = FILE"}
 
 // readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+
+// foldAt is from how many pages on the log is folded into the database.
+const foldAt = 8000
 
 // maxLog is how large the log's file may stay once what is in it was folded into the database, in bytes.
 const maxLog = 64 << 20

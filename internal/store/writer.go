@@ -83,10 +83,12 @@ func (e *sqliteEngine) write(w *session) {
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
 	var planned time.Time
+	_ = w.each("PRAGMA wal_autocheckpoint = 0", nil, func(row) error { return nil }) // foldLog does it, or both do
 	for {
 		select {
 		case j := <-e.jobs:
 			e.group(w, j)
+			w.foldLog()
 			idle.Reset(idleTime)
 		case <-e.check:
 			_, _ = e.notice(w) // an error is that of the next change as well
@@ -125,22 +127,35 @@ func (s *session) plan() {
 	}
 }
 
+// checkpoint looks at the log, or folds it into the database as a mode of PRAGMA wal_checkpoint says: how many pages it has, and how many
+// of them are in the database.
+func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err error) {
+	err = first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &folded) })
+	return busy, pages, folded, err
+}
+
+// foldLog folds the log into the database where it has grown much. It is called behind the answers of a commit, which is on the disk with
+// the log already: nobody waits for it but who changes something next. What is wrong with the log is that change's to say.
+func (s *session) foldLog() {
+	if _, pages, folded, err := s.checkpoint("NOOP"); err == nil && pages-folded >= foldAt {
+		_, _, _, _ = s.checkpoint("PASSIVE")
+	}
+}
+
 // shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
 // needs it. It waits for nobody: done is false where somebody reads, and the log stays until it is looked at again.
 func (s *session) shrinkLog() (done bool) {
 	s.conn.SetBusyTimeout(0)
 	defer s.conn.SetBusyTimeout(busyTimeout)
-	var busy, frames, folded int64
-	ask := func(mode string) error {
-		return first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &frames, &folded) })
-	}
-	if ask("PASSIVE") != nil || frames <= 0 {
+	busy, pages, folded, err := s.checkpoint("PASSIVE")
+	if err != nil || pages <= 0 {
 		return true // there is none, or what is wrong with it is the next change's to say
 	}
-	if busy != 0 || frames != folded {
+	if busy || pages != folded {
 		return false
 	}
-	return ask("TRUNCATE") == nil && busy == 0 // a reader that has just come keeps the log
+	busy, _, _, err = s.checkpoint("TRUNCATE")
+	return err == nil && !busy // a reader that has just come keeps the log
 }
 
 // group runs first and the jobs waiting behind it in one transaction, and answers them all.

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The log becomes small again once nothing is written.
+func TestLogShrinks(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer func() { _ = s.Close() }()
+	insert(t, s, thing(strings.Repeat("x", 1<<20)))
+	eventually(t, "the log is empty", func() bool {
+		info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
+		return err == nil && info.Size() == 0
+	})
+	insert(t, s, thing("y"))
+	if count(t, s) != 2 {
+		t.Error("something is lost")
+	}
+}
+
+// A log that has grown much is folded into the database behind the answer, while others go on changing: it does not grow with what is
+// written.
+func TestLogIsFolded(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer func() { _ = s.Close() }()
+	const each = foldAt << 9 // an eighth of the pages from which on it is folded, twice: in the row and in the history
+	for range 24 {
+		large := thing("large")
+		large.Body = []byte(`{"colour":"` + strings.Repeat("x", each) + `"}`)
+		insert(t, s, large)
+	}
+	info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
+	if err != nil || info.Size() > 2*foldAt<<12 {
+		t.Errorf("behind %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
+	}
+	if count(t, s) != 24 {
+		t.Error("something is lost")
+	}
+}
