@@ -4,9 +4,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"runtime/debug"
+	gauges "runtime/metrics"
 	"sync"
-	"sync/atomic"
 )
 
 // memoryLimit is how many bytes of memory the manager tries to stay below.
@@ -17,16 +18,51 @@ const memoryLimit = 384 << 20
 const memoryOfServicePoint = 40 << 10
 
 // How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much. Where
-// very many service points are connected the heap is theirs, and garbage would be a multiple of it.
+// large work makes it large for a while there may be mostGarbage bytes of garbage, and no less than leastPercent. That is so, too, where
+// very many service points are connected: the heap is theirs then.
 const (
 	collectPercent = 400
-	fleetPercent   = 60
-	// manyPoints is from how many connections on that is so; it ends with half as many.
+	leastPercent   = 60
+	mostGarbage    = 48 << 20
+	// manyPoints is from how many connections on there are very many; it ends with half as many.
 	manyPoints = 1024
 )
 
-// ownCollector says that when the collector runs is this program's to set (Tune).
-var ownCollector atomic.Bool
+// collecting is what is set of when the collector runs, where that is this program's to set (Tune).
+var collecting struct {
+	mu sync.Mutex
+	// own says that it is, many that very many service points are connected, percent is what was set last. Guarded by mu.
+	own, many bool
+	percent   int
+}
+
+// percentFor gives how much may be allocated before the collector runs, in percent of a live heap of so many bytes.
+func percentFor(live uint64, many bool) int {
+	if many {
+		return leastPercent
+	}
+	return int(min(max(mostGarbage*100/max(live, 1), leastPercent), collectPercent))
+}
+
+// followHeap sets when the collector runs next, and again behind each of its runs, by what those have left.
+func followHeap() {
+	live := []gauges.Sample{{Name: "/gc/heap/live:bytes"}}
+	gauges.Read(live)
+	setCollector(live[0].Value.Uint64())
+	// Nothing refers to it: the next run finalizes it.
+	runtime.SetFinalizer(&struct{ _ [2]*byte }{}, func(any) { followHeap() })
+}
+
+// setCollector sets when the collector runs next, where that differs enough to be worth a moment in which the program stands still.
+func setCollector(live uint64) {
+	collecting.mu.Lock()
+	defer collecting.mu.Unlock()
+	percent := percentFor(live, collecting.many)
+	if difference := percent - collecting.percent; collecting.own && max(difference, -difference) > collecting.percent/8 {
+		collecting.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
 
 // connections counts those of service points, and lets the memory limit follow.
 type connections struct {
@@ -58,13 +94,14 @@ func (c *connections) count(more int) {
 		c.limited = c.open
 		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
 	}
-	if many := c.open >= manyPoints || c.many && c.open >= manyPoints/2; many != c.many && ownCollector.Load() {
+	if many := c.open >= manyPoints || c.many && c.open >= manyPoints/2; many != c.many {
 		c.many = many
-		percent := collectPercent
-		if many {
-			percent = fleetPercent
+		collecting.mu.Lock()
+		collecting.many = many
+		collecting.mu.Unlock()
+		if many { // not only behind the next run, which may be far away
+			setCollector(0)
 		}
-		debug.SetGCPercent(percent)
 	}
 }
 
@@ -72,8 +109,10 @@ func (c *connections) count(more int) {
 // GOMEMLIMIT. It gives the limit of memory, in bytes, for Options.MemoryLimit; 0 where it is not this program's to set.
 func Tune() (limit int64) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectPercent)
-		ownCollector.Store(true)
+		collecting.mu.Lock()
+		collecting.own = true
+		collecting.mu.Unlock()
+		followHeap()
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
 		debug.SetMemoryLimit(memoryLimit)

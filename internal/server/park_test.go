@@ -197,6 +197,7 @@ func TestParkedConnections(t *testing.T) {
 	first.send("HTTP/1.1", "") // it has not seen what it is to run
 	first.answer(200)
 	waits := func(proto, behind string, headers ...string) *waiter {
+		eventually(t, "nobody waits from before", func() bool { return m.waiting() == 0 }) // which may be counted until behind its answer
 		w := m.waiter(certificate)
 		w.seen = first.seen
 		w.send(proto, behind, headers...)
