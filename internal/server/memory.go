@@ -17,9 +17,9 @@ const memoryLimit = 384 << 20
 // 12 KiB, and with what is garbage less than 30. No fleet is to meet the limit: a collector that is held to it runs without a pause.
 const memoryOfServicePoint = 40 << 10
 
-// How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much. Where
-// large work makes it large for a while there may be mostGarbage bytes of garbage, and no less than leastPercent. That is so, too, where
-// very many service points are connected: the heap is theirs then.
+// How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much.
+// Where large work makes it large for a while there may be some mostGarbage bytes of garbage (stacks count beside), and no less than
+// leastPercent. That is so, too, where very many service points are connected: the heap is theirs then.
 const (
 	collectPercent = 400
 	leastPercent   = 60
@@ -49,11 +49,11 @@ func followHeap() {
 	live := []gauges.Sample{{Name: "/gc/heap/live:bytes"}}
 	gauges.Read(live)
 	setCollector(live[0].Value.Uint64())
-	// Nothing refers to it: the next run finalizes it.
+	// Nothing refers to it: the next run finalizes it, or the one after that.
 	runtime.SetFinalizer(&struct{ _ [2]*byte }{}, func(any) { followHeap() })
 }
 
-// setCollector sets when the collector runs next, where that differs enough to be worth a moment in which the program stands still.
+// setCollector sets when the collector runs next, where that differs enough to be worth it.
 func setCollector(live uint64) {
 	collecting.mu.Lock()
 	defer collecting.mu.Unlock()

@@ -40,12 +40,15 @@ const (
 const busyTimeout = 10 * time.Second
 
 // pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
-// database when it has 32 MiB, because a page that changes often is then written there once. What a job that shares a commit may have to
-// take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
-// it from the beginning.
+// database when it has 32 MiB, because a page that changes often is then written there once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
 	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", foldAt), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
-	"PRAGMA temp_store = FILE"}
+	"PRAGMA temp_store = MEMORY"}
+
+// writerPragmas set up the connection of the writer further. It folds the log itself (foldLog). What a job that shares a commit may have to
+// take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
+// it from the beginning.
+var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store = FILE"}
 
 // readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
@@ -104,8 +107,8 @@ func newSession(path string, kind sessionKind) (*session, error) {
 var temporary sync.Once
 
 // temporaryDirectory lets SQLite make its temporary files, which have no names, in the directory of the first database that the process
-// opens to change it: there is room for what is changed, and nobody else reads there. Where it is gone SQLite takes the system's. It is one
-// for the whole process, and not to be set while a connection works.
+// opens to change it: most often there is room, and nobody else reads there. Where it is gone SQLite takes the system's. It is one for the
+// whole process, and not to be set while a connection works.
 func temporaryDirectory(conn *sqlite.Conn, dir string) {
 	temporary.Do(func() {
 		quoted := "'" + strings.ReplaceAll(dir, "'", "''") + "'"

@@ -39,6 +39,11 @@ func TestLargeJobsInAFile(t *testing.T) {
 			}
 		}
 	}
+	for _, pragma := range writerPragmas {
+		if err := s.each(pragma, nil, func(row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	run("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)",
 		"WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 10000)"+
 			" INSERT INTO things SELECT n, hex(zeroblob(40)) FROM seq",

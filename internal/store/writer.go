@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -82,13 +83,19 @@ func (e *sqliteEngine) write(w *session) {
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
-	var planned time.Time
-	_ = w.each("PRAGMA wal_autocheckpoint = 0", nil, func(row) error { return nil }) // foldLog does it, or both do
+	var planned, folded time.Time
+	said := ""
+	for _, pragma := range writerPragmas {
+		_ = w.each(pragma, nil, func(row) error { return nil }) // without them it is slower
+	}
 	for {
 		select {
 		case j := <-e.jobs:
 			e.group(w, j)
-			w.foldLog()
+			if err := w.foldLog(&folded); err != nil && err.Error() != said {
+				said = err.Error()
+				slog.Error("the log cannot be folded into the database: it grows with what is changed", "error", err)
+			}
 			idle.Reset(idleTime)
 		case <-e.check:
 			_, _ = e.notice(w) // an error is that of the next change as well
@@ -135,12 +142,21 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 }
 
 // foldLog folds the log into the database where it has grown much. It is called behind the answers of a commit, which is on the disk with
-// the log already: nobody waits for it but who changes something next. What is wrong with the log is that change's to say.
-func (s *session) foldLog() {
-	if _, pages, folded, err := s.checkpoint("NOOP"); err == nil && pages-folded >= foldAt {
-		_, _, _, _ = s.checkpoint("PASSIVE")
+// the log already: nobody waits for it but who changes something next. A log that is in the database is written from its beginning again
+// once nobody reads of it: where that has not come about, and it has grown further, it is tried again from time to time. last is when it
+// was.
+func (s *session) foldLog(last *time.Time) error {
+	_, pages, folded, err := s.checkpoint("NOOP")
+	if err != nil || pages <= folded || pages-folded < foldAt && (pages < 2*foldAt || time.Since(*last) < beginLogEvery) {
+		return err
 	}
+	*last = time.Now()
+	_, _, _, err = s.checkpoint("PASSIVE")
+	return err
 }
+
+// beginLogEvery is how often it is tried to begin a long log again.
+const beginLogEvery = 50 * time.Millisecond
 
 // shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
 // needs it. It waits for nobody: done is false where somebody reads, and the log stays until it is looked at again.
@@ -149,7 +165,7 @@ func (s *session) shrinkLog() (done bool) {
 	defer s.conn.SetBusyTimeout(busyTimeout)
 	busy, pages, folded, err := s.checkpoint("PASSIVE")
 	if err != nil || pages <= 0 {
-		return true // there is none, or what is wrong with it is the next change's to say
+		return true // there is none, or what is wrong with it is said behind the next change (foldLog)
 	}
 	if busy || pages != folded {
 		return false
