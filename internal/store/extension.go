@@ -29,8 +29,8 @@ type Layout struct {
 	Searched []Index
 }
 
-// Spaced is a collection of resources with space, with the collections of what they lie right below. Of those of the collection right below
-// the same resource none overlap.
+// Spaced is a collection of resources with space, with the collections that they lie right below. Those of the collection that lie right
+// below the same resource never overlap.
 type Spaced struct {
 	Collection string
 	Below      []string

@@ -239,8 +239,8 @@ func (s *session) later(query string, args ...any) error {
 // bulkRows is how many rows one statement writes.
 const bulkRows = 50
 
-// bulk inserts rows. What fails is not taken back for itself (OR FAIL), as its transaction is: in the savepoint of a job SQLite would
-// otherwise go through all that the job has changed so far, at each statement's end.
+// bulk inserts rows. What fails is not taken back for itself (OR FAIL), so that SQLite keeps no journal of the statement: behind an
+// error the transaction, or the savepoint of the job, must be taken back.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))

@@ -165,7 +165,7 @@ func (s *session) shrinkLog() (done bool) {
 	defer s.conn.SetBusyTimeout(busyTimeout)
 	busy, pages, folded, err := s.checkpoint("PASSIVE")
 	if err != nil || pages <= 0 {
-		return true // there is none, or what is wrong with it is said behind the next change (foldLog)
+		return true // there is none, or what is wrong with it is said behind a change that makes it long (foldLog)
 	}
 	if busy || pages != folded {
 		return false
