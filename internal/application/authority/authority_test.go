@@ -28,6 +28,7 @@ type given struct {
 	notify        []netip.AddrPort
 	keys          []zonedata.SigningKey
 	signing       *zonedata.Signing
+	optOut        bool // of NSEC3, where BIND's program signs
 	primaries     []netip.Addr
 }
 

@@ -11,6 +11,12 @@ const longestChain = 16
 
 // resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
 func (a *answer) resolve(v *view, w zonedata.Client) {
+	a.follow(v, w)
+	a.appendProofs()
+}
+
+// follow answers from the zone of the name in question, then from those of the aliases that lead on from there.
+func (a *answer) follow(v *view, w zonedata.Client) {
 	name, seen := a.q.name, [longestChain]string{}
 	for hop := range longestChain {
 		z := v.holding(name, a.q.kind == dns.TypeDS)
@@ -38,6 +44,7 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 		}
 		name = next
 	}
+	a.code = dns.RcodeServerFailure // a DNAME below its own target makes aliases without end
 }
 
 // locked is within, with the zone's mu held, and signed as the zone is.
@@ -51,7 +58,11 @@ func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next s
 // within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.
 func (a *answer) within(v *view, z *zone, name string, first bool) (next string) {
 	if z.cuts > 0 {
-		if at, s := z.cut(name, a.q.kind); s != nil {
+		kind := a.q.kind
+		if kind == dns.TypeNSEC && a.chain != nil && !a.chain.hashed {
+			kind = dns.TypeDS // like that, the NSEC of a delegation is data of the zone above (RFC 4035 section 2.3)
+		}
+		if at, s := z.cut(name, kind); s != nil {
 			if s.kind == dns.TypeDNAME {
 				a.authoritative = a.authoritative || first
 				return a.redirect(name, at, s)
@@ -97,7 +108,7 @@ func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 	default:
 		alias = nil
 	}
-	if s == nil && a.q.kind == dns.TypeNSEC && at.name == at.owner && a.ownDenial(z, at.name) {
+	if s == nil && a.q.kind == dns.TypeNSEC && a.ownDenial(z, at) {
 		return ""
 	}
 	if s == nil {
@@ -107,7 +118,7 @@ func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 	if a.origin == "" {
 		a.origin = at.owner
 	}
-	if !a.putSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.prove(z, at.expanded(a.chain)...) {
+	if !a.putSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.proveLater(z, at.expanded(a.chain)) {
 		a.cut()
 		return ""
 	}
@@ -115,6 +126,7 @@ func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 		alias.each(0, func(data []byte) bool { next = lowerName(data); return false })
 		return next
 	}
+	a.appendProofs()
 	a.hosts(v, z, s)
 	return ""
 }
@@ -154,7 +166,7 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	if a.origin == "" {
 		a.origin = at
 	}
-	if !a.putSigned(at, at, s, s.ttl, &a.answers) {
+	if !a.putAlias(at, s) {
 		a.cut()
 		return ""
 	}
@@ -169,11 +181,15 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 		a.cut()
 		return ""
 	}
+	if a.q.kind == dns.TypeCNAME || a.q.kind == dns.TypeANY { // this alias is the answer
+		return ""
+	}
 	return lowerName(data)
 }
 
 // refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
 func (a *answer) refer(z *zone, at string, s *set) {
+	a.appendProofs()
 	if a.origin == "" {
 		a.origin = at
 	}
@@ -182,7 +198,7 @@ func (a *answer) refer(z *zone, at string, s *set) {
 		return
 	}
 	if ds := z.nodes[at].of(dns.TypeDS); a.secured() && !a.bare {
-		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
+		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, place{name: at, owner: at}.nothing(a.chain)...) {
 			a.cut()
 			return
 		}
@@ -244,6 +260,7 @@ func (a *answer) negative(z *zone, names []string) {
 	if s == nil {
 		return
 	}
+	a.appendProofs()
 	if !a.putSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
 		a.cut()
 	}

@@ -59,6 +59,9 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate && q.opcode != dns.OpcodeNotify {
 		return dns.RcodeNotImplemented, true
 	}
+	if questions == 0 && others == 0 {
+		return q.cookieAlone(m, further), true
+	}
 	if questions != 1 {
 		return dns.RcodeFormatError, true
 	}
@@ -71,6 +74,10 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	lowered(lower[:n])
 	q.sent, q.name = m[headerSize:end], string(lower[:n])
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
+	switch q.class {
+	case 0, dns.ClassNONE, dns.ClassANY:
+		return dns.RcodeFormatError, true
+	}
 	at := end + 4
 	for range others {
 		from := at
@@ -97,6 +104,21 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 		}
 	}
 	return 0, true
+}
+
+// cookieAlone reads a message without a question. It asks for a cookie (RFC 7873 section 5.4), or it is malformed.
+func (q *query) cookieAlone(m []byte, records uint16) (code int) {
+	end := headerSize
+	for range records {
+		from := end
+		if end = skipRecord(m, from); end < 0 || q.further(m[from:end]) != 0 {
+			return dns.RcodeFormatError
+		}
+	}
+	if q.cookie == nil {
+		return dns.RcodeFormatError
+	}
+	return 0
 }
 
 // further reads a record of the additional section.
@@ -203,13 +225,15 @@ type answer struct {
 	from *zone
 	// denied are the records of chains that are in it.
 	denied []denied
+	// proofs are records of the authority section that are written behind the answers; they are counted already.
+	proofs []byte
 	// fault is why the answer could not be signed.
 	fault error
 }
 
 // begin writes the header and the question.
 func (a *answer) begin(q *query, buf []byte, limit int) {
-	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit}
+	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0]}
 	if q.edns {
 		a.limit -= optSize + 4 + 40 // what its options take at most
 	}
@@ -346,4 +370,6 @@ func (a *answer) cut() {
 		a.m = a.m[:headerSize+len(a.q.sent)+4]
 	}
 	a.answers, a.authority, a.extra, a.truncated = 0, 0, 0, true
+	a.limit += len(a.proofs)
+	a.proofs = a.proofs[:0]
 }

@@ -92,12 +92,15 @@ func (a *authority) decide(out *answer, s *served, w zonedata.Client, tcp bool) 
 	switch {
 	case q.opcode != dns.OpcodeQuery: // over UDP and TCP it was seen to before
 		out.code = dns.RcodeNotImplemented
+	case q.sent == nil: // the cookie is the answer
 	case q.class == dns.ClassCHAOS:
 		a.chaos(out)
 	case q.class != dns.ClassINET:
 		out.code = dns.RcodeRefused
 	case s.revision == "": // it is not known yet what there is: others may
 		out.code = dns.RcodeServerFailure
+	case q.kind == dns.TypeOPT || q.kind == dns.TypeTKEY || q.kind == dns.TypeTSIG: // types of no question (RFC 6895 section 3.1)
+		out.code = dns.RcodeFormatError
 	case q.kind == dns.TypeAXFR: // over TCP it was seen to before
 		out.code = dns.RcodeFormatError
 		if tcp {
@@ -113,7 +116,7 @@ func (a *authority) decide(out *answer, s *served, w zonedata.Client, tcp bool) 
 		q.kind = dns.TypeSOA // who has an older one asks again, over TCP (RFC 1995 section 4)
 		out.resolveFor(s, w)
 		q.kind = dns.TypeIXFR
-	case q.kind >= dns.TypeTKEY && q.kind != dns.TypeANY && q.kind <= dns.TypeANY || q.kind == dns.TypeOPT:
+	case q.kind >= dns.TypeTKEY && q.kind != dns.TypeANY && q.kind <= dns.TypeANY:
 		out.code = dns.RcodeNotImplemented
 	default:
 		out.resolveFor(s, w)

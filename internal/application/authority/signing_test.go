@@ -62,6 +62,9 @@ func (g given) signAsBind(t *testing.T, dir, file string) {
 	args := []string{"-x", "-o", g.name, "-f", file, "-N", "keep"} // keys are signed by those that sign keys alone
 	if g.signing.Hashed {
 		args = append(args, "-3", "-", "-H", "0")
+		if g.optOut {
+			args = append(args, "-A")
+		}
 	}
 	args = append(args, filepath.Join(dir, file))
 	for i, k := range g.keyRecords() {
@@ -354,24 +357,57 @@ func TestSignaturesEnd(t *testing.T) {
 	}
 }
 
+// TestSignedWildcardAlias has the proof of a wildcard alias behind its target's records (RFC 4035 section 3.1.3.3).
+func TestSignedWildcardAlias(t *testing.T) {
+	const records = `@ 500 SOA ns1 hostmaster 1 3600 600 86400 60
+@ 500 NS ns1
+ns1 500 A 192.0.2.53
+www 500 A 192.0.2.80
+*.apps 500 CNAME www
+*.b 500 CNAME x.c
+*.c 500 TXT "text"
+`
+	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
+		t.Run(name, func(t *testing.T) {
+			g := given{name: "example.com.", records: records}.signedBy(t, dns.ECDSAP256SHA256, hashed)
+			a := start(t, nil, g)
+			for _, q := range []validatedQuestion{{name: "x.apps.example.com.", kind: dns.TypeA}, {name: "y.b.example.com.", kind: dns.TypeTXT}} {
+				m := a.question(t, q.name, q.kind, func(m *dns.Msg) { m.SetEdns0(1232, true) })
+				var kinds []uint16
+				for _, rr := range m.Answer {
+					kinds = append(kinds, rr.Header().Rrtype)
+				}
+				if !slices.Equal(kinds, []uint16{dns.TypeCNAME, dns.TypeRRSIG, q.kind, dns.TypeRRSIG}) || len(m.Ns) == 0 {
+					t.Errorf("%s: %s", q.name, m)
+				}
+			}
+			g.delv(t, listening(t, a).Port(), []validatedQuestion{{name: "x.apps.example.com.", kind: dns.TypeA},
+				{name: "y.b.example.com.", kind: dns.TypeTXT}, {name: "x.apps.example.com.", kind: dns.TypeMX}})
+		})
+	}
+}
+
 // Validators of others find all of it good: delv, and unbound.
 func TestValidators(t *testing.T) {
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
 			g := given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, hashed)
 			at := listening(t, start(t, nil, g))
-			t.Run("delv", func(t *testing.T) { g.delv(t, at.Port()) })
+			t.Run("delv", func(t *testing.T) { g.delv(t, at.Port(), validated) })
 			t.Run("unbound", func(t *testing.T) { g.unbound(t, at.Port()) })
 		})
 	}
 }
 
-// validated are questions of harbour, and the codes of their answers.
-var validated = []struct {
+// validatedQuestion is a question, and the code of its answer.
+type validatedQuestion struct {
 	name string
 	kind uint16
 	code int
-}{
+}
+
+// validated are questions of harbour, and the codes of their answers.
+var validated = []validatedQuestion{
 	{"mail.harbour.example.", dns.TypeA, 0}, {"mail.harbour.example.", dns.TypeTXT, 0}, {"www.harbour.example.", dns.TypeAAAA, 0},
 	{"nobody.harbour.example.", dns.TypeA, dns.RcodeNameError}, {"y.wild.harbour.example.", dns.TypeA, 0},
 	{"y.wild.harbour.example.", dns.TypeMX, 0}, {"a.b.c.harbour.example.", dns.TypeA, dns.RcodeNameError},
@@ -379,7 +415,9 @@ var validated = []struct {
 	{"harbour.example.", dns.TypeDNSKEY, 0},
 }
 
-func (g given) delv(t *testing.T, port uint16) {
+// delv has BIND's validator ask questions, and fails where it does not find the answers secure.
+func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion) {
+	t.Helper()
 	program, err := exec.LookPath("delv")
 	if err != nil {
 		t.Skip("delv is not on this machine")
@@ -389,7 +427,7 @@ func (g given) delv(t *testing.T, port uint16) {
 	if err := os.WriteFile(anchor, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range validated {
+	for _, q := range questions {
 		out, _ := exec.Command(program, "@127.0.0.1", "-p", fmt.Sprint(port), "-a", anchor, "+root="+strings.TrimSuffix(g.name, "."), q.name,
 			dns.TypeToString[q.kind]).CombinedOutput() //nolint:gosec // the program of that name
 		if !bytes.Contains(out, []byte("fully validated")) {
