@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -63,9 +64,13 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 			if zone, err = updatable(tx, a, u); err != nil {
 				return err
 			}
+			apex, err := servedApex(tx, zoneID(zone.Ref("view"), zone.Key), u.Zone)
+			if err != nil {
+				return err
+			}
 			tx.Describe("DNS_DYNAMIC_UPDATE_OPERATION", "Updated zone "+zone.Key)
 			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
-			changed, err = dns.Update(c, zone, m)
+			changed, err = dns.Update(c, zone, m, apex)
 			return err
 		})
 	}
@@ -106,6 +111,31 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
 	}
 	return zone, nil
+}
+
+// servedApex gives the records of a zone's own name as they are deployed.
+func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
+	name := make([]byte, 255)
+	n, err := wire.PackDomainName(zone, name, 0, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	key := zonedata.Key(name[:n])
+	_, _, entries, err := readPart(tx, id, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !bytes.Equal(e.Key, key) {
+			continue
+		}
+		rr, err := e.Record.RR()
+		if err != nil {
+			return nil, err
+		}
+		apex = append(apex, rr)
+	}
+	return apex, nil
 }
 
 // servedBy gives what a service point serves, and the server that it is.

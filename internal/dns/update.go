@@ -26,16 +26,27 @@ func (r *Refused) Error() string { return r.Why }
 func refused(code int, why string) error { return &Refused{code, why} }
 
 // Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What
-// it makes is marked as dynamic. Start of authority and name servers of the zone itself follow from options and roles, and stay. It reports
-// whether anything has changed; where the message is refused the error is a *Refused or a problem.
-func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool, err error) {
+// it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options, roles
+// and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed; where the
+// message is refused the error is a *Refused or a problem.
+func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR) (changed bool, err error) {
 	u, err := newUpdater(c, zone)
 	if err != nil {
 		return false, err
 	}
 	u.make.dynamic = true
+	for _, rr := range apex {
+		if kind := rr.Header().Rrtype; ofApex(kind) || slices.Contains(keyTypes, kind) {
+			u.served = append(u.served, rr)
+		}
+	}
 	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
 		return false, refused(dns.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
+	}
+	for _, rr := range slices.Concat(m.Answer, m.Ns) { // BIND refuses such a message before it looks at prerequisites, too
+		if class := rr.Header().Class; class != dns.ClassINET && class != dns.ClassANY && class != dns.ClassNONE {
+			return false, refused(dns.RcodeFormatError, rr.Header().Name+" has the class "+dns.Class(class).String()+": use IN, ANY or NONE")
+		}
 	}
 	if err := u.prerequisites(m.Answer); err != nil {
 		return false, err
@@ -77,6 +88,8 @@ type updater struct {
 	order []string
 	// datas are what dataOf gives of records: comparing many with each other costs much.
 	datas map[dns.RR]string
+	// served are the records of the apex that no resource stands for.
+	served []dns.RR
 	// refits makes hosts of addresses whose networks were made later.
 	refits bool
 }
@@ -109,7 +122,7 @@ type updatedName struct {
 	name   string
 	rows   []updatedRow
 	wanted []dns.RR
-	// derived are the records that lead back to hosts, and stay as long as those have the address.
+	// derived are the records that follow from something else, and stay: PTR records of hosts, and what is served at the apex.
 	derived []dns.RR
 	// changes is how many the message has of it.
 	changes int
@@ -157,6 +170,9 @@ func (u *updater) at(name string) (*updatedName, error) {
 		}
 		n.derived = z.records
 	}
+	if name == u.apex {
+		n.derived = append(n.derived, u.served...)
+	}
 	u.names[name] = n
 	u.order = append(u.order, name)
 	return n, nil
@@ -170,20 +186,21 @@ func (n *updatedName) has(kind uint16) bool {
 // all gives the records that a name is to have, those that lead back to hosts included.
 func (n *updatedName) all() []dns.RR { return slices.Concat(n.wanted, n.derived) }
 
-// prerequisites checks what has to hold (RFC 2136 section 3.2). The zone itself always has its start of authority and name servers.
+// prerequisites checks what has to hold (RFC 2136 section 3.2).
 func (u *updater) prerequisites(all []dns.RR) error {
 	var sets []dns.RR
 	for _, rr := range all {
 		h := rr.Header()
+		if h.Ttl != 0 {
+			return refused(dns.RcodeFormatError, "a prerequisite has a TTL")
+		}
 		n, err := u.at(h.Name)
 		if err != nil {
 			return err
 		}
-		is := n.has(h.Rrtype) || n.name == u.apex && (h.Rrtype == dns.TypeANY || h.Rrtype == dns.TypeSOA || h.Rrtype == dns.TypeNS)
+		is := n.has(h.Rrtype)
 		whole := h.Rdlength == 0
 		switch {
-		case h.Ttl != 0:
-			return refused(dns.RcodeFormatError, "a prerequisite has a TTL")
 		case h.Class == dns.ClassANY && whole && !is && h.Rrtype == dns.TypeANY:
 			return refused(dns.RcodeNameError, n.name+" is not there")
 		case h.Class == dns.ClassANY && whole && !is:
@@ -193,10 +210,12 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		case h.Class == dns.ClassNONE && whole && is:
 			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.Type(h.Rrtype).String())
 		case (h.Class == dns.ClassANY || h.Class == dns.ClassNONE) && whole:
+		case h.Class == dns.ClassINET && lacksData(h):
+			return refused(dns.RcodeFormatError, "a prerequisite of the class IN has no data")
 		case h.Class == dns.ClassINET:
 			sets = append(sets, rr)
 		default:
-			return refused(dns.RcodeFormatError, "a prerequisite is of a class that says nothing")
+			return refused(dns.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
 		}
 	}
 	checked := map[string]bool{}
@@ -224,6 +243,12 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		}
 	}
 	return nil
+}
+
+// lacksData reports whether a record has no data although its type needs some.
+func lacksData(h *dns.RR_Header) bool {
+	_, known := dns.TypeToRR[h.Rrtype]
+	return h.Rdlength == 0 && known && h.Rrtype != dns.TypeANY && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL
 }
 
 // dataOf gives the type and the data of a record as texts that compare: names without regard to case.
@@ -256,10 +281,9 @@ func (u *updater) prescan(all []dns.RR) error {
 		switch {
 		case meta || h.Class == dns.ClassINET && (h.Rrtype == dns.TypeANY || h.Rdlength == 0):
 			return refused(dns.RcodeFormatError, "no record is of such a type")
-		case h.Class == dns.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == dns.ClassNONE && (h.Ttl != 0 || h.Rrtype == dns.TypeANY):
-			return refused(dns.RcodeFormatError, "what is deleted has a TTL, or data that it must not have")
-		case h.Class != dns.ClassINET && h.Class != dns.ClassANY && h.Class != dns.ClassNONE:
-			return refused(dns.RcodeFormatError, "a change is of a class that says nothing")
+		case h.Class == dns.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == dns.ClassNONE && (h.Ttl != 0 || h.Rrtype == dns.TypeANY),
+			h.Class == dns.ClassNONE && lacksData(h):
+			return refused(dns.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
 		}
 	}
 	return nil
