@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"portolan/internal/access"
@@ -53,80 +51,6 @@ func (f importFlags) how(s *session, lines int) (how ipam.Import, end func()) {
 			"and it goes on\n", lines)
 	}
 	return how, bar.end
-}
-
-type importZone struct {
-	dataFlag
-	importFlags
-	zonePlace
-	Origin     string `help:"The zone: the name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
-	FromServer string `help:"Copy the zone --origin from this name server (AXFR), instead of a file." placeholder:"ADDR" env:"-"`
-	KeyFile    string `help:"A file with the key that the copy is signed with, as tsig-keygen prints it." type:"existingfile" placeholder:"FILE" env:"-"`
-	File       string `arg:"" optional:"" help:"The file." type:"existingfile"`
-}
-
-// fetch gives what is to be imported: the file, or what a server gives, in a file that goes when it is closed.
-func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
-	switch {
-	case (c.FromServer == "") == (c.File == ""):
-		return nil, "", usageError{errors.New("give a file, or --from-server")}
-	case c.File != "" && c.KeyFile != "":
-		return nil, "", usageError{errors.New("--key-file: is for --from-server")}
-	case c.File != "":
-		in, err = os.Open(c.File)
-		return in, c.File, err
-	case c.Origin == "":
-		return nil, "", usageError{errors.New("--origin: name the zone to copy")}
-	}
-	var key *dns.TransferKey
-	if c.KeyFile != "" {
-		if key, err = dns.ReadKey(c.KeyFile); err != nil {
-			return nil, "", usageError{err}
-		}
-	}
-	if in, err = os.CreateTemp("", "portolan-zone-"); err != nil {
-		return nil, "", err
-	}
-	if err = os.Remove(in.Name()); err == nil {
-		err = dns.FetchZone(s.ctx, c.FromServer, c.Origin, key, in)
-	}
-	if err == nil {
-		_, err = in.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		_ = in.Close()
-	}
-	return in, c.FromServer, err
-}
-
-// Run imports the zone: a short one or nothing, a long one in steps.
-func (c *importZone) Run(s *session) error {
-	f, from, err := c.fetch(s)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	zone, records, err := naming.ReadZone(f, c.Origin)
-	if err != nil {
-		return fmt.Errorf("%s: nothing was imported: %w", from, err)
-	}
-	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st)
-		how, end := c.how(s, len(records))
-		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records, how)
-		end()
-		if err != nil {
-			return fmt.Errorf("%s: %w", from, err)
-		}
-		if done.There > 0 {
-			fmt.Fprintf(s.stderr, "left out: %d records that are there already\n", done.There)
-		}
-		for _, skipped := range done.Skipped {
-			fmt.Fprintln(s.stderr, "left out:", skipped)
-		}
-		_, err = fmt.Fprintf(s.stdout, "imported %s: %d resources made, %d records left out\n", done.Zone, done.Made, len(done.Skipped))
-		return err
-	})
 }
 
 // notesShown is how many networks that are there already are named when an import goes on.

@@ -12,10 +12,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-
-	rr "github.com/miekg/dns"
 
 	"portolan/client"
 	"portolan/internal/access"
@@ -290,12 +289,10 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 }
 
 type importBind struct {
-	dataFlag
-	importFlags
+	zoneFlags
 	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	View          string `help:"The view for zones that are in none; views of BIND go into views of their names." default:"default" placeholder:"NAME"`
 	Reverse       bool   `help:"Import reverse zones, too: without it they are left out, as they follow from networks and hosts."`
-	DryRun        bool   `help:"Only try it, zone by zone: nothing is kept." short:"n"`
 	File          string `arg:"" help:"The file named.conf."`
 }
 
@@ -314,23 +311,20 @@ func (c *importBind) Run(s *session) error {
 		fmt.Fprintln(s.stderr, "left out:", note)
 	}
 	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
-		reverse := strings.HasSuffix("."+strings.ToLower(z.Name), ".in-addr.arpa") || strings.HasSuffix("."+strings.ToLower(z.Name), ".ip6.arpa")
-		if reverse && !c.Reverse {
+		reverse := isReverse(z.Name) && !c.Reverse
+		if reverse {
 			fmt.Fprintln(s.stderr, "left out: the reverse zone", z.Name)
 		}
-		return reverse && !c.Reverse
+		return reverse
 	})
 	if len(zones) == 0 {
 		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
 	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
-		wrong := 0
+		wrong, skipped := 0, 0
 		for _, z := range zones { // one that is wrong keeps no other from being imported
-			how := c.zone
-			if c.DryRun {
-				how = c.try
-			}
-			if err := how(s, st, z); err != nil {
+			n, err := c.zone(s, st, z)
+			if skipped += n; err != nil {
 				wrong++
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
@@ -340,23 +334,11 @@ func (c *importBind) Run(s *session) error {
 			return fmt.Errorf("%d of %d zones would not be imported", wrong, len(zones))
 		case wrong > 0:
 			return fmt.Errorf("%d of %d zones were not imported; the same command goes on with those", wrong, len(zones))
+		case skipped > 0:
+			return skippedError{skipped}
 		}
 		return nil
 	})
-}
-
-// records reads the file of a zone.
-func (c *importBind) records(z convert.NamedZone) (zone string, records []rr.RR, err error) {
-	f, err := os.Open(z.File)
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { _ = f.Close() }()
-	zone, records, err = naming.ReadZone(f, z.Name)
-	if meant := naming.Key(z.Name); err == nil && naming.Key(zone) != meant {
-		err = fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, zone, z.Name)
-	}
-	return zone, records, err
 }
 
 // viewOf is the view that a zone goes to.
@@ -367,51 +349,24 @@ func (c *importBind) viewOf(z convert.NamedZone) string {
 	return z.View
 }
 
-// try tries a zone, against what there is.
-func (c *importBind) try(s *session, st *store.Store, z convert.NamedZone) error {
-	zone, records, err := c.records(z)
+// zone imports a zone, or tries it, and gives how many of its records were skipped.
+func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (skipped int, err error) {
+	f, err := os.Open(z.File)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	done, whole, err := dns.TryZone(s.ctx, server.NewAPI(st), c.Configuration, c.viewOf(z), zone, records)
+	defer func() { _ = f.Close() }()
+	read, err := readZoneFile(f, z.File, z.Name, z.Directory, filepath.Dir(z.File))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, skipped := range done.Skipped {
-		fmt.Fprintln(s.stderr, "left out:", skipped)
+	if naming.Key(read.zone) != naming.Key(z.Name) {
+		return 0, fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, read.zone, z.Name)
 	}
-	least := ""
-	if !whole {
-		least = "at least "
+	if read.view = c.viewOf(z); !c.DryRun {
+		if err := dns.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {
+			return 0, err
+		}
 	}
-	_, err = fmt.Fprintf(s.stdout,
-		"only tried: %s in the view %s, from %s: %s%d resources would be made, %d are there already, %d records left out\n",
-		done.Zone, c.viewOf(z), z.File, least, done.Made, done.There, len(done.Skipped))
-	return err
-}
-
-// zone imports a zone.
-func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) error {
-	zone, records, err := c.records(z)
-	if err != nil {
-		return err
-	}
-	api := server.NewAPI(st)
-	if err := dns.EnsureView(s.ctx, api, c.Configuration, c.viewOf(z)); err != nil {
-		return err
-	}
-	how, end := c.how(s, len(records))
-	how.InSteps = true // which passes over what is there, so that the same file may come again
-	done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.viewOf(z), zone, records, how)
-	end()
-	if err != nil {
-		return err
-	}
-	for _, skipped := range done.Skipped {
-		fmt.Fprintln(s.stderr, "left out:", skipped)
-	}
-	_, err = fmt.Fprintf(s.stdout, "imported %s into the view %s: %d resources made, %d there already, %d records left out\n", done.Zone,
-		c.viewOf(z),
-		done.Made, done.There, len(done.Skipped))
-	return err
+	return c.take(s, st, c.Configuration, read)
 }

@@ -106,7 +106,8 @@ type usageError struct{ error }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run parses and runs a command line and gives the exit code: 0 done, 1 failed, 2 used wrongly.
+// run parses and runs a command line and gives the exit code: 0 done, 1 failed, 2 used wrongly, 3 done
+// but for rows of an import that were skipped.
 func run(args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exit := -1
@@ -154,6 +155,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &wrong), errors.As(err, &mistaken):
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 2
+	case errors.As(err, new(skippedError)):
+		fmt.Fprintln(stderr, "portolan:", err)
+		return 3
 	case err != nil:
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 1

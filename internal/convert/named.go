@@ -10,8 +10,8 @@ import (
 type NamedZone struct {
 	// View is the view that it is in; empty where there are none.
 	View string
-	// Name is the zone's name, File where its records are.
-	Name, File string
+	// Name is the zone's name, File where its records are, and Directory where files that it includes are.
+	Name, File, Directory string
 }
 
 // Named reads the settings of BIND (named.conf): the zones that it is primary for, by their views. read gives the files that it includes.
@@ -22,6 +22,7 @@ func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZo
 		return nil, nil, err
 	}
 	for i, z := range n.zones {
+		n.zones[i].Directory = n.directory
 		if !filepath.IsAbs(z.File) {
 			n.zones[i].File = filepath.Join(n.directory, z.File)
 		}

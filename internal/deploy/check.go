@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
@@ -103,7 +104,7 @@ func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]ma
 		return
 	}
 	packed := make([]byte, 256)
-	for at := name; at != apex && at != "." && wire.IsSubDomain(apex, at); _, at, _ = strings.Cut(at, ".") {
+	for at := name; at != apex && at != "." && wire.IsSubDomain(apex, at); _, at, _ = naming.Cut(at) {
 		n, err := wire.PackDomainName(at, packed, 0, nil, false)
 		if err != nil {
 			return
@@ -199,7 +200,7 @@ func delegated(kinds map[string]map[uint16]bool, apex, name string) bool {
 		if kinds[string(packed[:n])][wire.TypeNS] {
 			return true
 		}
-		_, name, _ = strings.Cut(name, ".")
+		_, name, _ = naming.Cut(name)
 		wildcard := make([]byte, 256)
 		if n, err = wire.PackDomainName("*."+name, wildcard, 0, nil, false); err == nil && len(kinds[string(wildcard[:n])]) > 0 {
 			return true

@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"portolan/internal/naming"
@@ -338,8 +337,9 @@ func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 	for _, name := range naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), 1) {
 		for _, z := range p.zones { // the one with the longest name that the network's lies in, or one of its own
 			key := naming.Key(z.row.Key)
-			inside := name == key || strings.HasSuffix(name, "."+key) || strings.HasSuffix(key, "."+name)
-			if inside && (found == nil || len(key) > len(found.row.Key)) {
+			_, below := naming.Relative(name, key)
+			_, above := naming.Relative(key, name)
+			if (below || above) && (found == nil || len(key) > len(found.row.Key)) {
 				found = z
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -156,7 +155,7 @@ func (f *liveFollower) isDelegated(field string, view int64, key string) error {
 		return err
 	}
 	for above := key; ; {
-		_, rest, more := strings.Cut(above, ".")
+		_, rest, more := naming.Cut(above)
 		if above = rest; !more {
 			return nil
 		}

@@ -2,10 +2,10 @@ package deploy
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"portolan/internal/dns"
+	"portolan/internal/naming"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
@@ -141,7 +141,7 @@ func signingIn(tx *store.Tx, signed *dns.Signed, of *store.Resource, view int64,
 // deployed, and, of a zone that somebody made, none but the one that it lies in or the root.
 func parentDeployed(tx *store.Tx, of *store.Resource, view int64, name string) (bool, error) {
 	for at := name; at != ""; {
-		_, at, _ = strings.Cut(at, ".")
+		_, at, _ = naming.Cut(at)
 		id := zoneID(view, at)
 		if _, there, err := readDeployed(tx, id); err != nil || !there {
 			if err != nil {

@@ -40,8 +40,7 @@ func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
 	err := i.makeAuthority(zone, []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1),
 		second(soa.Expire, 1), second(soa.Minttl, 0)})
 	if p, ok := problem.As(err); ok && p.Status < 500 {
-		i.skip(soa, p.Message)
-		return nil
+		return i.skip(soa, p.Message)
 	}
 	return err
 }

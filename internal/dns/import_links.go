@@ -40,7 +40,7 @@ func (i *zoneImport) aliasJobs(records []dns.RR) iter.Seq[func() error] {
 				continue
 			}
 			for _, rr := range later {
-				if !yield(func() error { i.skip(rr, "it leads to itself"); return nil }) {
+				if !yield(func() error { return i.skip(rr, "its target is an alias that leads back to it") }) {
 					return
 				}
 			}
@@ -61,7 +61,8 @@ func (i *zoneImport) makeAlias(alias *dns.CNAME) error {
 
 // target finds the record that a name leads to, or makes it an external host.
 func (i *zoneImport) target(name string) (schema.Ref, error) {
-	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", naming.Clean(name))
+	name = textOf(name)
+	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", name)
 	if err != nil {
 		return schema.Ref{}, err
 	}
@@ -70,7 +71,16 @@ func (i *zoneImport) target(name string) (schema.Ref, error) {
 			return schema.Ref{ID: r.ID}, nil
 		}
 	}
-	return externalHost(i.c, i.view, naming.Clean(name))
+	return externalHost(i.c, i.view, name)
+}
+
+// textOf gives a name that the DNS library wrote as names are written here.
+func textOf(name string) string {
+	text, err := naming.ASCII(naming.Clean(name))
+	if err != nil { // it is no name, and whatever checks it says so
+		return name
+	}
+	return text
 }
 
 // externalHost finds or makes the record of an external host in a view, and the zone for it.

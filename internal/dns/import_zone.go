@@ -23,15 +23,18 @@ import (
 // ImportedZone tells what an import made.
 type ImportedZone struct {
 	Zone string
-	Made int
-	// There is how many records were there already, where the import goes on with another one.
-	There   int
-	Skipped []string // records that were left out, with the reason
+	// Made is how many resources were created; Changed and Deleted how many names of a zone that was there have other records now, or none.
+	Made, Changed, Deleted int
+	// There is how many records were there already.
+	There int
+	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not.
+	Skipped, Differences []string
 }
 
-// ImportZone makes the zone and its records in the view: all of them, in one transaction, or nothing, or in steps.
-// Addresses that lie in no network of the configuration become GenericRecords. Targets that are not in
-// the view become external hosts.
+// ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
+// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out with
+// the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
+// differences, or deleted where how prunes.
 func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
 	done ImportedZone, err error,
 ) {
@@ -40,8 +43,16 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{again: how.InSteps, authority: authorityOf(records)}
-	next, stop := iter.Pull(i.jobs(zone, records))
+	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune}
+	var d *zoneDifference
+	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
+		d, err = i.compare(tx, a, configuration, view, zone, records)
+		return err
+	}); err != nil {
+		return done, err
+	}
+	done.There, done.Differences = d.there, d.words
+	next, stop := iter.Pull(i.steps(zone, d))
 	defer stop()
 	step, count := how.Step(len(records)), 0
 	job, more := next()
@@ -69,8 +80,9 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 
 // TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
 // ended: done is what came of it until then.
-func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR) (done ImportedZone, whole bool,
-	err error) {
+func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+	done ImportedZone, whole bool, err error,
+) {
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return done, false, err
@@ -78,10 +90,15 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	err = a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
 		done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
 		i := &zoneImport{again: true, authority: authorityOf(records), c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}},
-			done: &done}
+			done: &done, strict: how.Strict, prune: how.Prune}
 		err := ensureView(i.c, within, view)
+		var d *zoneDifference
 		if err == nil {
-			err = i.run(configuration, view, zone, slices.Collect(i.jobs(zone, records)))
+			d, err = i.compare(tx, a, configuration, view, zone, records)
+		}
+		if err == nil {
+			done.There, done.Differences = d.there, d.words
+			err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
 		}
 		if errors.Is(err, store.ErrTrialEnded) {
 			whole, err = false, nil
@@ -94,10 +111,12 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 // zoneImport is one import. again passes over what is there.
 type zoneImport struct {
 	again bool
-	c     *resource.Change
-	view  *store.Resource
-	zone  *store.Resource
-	done  *ImportedZone
+	// strict has a record that is left out end the import; prune deletes records that the file does not have.
+	strict, prune bool
+	c             *resource.Change
+	view          *store.Resource
+	zone          *store.Resource
+	done          *ImportedZone
 	// authority is the SOA that the zone has; nil where none is known.
 	authority *dns.SOA
 	// dynamic marks what is made as made by an update.
@@ -142,7 +161,7 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 				seen[key] = true
 			}
 			if !dns.IsSubDomain(zone, dns.CanonicalName(rr.Header().Name)) {
-				if !yield(func() error { i.skip(rr, "it lies outside of the zone"); return nil }) {
+				if !yield(func() error { return i.skip(rr, "it lies outside of the zone") }) {
 					return
 				}
 				continue
@@ -177,8 +196,14 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 	}
 }
 
-func (i *zoneImport) skip(rr dns.RR, why string) {
-	i.done.Skipped = append(i.done.Skipped, fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why))
+// skip leaves a record out, with the reason. Where the import is strict that is an error.
+func (i *zoneImport) skip(rr dns.RR, why string) error {
+	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why)
+	if i.strict {
+		return problem.BadRequest("InvalidFieldValue", "%s", text)
+	}
+	i.done.Skipped = append(i.done.Skipped, text)
+	return nil
 }
 
 // makeZone finds the zone, or makes it with the ones that are missing above it.
@@ -202,21 +227,29 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	h := o.(comparableRecord).record()
 	t, _ := i.c.API.Type(h.Type)
-	relative, _ := naming.Relative(strings.TrimSuffix(rr.Header().Name, "."), i.zone.Key)
+	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
+	if !in {
+		return i.skip(rr, "it lies outside of the zone")
+	}
 	seconds := int64(ttl)
 	h.Name, h.Parent, h.Config, h.TTL, h.Dynamic = relative, i.zone.ID, i.zone.Configuration, &seconds, i.dynamic
 	if ttl > 1<<31-1 {
 		h.TTL = nil
 	}
+	written := i.c.Tx.Writes()
 	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
 	if err != nil {
-		if p, ok := problem.As(err); ok { // no rule but the database refused it otherwise, and may say nothing more
-			if there, e := i.isThere(o); there || e != nil {
-				return e
-			}
-			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
+		p, ok := problem.As(err)
+		if !ok { // no rule but the database refused it, and may say nothing more
+			return err
 		}
-		return err
+		if there, e := i.isThere(o); there || e != nil {
+			return e
+		}
+		if p.Status < 500 && i.c.Tx.Writes() == written && !i.dynamic {
+			return i.skip(rr, p.Message)
+		}
+		return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
 	}
 	i.done.Made++
 	if i.lends {
@@ -293,7 +326,7 @@ func byName(records []dns.RR) (all [][]dns.RR) {
 // makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
 // kept as records of their own data, but where updates change what is there.
 func (i *zoneImport) makeHost(records []dns.RR) error {
-	label := strings.TrimSuffix(dns.CanonicalName(records[0].Header().Name), ".")
+	label := textOf(dns.CanonicalName(records[0].Header().Name))
 	host := &HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
 	host.Addresses.Given = true
@@ -357,13 +390,15 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 
 // makeGeneric makes a record of the type's own data.
 func (i *zoneImport) makeGeneric(rr dns.RR) error {
-	kind := dns.Type(rr.Header().Rrtype).String()
-	t, _ := i.c.API.Type("GenericRecord")
-	if f, ok := t.Field("recordType"); !ok || !slices.Contains(f.Enum, kind) {
-		i.skip(rr, "records of this type are not kept")
-		return nil
+	known := mnemonics(i.c.API)
+	if why := refuseType(rr.Header().Rrtype, nil); why != "" {
+		return i.skip(rr, why)
 	}
-	o := &GenericRecord{RecordType: kind, Rdata: strings.TrimPrefix(rr.String(), rr.Header().String())}
+	kind, data, err := typeAndData(rr, known)
+	if err != nil {
+		return err
+	}
+	o := &GenericRecord{RecordType: kind, Rdata: data}
 	o.Type = "GenericRecord"
 	return i.create(rr, o, rr.Header().Ttl)
 }
@@ -390,7 +425,7 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		return i.create(rr, o, ttl)
 	case *dns.NAPTR:
 		o := &NAPTRRecord{Order: int64(x.Order), Preference: int64(x.Preference), Flags: unescape(x.Flags), Service: unescape(x.Service),
-			RegularExpression: unescape(x.Regexp), Replacement: strings.TrimSuffix(x.Replacement, ".")}
+			RegularExpression: unescape(x.Regexp), Replacement: strings.TrimPrefix(textOf(x.Replacement), root)}
 		o.Type = "NAPTRRecord"
 		return i.create(rr, o, ttl)
 	case *dns.MX:

@@ -184,8 +184,8 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 
 // parentName gives a name without its first label.
 func parentName(name string) string {
-	_, rest, _ := strings.Cut(name, ".")
-	return rest
+	_, above, _ := naming.Cut(name)
+	return above
 }
 
 // absoluteName gives a stored zone's or record's absolute name as it was typed.

@@ -291,7 +291,7 @@ func (u *updater) prescan(all []dns.RR) error {
 
 // own refuses a name that lies in a zone below, or is one: that zone says what it holds, and what the zone above says of it.
 func (u *updater) own(name string) error {
-	for at := name; at != u.apex; at = at[strings.IndexByte(at, '.')+1:] {
+	for at := name; at != u.apex; _, at, _ = naming.Cut(at) {
 		zones, err := sameName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
 		if err != nil {
 			return err
@@ -358,9 +358,16 @@ func (u *updater) realizeAll() (changed bool, err error) {
 	slices.SortStableFunc(u.order, func(a, b string) int { return leads(a) - leads(b) })
 	var all []dns.RR
 	for _, name := range u.order {
-		is, left, err := u.realize(u.names[name])
+		n := u.names[name]
+		is, left, err := u.realize(n)
 		if err != nil {
 			return false, err
+		}
+		switch {
+		case is && len(n.wanted) == 0:
+			u.make.done.Deleted++
+		case is:
+			u.make.done.Changed++
 		}
 		changed, all = changed || is, append(all, left...)
 	}

@@ -2,7 +2,6 @@ package dns
 
 import (
 	"slices"
-	"strings"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -65,7 +64,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
-	if strings.Contains(x.Name, ".") && !multiLabelNames.In(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
 		return problem.Field("InvalidZoneName", "name",
 			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
@@ -123,7 +122,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 		x.Name = relative
 		return nil
 	}
-	labels := strings.Split(relative, ".")
+	labels := naming.Labels(relative)
 	for i := len(labels) - 1; i > 0; i-- {
 		zone = naming.Join(labels[i], zone)
 		same, err := sameName(c.Tx, x.Config, view, "zones", zone)

@@ -120,11 +120,7 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 
 // fqdn is a name as the wire has it: absolute, with its last dot, in A-labels.
 func fqdn(name string) (string, error) {
-	ascii, err := naming.ASCII(naming.Clean(name))
-	if err != nil {
-		return "", err
-	}
-	return dns.Fqdn(ascii), nil
+	return naming.FQDN(name)
 }
 
 // zoneReader gathers what a zone's records say.

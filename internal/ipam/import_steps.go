@@ -15,6 +15,8 @@ type Import struct {
 	InSteps bool
 	// StepSize is how many lines a step has; 0 means 1,000.
 	StepSize int
+	// Strict refuses all where a record of a zone would be left out. Prune deletes records of a zone that the file does not have.
+	Strict, Prune bool
 	// Progress is told how many lines are done; nil where nobody asks.
 	Progress func(done int64)
 }

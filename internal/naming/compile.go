@@ -1,8 +1,6 @@
 package naming
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -131,8 +129,11 @@ func (z *Zone) check() error {
 	return nil
 }
 
-// canonicalKey gives a name, in lower case and absolute, as text that compares in canonical order.
+// canonicalKey gives a name, in lower case and absolute, as text that compares in canonical order (RFC 4034 section 6.1).
 func canonicalKey(name string) string {
+	if strings.IndexByte(name, '\\') >= 0 {
+		return escapedKey(Clean(name))
+	}
 	name = strings.TrimSuffix(name, ".")
 	if name == "" {
 		return ""
@@ -140,9 +141,6 @@ func canonicalKey(name string) string {
 	b := make([]byte, 0, len(name))
 	for end := len(name); ; {
 		at := strings.LastIndexByte(name[:end], '.')
-		for at > 0 && name[at-1] == '\\' { // a dot that is part of a label
-			at = strings.LastIndexByte(name[:at], '.')
-		}
 		b = append(b, name[at+1:end]...)
 		if at < 0 {
 			return string(b)
@@ -152,66 +150,47 @@ func canonicalKey(name string) string {
 	}
 }
 
+// escapedKey is canonicalKey of a name with escapes. An octet 0 or 1 gets an octet 1 before it, so that it stands behind the end of a label.
+func escapedKey(name string) string {
+	labels := Labels(name)
+	b := make([]byte, 0, len(name))
+	for i := len(labels) - 1; i >= 0; i-- {
+		octets, err := octetsOf(labels[i])
+		if err != nil { // the records that are compiled were read or made as names before
+			octets = labels[i]
+		}
+		for j := range len(octets) {
+			if octets[j] < 2 {
+				b = append(b, 1)
+			}
+			b = append(b, octets[j])
+		}
+		if i > 0 {
+			b = append(b, 0)
+		}
+	}
+	return string(b)
+}
+
 // Write writes the zone as a file (RFC 1035 section 5), every name absolute.
 func (z *Zone) Write(w io.Writer) error {
 	for _, s := range z.Sets {
 		for _, rr := range s.Data {
-			if _, err := io.WriteString(w, rr.String()+"\n"); err != nil {
+			if _, ok := rr.(*dns.NULL); ok { // which the library has no text for
+				unknown := new(dns.RFC3597)
+				if err := unknown.ToRFC3597(rr); err != nil {
+					return err
+				}
+				rr = unknown
+			}
+			line := rr.String() + "\n"
+			if line[0] == '$' { // an owner, and no directive
+				line = `\` + line
+			}
+			if _, err := io.WriteString(w, line); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// ReadZone reads a zone file, or what a transfer prints: $ORIGIN, $TTL and $GENERATE are understood,
-// $INCLUDE is refused. origin completes relative names; it may be empty where the file says its own. It
-// gives the zone's name, which is that of its SOA or else the origin.
-func ReadZone(in io.Reader, origin string) (zone string, records []dns.RR, err error) {
-	if origin != "" {
-		origin = dns.Fqdn(origin)
-	}
-	p := dns.NewZoneParser(&spaced{in: bufio.NewReader(in)}, origin, "")
-	p.SetIncludeAllowed(false)
-	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
-		if soa, ok := rr.(*dns.SOA); ok {
-			if zone != "" && zone != dns.CanonicalName(soa.Hdr.Name) {
-				return "", nil, fmt.Errorf("there is a second SOA, of %s", soa.Hdr.Name)
-			}
-			zone = dns.CanonicalName(soa.Hdr.Name)
-		}
-		records = append(records, rr)
-	}
-	if err := p.Err(); err != nil {
-		return "", nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "dns: "))
-	}
-	if zone == "" {
-		zone = dns.CanonicalName(origin)
-	}
-	if zone == "" || zone == "." && origin != "." {
-		return "", nil, fmt.Errorf("the file names no zone: there is no SOA in it")
-	}
-	return zone, records, nil
-}
-
-// spaced gives a zone file with an empty line behind each line of an IPSECKEY record: behind those the library reads the end of the line
-// twice, and takes the next record for a part of it.
-type spaced struct {
-	in   *bufio.Reader
-	rest []byte
-	err  error
-}
-
-func (s *spaced) Read(to []byte) (n int, err error) {
-	for len(s.rest) == 0 && s.err == nil {
-		s.rest, s.err = s.in.ReadBytes('\n')
-		if bytes.Contains(bytes.ToUpper(s.rest), []byte("IPSECKEY")) {
-			s.rest = append(s.rest, '\n')
-		}
-	}
-	n = copy(to, s.rest)
-	if s.rest = s.rest[n:]; n > 0 {
-		return n, nil
-	}
-	return 0, s.err
 }

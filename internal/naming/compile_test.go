@@ -88,11 +88,11 @@ func FuzzReadZone(f *testing.F) {
 	f.Add(soa + "\n\\001.example. 60 IN A 192.0.2.1\n")
 	f.Add("$GENERATE 1-3 a$ A 192.0.2.$\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		name, records, err := ReadZone(strings.NewReader(text), "example")
-		if err != nil || len(records) > 1000 {
+		file, err := ReadZone(strings.NewReader(text), "example", nil)
+		if err != nil || len(file.Records) > 1000 {
 			return
 		}
-		z, err := Compile(name, records)
+		z, err := Compile(file.Zone, file.Records)
 		if err != nil {
 			return
 		}
@@ -100,14 +100,11 @@ func FuzzReadZone(f *testing.F) {
 		if err := z.Write(&out); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(out.String(), "\\") {
-			return // the library keeps names with odd characters in another form than it writes them
+		again, err := ReadZone(strings.NewReader(out.String()), file.Zone, nil)
+		if err != nil || len(again.Faults) > 0 {
+			return // the library writes some odd data in a form that it does not read
 		}
-		_, again, err := ReadZone(strings.NewReader(out.String()), name)
-		if err != nil {
-			return // it writes some odd data in a form that it does not read
-		}
-		second, err := Compile(name, again)
+		second, err := Compile(file.Zone, again.Records)
 		if err != nil || len(second.Sets) != len(z.Sets) {
 			t.Fatalf("%s\nis written as\n%s\nand read as another zone: %v", text, out.String(), err)
 		}
@@ -139,8 +136,8 @@ func FuzzHistoric(f *testing.F) {
 // What stands behind an IPSECKEY record is a record of its own.
 func TestReadZoneWithKeys(t *testing.T) {
 	text := "@ 60 SOA a b 1 1 1 1 1\nk 60 IPSECKEY 10 1 2 192.0.2.38 AQIDBA==\nk ipseckey 10 0 2 . AQIDBA== ; twice\nmail 60 MX 10 mx\n"
-	_, records, err := ReadZone(strings.NewReader("$TTL 60\n"+text), "example.")
-	if err != nil || len(records) != 4 {
-		t.Errorf("%d records: %v", len(records), err)
+	file, err := ReadZone(strings.NewReader("$TTL 60\n"+text), "example.", nil)
+	if err != nil || len(file.Records) != 4 {
+		t.Errorf("%+v: %v", file, err)
 	}
 }

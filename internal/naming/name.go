@@ -1,12 +1,17 @@
-// Package naming is arithmetic on DNS names: what may be one, how names join, how they compare.
+// Package naming is arithmetic on DNS names: which texts are names, how names join, how they compare.
 // It is pure, and anyone may use it. Wire format and record data belong to the DNS library.
+//
+// A name is text: labels with dots between them. A label is ASCII text with escapes (RFC 1035 section 5.1), or an internationalised label
+// (RFC 5890), which stands for its A-label. Functions handle names label by label: an underscore beside a Unicode label is an underscore.
 package naming
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/miekg/dns"
 	"golang.org/x/net/idna"
 )
 
@@ -20,20 +25,52 @@ const (
 // Rule says which names are allowed.
 type Rule int
 
-// The rules: any DNS name, with underscores and * as a label; host names of letters, digits and hyphens
-// (RFC 1123 section 2.1), a leading wildcard label allowed (RFC 4592).
+// The rules: any DNS name, where octets other than letters, digits, "-", "_", "/" and "*" are escaped; host names of letters, digits and
+// hyphens (RFC 1123 section 2.1), a leading wildcard label allowed (RFC 4592).
 const (
 	AnyName Rule = iota
 	HostName
 )
 
-// Clean takes the white space around a name and its last dot away.
+// Clean removes the white space around a name and its last dot.
 func Clean(name string) string {
 	name = strings.TrimSpace(name)
-	if name == "." {
+	if name == "." || !strings.HasSuffix(name, ".") || escaped(name, len(name)-1) {
 		return name
 	}
-	return strings.TrimSuffix(name, ".")
+	return name[:len(name)-1]
+}
+
+// escaped reports whether the octet at an index of a name is escaped by a backslash before it.
+func escaped(name string, at int) bool {
+	backslashes := 0
+	for at--; at >= 0 && name[at] == '\\'; at-- {
+		backslashes++
+	}
+	return backslashes%2 == 1
+}
+
+// Cut gives the first label of a name, and the name above it; more is false where there is none above.
+func Cut(name string) (label, above string, more bool) {
+	for at := 0; ; at++ {
+		dot := strings.IndexByte(name[at:], '.')
+		if dot < 0 {
+			return name, "", false
+		}
+		if at += dot; !escaped(name, at) {
+			return name[:at], name[at+1:], true
+		}
+	}
+}
+
+// Labels gives the labels of a name, first to last. The empty name has none.
+func Labels(name string) (labels []string) {
+	for more := name != ""; more; {
+		var label string
+		label, name, more = Cut(name)
+		labels = append(labels, label)
+	}
+	return labels
 }
 
 // Check says what is wrong with a name, relative or absolute, after Clean.
@@ -49,67 +86,173 @@ func Check(name string, rule Rule) error {
 			return fmt.Errorf("%q holds a control character or a space", name)
 		}
 	}
-	ascii, err := ASCII(name)
-	if err != nil {
-		return err
-	}
-	if len(ascii) > MaxName {
-		return fmt.Errorf("the name has %d octets, more than %d", len(ascii), MaxName)
-	}
-	for i, label := range strings.Split(ascii, ".") {
-		if err := checkLabel(label, rule, i == 0); err != nil {
+	size := -1 // dots stand between labels
+	for i, label := range Labels(dots.Replace(name)) {
+		octets, err := octetsOf(label)
+		if err != nil {
 			return err
 		}
+		if err := checkLabel(label, octets, rule, i == 0); err != nil {
+			return err
+		}
+		size += 1 + len(octets)
+	}
+	if size > MaxName {
+		return fmt.Errorf("the name has %d octets, more than %d", size, MaxName)
 	}
 	return nil
 }
 
-func checkLabel(label string, rule Rule, first bool) error {
+func checkLabel(label, octets string, rule Rule, first bool) error {
 	switch {
-	case label == "":
+	case octets == "":
 		return fmt.Errorf("the name has an empty label")
-	case len(label) > MaxLabel:
-		return fmt.Errorf("label %q has %d octets, more than %d", label, len(label), MaxLabel)
-	case label == "*" && (first || rule == AnyName): // elsewhere than in front it stands for itself (RFC 4592 section 2.1.1)
+	case len(octets) > MaxLabel:
+		return fmt.Errorf("label %q has %d octets, more than %d", label, len(octets), MaxLabel)
+	case octets == "*" && (first || rule == AnyName): // elsewhere than in front it stands for itself (RFC 4592 section 2.1.1)
 		return nil
 	}
-	for i := range len(label) {
-		c := label[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case c == '-':
-			if rule == HostName && (i == 0 || i == len(label)-1) {
-				return fmt.Errorf("label %q starts or ends with a hyphen", label)
+	if rule == AnyName {
+		for i := range len(label) {
+			if c := label[i]; c < 0x80 && c != '\\' && !plain(c) && !escaped(label, i) {
+				return fmt.Errorf("label %q holds %q, which is not allowed here: write it as \\%03d where it is meant", label, c, c)
 			}
-		case (c == '_' || c == '/') && rule == AnyName: // / as in RFC 2317
-		default:
+		}
+		return nil
+	}
+	for i := range len(octets) {
+		switch c := octets[i]; {
+		case c == '-' && (i == 0 || i == len(octets)-1):
+			return fmt.Errorf("label %q starts or ends with a hyphen", label)
+		case c == '_' || c == '/' || c == '*' || !plain(c):
 			return fmt.Errorf("label %q holds %q, which is not allowed here", label, c)
 		}
 	}
 	return nil
 }
 
-// ASCII gives the name with every label that is not ASCII as an A-label (RFC 5891).
-func ASCII(name string) (string, error) {
-	for i := range len(name) {
-		if name[i] >= 0x80 {
-			ascii, err := idna.Lookup.ToASCII(strings.ToLower(name))
-			if err != nil {
-				return "", fmt.Errorf("%q is not a valid internationalised name", name)
+// plain reports whether an octet of a label is written as it is: letters, digits, hyphens, underscores (RFC 8552), "/" as in RFC 2317, and
+// "*". All others are escaped.
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '/' || c == '*'
+}
+
+// dots replaces the characters that stand for a dot between internationalised labels (RFC 3490 section 3.1).
+var dots = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
+
+// profile maps internationalised labels to A-labels (RFC 5891), and lets ASCII characters in them be.
+var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckJoiners(true), idna.StrictDomainName(false))
+
+// octetsOf gives the octets of a label on the wire.
+func octetsOf(label string) (string, error) {
+	for i := range len(label) {
+		if label[i] >= 0x80 {
+			ascii, err := profile.ToASCII(strings.ToLower(label))
+			if err != nil || strings.ContainsAny(ascii, ".\\") {
+				return "", fmt.Errorf("%q is not a valid internationalised label", label)
 			}
 			return ascii, nil
 		}
 	}
-	return name, nil
+	if strings.IndexByte(label, '\\') < 0 {
+		return label, nil
+	}
+	octets := make([]byte, 0, len(label))
+	for i := 0; i < len(label); i++ {
+		c := label[i]
+		if c == '\\' {
+			i++
+			digits := label[min(i, len(label)):min(i+3, len(label))]
+			switch {
+			case digits == "":
+				return "", fmt.Errorf("label %q ends with a backslash", label)
+			case digits[0] < '0' || digits[0] > '9':
+				c = digits[0]
+			default:
+				value, err := strconv.ParseUint(digits, 10, 8)
+				if err != nil || len(digits) < 3 {
+					return "", fmt.Errorf("label %q holds the escape \\%s, which is not of three digits up to 255", label, digits)
+				}
+				c = byte(value)
+				i += 2
+			}
+		}
+		octets = append(octets, c)
+	}
+	return string(octets), nil
 }
 
-// Key gives the form by which names are the same: A-labels in lower case (RFC 4343).
+// Text gives a label of octets as text, with escapes.
+func Text(octets string) string {
+	for i := range len(octets) {
+		if !plain(octets[i]) {
+			return escapedText(octets)
+		}
+	}
+	return octets
+}
+
+func escapedText(octets string) string {
+	var b strings.Builder
+	for i := range len(octets) {
+		switch c := octets[i]; {
+		case plain(c):
+			b.WriteByte(c)
+		case c > ' ' && c < 0x7f:
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "\\%03d", c)
+		}
+	}
+	return b.String()
+}
+
+// ASCII gives the name in its one form of ASCII text: A-labels for internationalised labels, and escapes as Text writes them.
+func ASCII(name string) (string, error) {
+	i := 0
+	for i < len(name) && (plain(name[i]) || name[i] == '.') {
+		i++
+	}
+	if i == len(name) {
+		return name, nil
+	}
+	all := Labels(dots.Replace(name))
+	for i, label := range all {
+		octets, err := octetsOf(label)
+		if err != nil {
+			return "", err
+		}
+		all[i] = Text(octets)
+	}
+	return strings.Join(all, "."), nil
+}
+
+// Key gives the form by which names are the same: ASCII in lower case (RFC 4343).
 func Key(name string) string {
 	ascii, err := ASCII(Clean(name))
 	if err != nil {
 		ascii = Clean(name)
 	}
 	return strings.ToLower(ascii)
+}
+
+// FQDN gives a name as the DNS library writes it: absolute, with its last dot, in A-labels.
+func FQDN(name string) (string, error) {
+	ascii, err := ASCII(Clean(name))
+	if err != nil {
+		return "", err
+	}
+	if strings.IndexByte(ascii, '\\') < 0 {
+		return dns.Fqdn(ascii), nil
+	}
+	var wire [256]byte // the library has an escape of its own for some octets
+	n, err := dns.PackDomainName(dns.Fqdn(ascii), wire[:], 0, nil, false)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a name: %s", name, strings.TrimPrefix(err.Error(), "dns: "))
+	}
+	text, _, err := dns.UnpackDomainName(wire[:n], 0)
+	return text, err
 }
 
 // Join gives the absolute name of name in zone; an empty name is the zone's apex, an empty zone
@@ -125,17 +268,20 @@ func Join(name, zone string) string {
 }
 
 // Relative gives the part of an absolute name in front of the zone, and whether the name is in the
-// zone at all. The apex gives an empty part.
+// zone at all. The apex gives an empty part. The part is text as in the name; labels compare by their keys.
 func Relative(absolute, zone string) (string, bool) {
 	if zone == "" || zone == "." {
 		return absolute, true
 	}
-	if Key(absolute) == Key(zone) {
-		return "", true
+	names, zones := Labels(dots.Replace(absolute)), Labels(dots.Replace(zone))
+	front := len(names) - len(zones)
+	if front < 0 {
+		return "", false
 	}
-	cut := len(absolute) - len(zone) - 1
-	if cut > 0 && absolute[cut] == '.' && Key(absolute[cut+1:]) == Key(zone) {
-		return absolute[:cut], true
+	for i, label := range zones {
+		if names[front+i] != label && Key(names[front+i]) != Key(label) {
+			return "", false
+		}
 	}
-	return "", false
+	return strings.Join(names[:front], "."), true
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/miekg/dns"
 	"pgregory.net/rapid"
 )
 
@@ -56,6 +57,49 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		if Check(name, AnyName) == nil && len(Key(name)) > MaxName {
 			t.Errorf("%q passes with a key of %d octets", name, len(Key(name)))
+		}
+	})
+}
+
+// FuzzNames compares names with what the DNS library makes of them: labels, octets on the wire, and being in a zone.
+func FuzzNames(f *testing.F) {
+	for _, text := range []string{"www.example.", "a\\.b.example.", "Lab\\032Printer._ipp._tcp.example.", "\\000\\255.x.", "a\\\\.b.", "*._x.0/25.", "\\065."} {
+		f.Add(text, "example.")
+	}
+	f.Fuzz(func(t *testing.T, name, zone string) {
+		var wire, zoneWire [256]byte
+		n, err := dns.PackDomainName(name, wire[:], 0, nil, false)
+		z, zoneErr := dns.PackDomainName(zone, zoneWire[:], 0, nil, false)
+		if err != nil || zoneErr != nil || !dns.IsFqdn(name) || !dns.IsFqdn(zone) || n < 2 || z < 2 {
+			return
+		}
+		written, _, err := dns.UnpackDomainName(wire[:n], 0)
+		if err != nil {
+			return
+		}
+		zoneWritten, _, err := dns.UnpackDomainName(zoneWire[:z], 0)
+		if err != nil {
+			return
+		}
+		key, err := ASCII(Clean(written))
+		if err != nil {
+			t.Fatalf("%q: %v", written, err)
+		}
+		if got, want := len(Labels(key)), dns.CountLabel(written); got != want {
+			t.Errorf("%q has %d labels, and %d by the library", key, got, want)
+		}
+		if err := Check(key, AnyName); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+		back, err := FQDN(key)
+		if err != nil || back != written {
+			t.Errorf("%q is written as %q, and by the library as %q: %v", key, back, written, err)
+		}
+		if again, err := ASCII(key); err != nil || again != key {
+			t.Errorf("%q becomes %q: %v", key, again, err)
+		}
+		if _, in := Relative(key, Clean(Key(zoneWritten))); in != dns.IsSubDomain(dns.CanonicalName(zoneWritten), dns.CanonicalName(written)) {
+			t.Errorf("that %q is in %q is %v", key, zoneWritten, in)
 		}
 	})
 }

@@ -217,6 +217,8 @@ func bounds(f *schema.Field, d doc) {
 		switch {
 		case f.Kind == schema.Strings:
 			d["items"] = doc{"type": "string", "enum": values}
+		case f.Others != nil:
+			d["anyOf"] = []doc{{"enum": values}, {"pattern": f.Others.String()}}
 		case f.Nullable:
 			d["enum"] = append(values, nil)
 		default:

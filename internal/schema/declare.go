@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -66,6 +67,9 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.KeyPrefix = member.Tag.Get("key")
 	f.Unless = member.Tag.Get("unless")
 	f.Enum = split(member.Tag.Get("enum"))
+	if others := member.Tag.Get("others"); others != "" {
+		f.Others = regexp.MustCompile("^(" + others + ")$")
+	}
 	f.Refs = split(member.Tag.Get("ref"))
 	f.Back = split(member.Tag.Get("back"))
 	if rule := member.Tag.Get("onDelete"); rule != "" {

@@ -282,7 +282,7 @@ func (f *Field) parseText(text string) (any, error) {
 			return nil, faulty("InvalidDurationValue", err)
 		}
 	}
-	if f.Enum != nil && !slices.Contains(f.Enum, text) {
+	if f.Enum != nil && !slices.Contains(f.Enum, text) && (f.Others == nil || !f.Others.MatchString(text)) {
 		return nil, fault("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
 	}
 	return text, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,17 +150,19 @@ type Field struct {
 	OnPost     bool     // required in POST
 	OnPut      bool     // required in PUT
 	Enum       []string
-	Refs       []string // types a reference may point to; empty: any
-	Identify   string   // the field of the target that a body may name it by, beside id
-	Span       bool     // the row's span is this address
-	Sums       bool     // counts what lies below, and is not shown to who does not see all of that
-	Chosen     bool     // where a request that makes a resource does not name it, the manager chooses a value: null is another thing
-	Inherit    bool     // where it is not set, the value of the nearest resource above that sets it holds
-	Column     string   // "parent" or "configuration" where the row has the reference
-	Min, Max   *int64
-	Unless     string   // a member that stands in for a required one
-	Back       []string // the subcollections of what it refers to that hold where it comes from
-	FilterAs   string   // of many references: the name that filters have for one of them
+	// Others is what values look like that are allowed beside those of Enum; nil where no others are.
+	Others   *regexp.Regexp
+	Refs     []string // types a reference may point to; empty: any
+	Identify string   // the field of the target that a body may name it by, beside id
+	Span     bool     // the row's span is this address
+	Sums     bool     // counts what lies below, and is not shown to who does not see all of that
+	Chosen   bool     // where a request that makes a resource does not name it, the manager chooses a value: null is another thing
+	Inherit  bool     // where it is not set, the value of the nearest resource above that sets it holds
+	Column   string   // "parent" or "configuration" where the row has the reference
+	Min, Max *int64
+	Unless   string   // a member that stands in for a required one
+	Back     []string // the subcollections of what it refers to that hold where it comes from
+	FilterAs string   // of many references: the name that filters have for one of them
 	// Also, where it is not empty, is the name of the field that this is another name of, as a later release has it: both are shown, and
 	// either is taken.
 	Also string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,9 +20,12 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/naming"
 	"portolan/internal/notify"
 	"portolan/internal/pgtest"
 	"portolan/internal/store"
+
+	"github.com/miekg/dns"
 )
 
 // onPostgres in the environment makes every manager under test keep its data in PostgreSQL.
@@ -290,3 +294,15 @@ func (m *manager) basics() (configuration, view, zone, block, network string) {
 
 // filter words a filter for a query string.
 func filter(text string) string { return "filter=" + url.QueryEscape(text) }
+
+// readZone reads a zone file; a fault of an entry is an error.
+func readZone(text, origin string) (zone string, records []dns.RR, err error) {
+	z, err := naming.ReadZone(strings.NewReader(text), origin, nil)
+	if err == nil && len(z.Faults) > 0 {
+		err = errors.New(z.Faults[0])
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return z.Zone, z.Records, nil
+}

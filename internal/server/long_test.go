@@ -14,7 +14,6 @@ import (
 
 	"portolan/internal/dns"
 	"portolan/internal/ipam"
-	"portolan/internal/naming"
 	"portolan/internal/store"
 )
 
@@ -160,7 +159,7 @@ func TestLongZone(t *testing.T) {
 		fmt.Fprintf(&file, "h%d A 10.%d.%d.%d\n", i, n>>16&3, n>>8&255, 1+n&127)
 	}
 	began := time.Now()
-	zone, records, err := naming.ReadZone(strings.NewReader(file.String()), "")
+	zone, records, err := readZone(file.String(), "")
 	if err == nil {
 		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records, ipam.Import{})
 	}

@@ -7,7 +7,6 @@ import (
 
 	"portolan/internal/dns"
 	"portolan/internal/ipam"
-	"portolan/internal/naming"
 	"portolan/internal/store"
 )
 
@@ -112,7 +111,7 @@ func TestServiceBindings(t *testing.T) {
 	}
 	// What the file says comes back as it was.
 	m.want(204, "DELETE", "/api/v2/zones/"+zone, "")
-	name, z, err := naming.ReadZone(strings.NewReader(file), "")
+	name, z, err := readZone(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,9 +134,9 @@ func TestServiceBindings(t *testing.T) {
 func TestServicesOfOtherZones(t *testing.T) {
 	m := startAlone(t)
 	m.basics()
-	name, records, err := naming.ReadZone(strings.NewReader("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+
+	name, records, err := readZone("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+
 		"a 300 IN HTTPS 1 . alpn=h2 key65281=\"\\001a\"\nb 300 IN SVCB 0 a port=5\n"+
-		"c 300 IN URI 10 1 \"no address\"\nd 300 IN HTTPS 1 . key9=x\n"), "")
+		"c 300 IN URI 10 1 \"no address\"\nd 300 IN HTTPS 1 . key9=x\n", "")
 	if err != nil {
 		t.Fatal(err)
 	}

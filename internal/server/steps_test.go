@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,7 +11,6 @@ import (
 	"portolan/client"
 	"portolan/internal/dns"
 	"portolan/internal/ipam"
-	"portolan/internal/naming"
 )
 
 // A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
@@ -97,7 +97,7 @@ func TestImportInSteps(t *testing.T) {
 			return len(notes), err
 		},
 		"resourceRecords": func(ctx context.Context, how ipam.Import) (int, error) {
-			name, records, err := naming.ReadZone(strings.NewReader(zone), "")
+			name, records, err := readZone(zone, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,11 +136,22 @@ func TestImportInSteps(t *testing.T) {
 		t.Errorf("another name: %v", err)
 	}
 	zone = strings.Replace(zone, "h7 300 IN A 10.16.1.7", "h7 300 IN A 10.16.200.7", 1)
-	if _, err := kinds["resourceRecords"](t.Context(), ipam.Import{InSteps: true, StepSize: 100}); err == nil ||
-		!strings.Contains(err.Error(), "h7.z.test") {
-		t.Errorf("another address: %v", err)
+	name, records, err := readZone(zone, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses?"+filter("address:in('10.16.200.1','10.16.200.7')"), ""); r.text("count") != "0" {
+	for _, prune := range []bool{false, true} { // the address of before is a difference, or goes
+		done, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
+		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 || done.Made != 0 {
+			t.Errorf("another address: %+v %v", done, err)
+		}
+		want := map[bool]string{false: "2", true: "1"}[prune]
+		r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'h7.z.test'"), "")
+		if id := r.text("data.0.id"); r.text("count") != "1" || m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("count") != want {
+			t.Errorf("the host is %s", r.body)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/addresses?"+filter("address:eq('10.16.200.1')"), ""); r.text("count") != "0" {
 		t.Errorf("there is %s", r.body)
 	}
 	m.verify()
@@ -150,8 +161,8 @@ func TestImportInSteps(t *testing.T) {
 func TestImportKeepsCase(t *testing.T) {
 	m := startAlone(t)
 	m.basics()
-	name, records, err := naming.ReadZone(strings.NewReader("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+
-		"t 300 IN TXT \"X\"\nt 300 IN TXT \"x\"\nm 300 IN MX 5 A.other.test.\nM 300 IN MX 5 a.OTHER.test.\n"), "")
+	name, records, err := readZone("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+
+		"t 300 IN TXT \"X\"\nt 300 IN TXT \"x\"\nm 300 IN MX 5 A.other.test.\nM 300 IN MX 5 a.OTHER.test.\n", "")
 	if err != nil {
 		t.Fatal(err)
 	}

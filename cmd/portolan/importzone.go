@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rr "github.com/miekg/dns"
+
+	"portolan/internal/access"
+	"portolan/internal/dns"
+	"portolan/internal/ipam"
+	"portolan/internal/naming"
+	"portolan/internal/server"
+	"portolan/internal/store"
+)
+
+// skippedError reports rows of an import that were left out, while the others were imported: exit code 3.
+type skippedError struct{ rows int }
+
+func (e skippedError) Error() string {
+	return fmt.Sprintf("%d rows were skipped, as listed; with --strict nothing would have been imported", e.rows)
+}
+
+// zoneFlags say how zone files are imported.
+type zoneFlags struct {
+	dataFlag
+	importFlags
+	Strict bool `help:"Import nothing where a record would be skipped."`
+	Prune  bool `help:"Delete records of a zone that is there and that the file does not have. They are listed before."`
+	DryRun bool `help:"Only try it: nothing is kept." short:"n"`
+	Yes    bool `help:"Do not ask." short:"y" env:"-"`
+}
+
+// how gives how a zone file of so many records is imported.
+func (f *zoneFlags) how(s *session, records int) (how ipam.Import, end func()) {
+	how, end = f.importFlags.how(s, records)
+	if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
+		how.InSteps = false // all or nothing
+	}
+	return how, end
+}
+
+// zoneText is a zone as it was read.
+type zoneText struct {
+	from    string
+	view    string
+	zone    string
+	records []rr.RR
+	notes   []string
+	faults  []string
+}
+
+// readZoneFile reads a zone file. Files that it includes are in the first of some directories that has them.
+func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zoneText, error) {
+	include := func(name string) (f io.ReadCloser, err error) {
+		if filepath.IsAbs(name) {
+			return os.Open(name) //nolint:gosec // named by the file that is imported
+		}
+		for _, directory := range directories {
+			if f, err = os.Open(filepath.Join(directory, name)); !errors.Is(err, os.ErrNotExist) { //nolint:gosec // as above
+				break
+			}
+		}
+		return f, err
+	}
+	z, err := naming.ReadZone(in, origin, include)
+	if err != nil {
+		return nil, err
+	}
+	t := &zoneText{from: path, zone: z.Zone, records: z.Records, notes: z.Notes, faults: z.Faults}
+	for _, one := range z.Records {
+		if ns, is := one.(*rr.NS); is && rr.CanonicalName(ns.Hdr.Name) == z.Zone {
+			t.notes = append(t.notes, fmt.Sprintf("%s NS: once the zone has deployment roles, its name servers and their TTL follow from those", z.Zone))
+			break
+		}
+	}
+	return t, nil
+}
+
+// take imports a zone, or tries it, and prints what came of each record that is not as in the file. It gives how many records were skipped.
+func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
+	for _, note := range z.notes {
+		fmt.Fprintln(s.stderr, "note:", note)
+	}
+	for _, fault := range z.faults {
+		fmt.Fprintln(s.stderr, "skipped:", fault)
+	}
+	if f.Strict && len(z.faults) > 0 {
+		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))
+	}
+	api := server.NewAPI(st)
+	if f.DryRun || f.Prune && !f.Yes && asked() {
+		how, end := f.how(s, len(z.records))
+		done, whole, err := dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+		end()
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", z.from, err)
+		}
+		if f.DryRun || len(done.Differences) > 0 {
+			f.print(s, z, done, true, whole)
+		}
+		if f.DryRun {
+			return len(done.Skipped) + len(z.faults), nil
+		}
+		if len(done.Differences) > 0 {
+			fmt.Fprint(s.stderr, "Delete the records that are not in the file? [y/N] ")
+			if !answered() {
+				return 0, errors.New("nothing was changed")
+			}
+		}
+	}
+	how, end := f.how(s, len(z.records))
+	done, err := dns.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+	end()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", z.from, err)
+	}
+	f.print(s, z, done, false, true)
+	return len(done.Skipped) + len(z.faults), nil
+}
+
+// print tells what came of a zone: a line for each record that was skipped or differs, then a summary.
+func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, tried, whole bool) {
+	for _, skipped := range done.Skipped {
+		fmt.Fprintln(s.stderr, "skipped:", skipped)
+	}
+	for _, one := range done.Differences {
+		if f.Prune {
+			fmt.Fprintln(s.stderr, "not in the file, deleted:", one)
+		} else {
+			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
+		}
+	}
+	counts := fmt.Sprintf("%d resources made, %d there already, %d names changed, %d names deleted, %d records skipped", done.Made, done.There,
+		done.Changed, done.Deleted, len(done.Skipped)+len(z.faults))
+	did := "imported"
+	if tried {
+		did = "only tried:"
+		if !whole {
+			counts = "at least " + counts
+		}
+	}
+	into := ""
+	if z.view != "" {
+		into = " into the view " + z.view
+	}
+	fmt.Fprintf(s.stdout, "%s %s%s, from %s: %s\n", did, done.Zone, into, z.from, counts)
+}
+
+type importZone struct {
+	zoneFlags
+	zonePlace
+	Origin     string `help:"The zone: the name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
+	FromServer string `help:"Copy the zone --origin from this name server (AXFR), instead of a file." placeholder:"ADDR" env:"-"`
+	KeyFile    string `help:"A file with the key that the copy is signed with, as tsig-keygen prints it." type:"existingfile" placeholder:"FILE" env:"-"`
+	File       string `arg:"" optional:"" help:"The file. Files that it includes are read from its directory, then from the current one." type:"existingfile"`
+}
+
+// fetch gives what is to be imported: the file, or what a server gives, in a file that goes when it is closed.
+func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
+	switch {
+	case (c.FromServer == "") == (c.File == ""):
+		return nil, "", usageError{errors.New("give a file, or --from-server")}
+	case c.File != "" && c.KeyFile != "":
+		return nil, "", usageError{errors.New("--key-file: is for --from-server")}
+	case c.File != "":
+		in, err = os.Open(c.File)
+		return in, c.File, err
+	case c.Origin == "":
+		return nil, "", usageError{errors.New("--origin: name the zone to copy")}
+	}
+	var key *dns.TransferKey
+	if c.KeyFile != "" {
+		if key, err = dns.ReadKey(c.KeyFile); err != nil {
+			return nil, "", usageError{err}
+		}
+	}
+	if in, err = os.CreateTemp("", "portolan-zone-"); err != nil {
+		return nil, "", err
+	}
+	if err = os.Remove(in.Name()); err == nil {
+		err = dns.FetchZone(s.ctx, c.FromServer, c.Origin, key, in)
+	}
+	if err == nil {
+		_, err = in.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = in.Close()
+	}
+	return in, c.FromServer, err
+}
+
+// Run imports the zone: a short one in one transaction, a long one in steps.
+func (c *importZone) Run(s *session) error {
+	f, from, err := c.fetch(s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	z, err := readZoneFile(f, from, c.Origin, filepath.Dir(from), "")
+	if err != nil {
+		return fmt.Errorf("%s: nothing was imported: %w", from, err)
+	}
+	if meant := naming.Key(c.Origin); c.Origin != "" && naming.Key(z.zone) != meant {
+		return fmt.Errorf("%s: nothing was imported: it has the SOA of %s, and --origin says %s", from, z.zone, c.Origin)
+	}
+	z.view = c.View
+	return c.open(func(st *store.Store, _ *access.Service) error {
+		skipped, err := c.take(s, st, c.Configuration, z)
+		if err == nil && skipped > 0 {
+			err = skippedError{skipped}
+		}
+		return err
+	})
+}
+
+// isReverse reports whether a zone leads back from addresses.
+func isReverse(zone string) bool {
+	zone = "." + naming.Key(zone)
+	return slices.ContainsFunc([]string{".in-addr.arpa", ".ip6.arpa"}, func(end string) bool { return strings.HasSuffix(zone, end) })
+}

@@ -1,0 +1,609 @@
+package naming
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// ZoneFile is what a zone file says (RFC 1035 section 5).
+type ZoneFile struct {
+	// Zone is the name of its SOA or, where it has none, the origin: absolute, in lower case.
+	Zone string
+	// Records are in the order of the file, with the names in them absolute. All records of an RRset have one TTL.
+	Records []dns.RR
+	// Notes say what was read otherwise than it is written. Faults are the entries that are no records. Each begins with its file and line.
+	Notes, Faults []string
+}
+
+// MaxGenerated is how many records the $GENERATE directives of a zone file may make in all.
+const MaxGenerated = 1 << 20
+
+// maxIncludes is how deep files may include each other.
+const maxIncludes = 20
+
+// maxTTL is the longest time to live (RFC 2181 section 8).
+const maxTTL = 1<<31 - 1
+
+// ReadZone reads a zone file, or the text of a transfer, as BIND does: $ORIGIN, $TTL, $GENERATE and $INCLUDE, owners that are left out, TTLs
+// by RFC 2308 section 4 and, without $TTL, by RFC 1035. origin completes relative names; it may be empty where the file says its own. include
+// opens the files that it includes; nil refuses those. An entry that is no record is a fault of it, and the rest is read. The error is set
+// where the file as a whole cannot be read.
+func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadCloser, error)) (*ZoneFile, error) {
+	r := &zoneFileReader{include: include, ttls: map[string]uint32{}, file: &ZoneFile{}}
+	if origin != "" {
+		var err error
+		if r.origin, err = FQDN(origin); err != nil {
+			return nil, err
+		}
+	}
+	given := r.origin
+	if err := r.read(in, ""); err != nil {
+		return nil, err
+	}
+	z := r.file
+	for i, rr := range z.Records {
+		rr.Header().Ttl = r.ttls[r.sets[i]]
+	}
+	if z.Zone == "" {
+		z.Zone = dns.CanonicalName(given)
+	}
+	if z.Zone == "" || z.Zone == "." && given != "." {
+		if len(z.Faults) > 0 {
+			return nil, errors.New(z.Faults[0])
+		}
+		return nil, errors.New("the file names no zone: there is no SOA in it")
+	}
+	return z, nil
+}
+
+// zoneFileReader is a zone file that is being read. The state is that of RFC 1035 section 5.1: included files have an origin and an owner of
+// their own, and share the TTLs.
+type zoneFileReader struct {
+	include       func(name string) (io.ReadCloser, error)
+	file          *ZoneFile
+	origin, owner string
+	// defaultTTL is that of $TTL, lastTTL that of the record before; nil before there is one.
+	defaultTTL, lastTTL *uint32
+	// ttls are those of the RRsets, by owner and type, run is the owner of the records that stand together, and runTTLs are theirs by type.
+	ttls    map[string]uint32
+	run     string
+	runTTLs map[uint32]uint32
+	// sets are the RRsets of the records.
+	sets             []string
+	depth, generated int
+	// name is the file that is being read; empty for the first one. line is where the entry begins.
+	name string
+	line int
+}
+
+// at words where the reader is.
+func (r *zoneFileReader) at() string {
+	if r.name == "" {
+		return fmt.Sprintf("line %d", r.line)
+	}
+	return fmt.Sprintf("%s line %d", r.name, r.line)
+}
+
+// maxFaults is how many faults and notes are worded; further ones are counted.
+const maxFaults = 1000
+
+func (r *zoneFileReader) fault(format string, args ...any) {
+	r.file.Faults = append(r.file.Faults, r.at()+": "+fmt.Sprintf(format, args...))
+}
+
+func (r *zoneFileReader) note(format string, args ...any) {
+	if len(r.file.Notes) < maxFaults {
+		r.file.Notes = append(r.file.Notes, r.at()+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// read reads a file to its end.
+func (r *zoneFileReader) read(in io.Reader, name string) error {
+	if r.depth++; r.depth > maxIncludes {
+		return fmt.Errorf("%s: files include each other more than %d deep", r.at(), maxIncludes)
+	}
+	before, line := r.name, r.line
+	r.name = name
+	s := &entryScanner{in: bufio.NewReader(in), line: 1}
+	for {
+		e, err := s.next()
+		r.line = e.line
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.at(), err)
+		}
+		if err := r.entry(e); err != nil {
+			return err
+		}
+	}
+	r.depth--
+	r.name, r.line = before, line
+	return nil
+}
+
+// entry takes an entry: a directive or a record.
+func (r *zoneFileReader) entry(e entryText) error {
+	if first := e.tokens[0]; !e.blank && strings.HasPrefix(first, "$") {
+		return r.directive(strings.ToUpper(first), e.tokens[1:])
+	}
+	tokens := e.tokens
+	if !e.blank {
+		r.owner, tokens = tokens[0], tokens[1:]
+		if r.owner == "@" {
+			r.owner = r.origin
+		} else if !absolute(r.owner) {
+			if r.origin == "" {
+				r.fault("%q is relative, and no origin is known", r.owner)
+				r.owner = ""
+				return nil
+			}
+			r.owner = Join(r.owner, r.origin)
+			if r.origin == "." {
+				r.owner += "."
+			}
+		}
+	}
+	if r.owner == "" {
+		r.fault("the record has no owner")
+		return nil
+	}
+	r.record(r.owner, tokens)
+	return nil
+}
+
+// absolute reports whether a name of a zone file ends with a dot that is no part of its last label.
+func absolute(name string) bool {
+	return strings.HasSuffix(name, ".") && !escaped(name, len(name)-1)
+}
+
+func (r *zoneFileReader) directive(what string, arguments []string) error {
+	if len(arguments) == 0 {
+		r.fault("%s needs an argument", what)
+		return nil
+	}
+	switch what {
+	case "$ORIGIN":
+		r.origin = r.complete(arguments[0])
+	case "$TTL":
+		ttl, ok := r.ttl(arguments[0])
+		if !ok {
+			r.fault("%s: %q is not a time to live", what, arguments[0])
+			return nil
+		}
+		r.defaultTTL = &ttl
+	case "$INCLUDE":
+		return r.includes(arguments)
+	case "$GENERATE":
+		return r.generate(arguments)
+	default:
+		r.fault("%s is not a directive of zone files", what)
+	}
+	return nil
+}
+
+// complete gives a name absolute.
+func (r *zoneFileReader) complete(name string) string {
+	switch {
+	case name == "@":
+		return r.origin
+	case absolute(name):
+		return name
+	case r.origin == ".":
+		return name + "."
+	}
+	return Join(name, r.origin)
+}
+
+func (r *zoneFileReader) includes(arguments []string) error {
+	name := strings.Trim(arguments[0], `"`)
+	if r.include == nil {
+		return fmt.Errorf("%s: $INCLUDE %s: files are included only where the zone is read from a file", r.at(), name)
+	}
+	f, err := r.include(name)
+	if err != nil {
+		return fmt.Errorf("%s: $INCLUDE: %w", r.at(), err)
+	}
+	defer func() { _ = f.Close() }()
+	origin, owner := r.origin, r.owner
+	if len(arguments) > 1 {
+		r.origin = r.complete(arguments[1])
+	}
+	if err := r.read(f, name); err != nil {
+		return err
+	}
+	r.origin, r.owner = origin, owner
+	return nil
+}
+
+// ttl reads a time to live: seconds, or numbers with the units of BIND. One above 2^31-1 counts as 0 (RFC 2181 section 8).
+func (r *zoneFileReader) ttl(text string) (ttl uint32, ok bool) {
+	seconds, ok := durationOf(text)
+	if !ok {
+		return 0, false
+	}
+	if seconds > maxTTL {
+		r.note("the time to live %s is above %d, and counts as 0 (RFC 2181 section 8)", text, maxTTL)
+		return 0, true
+	}
+	return uint32(seconds), true
+}
+
+// durationOf reads seconds, or numbers with units: 1W2D3H4M5S. It gives false for what is neither, or more than 2^32-1.
+func durationOf(text string) (seconds uint64, ok bool) {
+	units := map[byte]uint64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}
+	number, digits := uint64(0), 0
+	for i := range len(text) {
+		c := text[i] | 0x20
+		switch unit := units[c]; {
+		case text[i] >= '0' && text[i] <= '9':
+			number, digits = number*10+uint64(text[i]-'0'), digits+1
+		case unit > 0 && digits > 0:
+			seconds, number, digits = seconds+number*unit, 0, 0
+		default:
+			return 0, false
+		}
+		if number > 1<<32 || seconds > 1<<32 {
+			return 0, false
+		}
+	}
+	seconds += number
+	return seconds, text != "" && seconds < 1<<32
+}
+
+// record takes the record of an owner: an optional TTL and class in either order, the type, and the data.
+func (r *zoneFileReader) record(owner string, tokens []string) {
+	var given *uint32
+	class := false
+	for len(tokens) > 0 {
+		if upper := strings.ToUpper(tokens[0]); !class && (upper == "IN" || upper == "CLASS1") {
+			class, tokens = true, tokens[1:]
+			continue
+		} else if _, is := dns.StringToClass[upper]; !class && is && upper != "ANY" && upper != "NONE" {
+			r.fault("%s is of the class %s: zones are of the class IN", owner, upper)
+			return
+		}
+		ttl, ok := r.ttl(tokens[0])
+		if given != nil || !ok {
+			break
+		}
+		given, tokens = &ttl, tokens[1:]
+	}
+	if len(tokens) == 0 {
+		r.fault("%s has no type", owner)
+		return
+	}
+	kind, data := strings.ToUpper(tokens[0]), tokens[1:]
+	rr, err := r.parse(owner, kind, data)
+	if err != nil {
+		r.fault("%s %s: %v", owner, kind, err)
+		return
+	}
+	h := rr.Header()
+	soa, isSOA := rr.(*dns.SOA)
+	switch {
+	case given != nil:
+		h.Ttl = *given
+	case r.defaultTTL != nil:
+		h.Ttl = *r.defaultTTL
+	case r.lastTTL != nil:
+		h.Ttl = *r.lastTTL
+	case isSOA:
+		h.Ttl = min(soa.Minttl, maxTTL)
+		r.defaultTTL = &h.Ttl
+	default:
+		r.fault("%s %s has no time to live: there is neither a $TTL nor a record with one before it", owner, kind)
+		return
+	}
+	if isSOA {
+		zone := dns.CanonicalName(h.Name)
+		if r.file.Zone != "" && r.file.Zone != zone {
+			r.fault("there is a second SOA, of %s", h.Name)
+			return
+		}
+		r.file.Zone = zone
+	}
+	r.add(rr)
+}
+
+// add takes a record. Where records of one owner stand together, the first one of a type says the TTL; where an RRset goes on elsewhere, the
+// TTL there becomes that of all of it, as BIND has it.
+func (r *zoneFileReader) add(rr dns.RR) {
+	h := rr.Header()
+	kind := uint32(h.Rrtype)
+	if signature, is := rr.(*dns.RRSIG); is {
+		kind |= uint32(signature.TypeCovered) << 16
+	}
+	owner := dns.CanonicalName(h.Name)
+	if r.run != h.Name {
+		r.run, r.runTTLs = h.Name, map[uint32]uint32{}
+	}
+	set := setOf(owner, kind)
+	first, together := r.runTTLs[kind]
+	before, known := r.ttls[set]
+	switch {
+	case together && first != h.Ttl:
+		r.note("%s %s: the time to live %d becomes %d, that of the record before (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl, first)
+	case !together && known && before != h.Ttl:
+		r.note("%s %s: the time to live of the records before becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
+	}
+	if !together {
+		first = h.Ttl
+		r.runTTLs[kind], r.ttls[set] = first, first
+	}
+	r.lastTTL = &first
+	r.file.Records, r.sets = append(r.file.Records, rr), append(r.sets, set)
+}
+
+// setOf names an RRset.
+func setOf(owner string, kind uint32) string {
+	return strconv.FormatUint(uint64(kind), 36) + " " + owner
+}
+
+// parse reads the data of a record.
+func (r *zoneFileReader) parse(owner, kind string, data []string) (dns.RR, error) {
+	origin := r.origin
+	if origin == "" {
+		origin = "."
+	}
+	return newRecord(octetsEscaped(owner), origin, 0, kind, strings.Join(data, " "))
+}
+
+// normal gives a record as it is read from the wire, with the names in it in the one form that the DNS library writes.
+func normal(rr dns.RR) (dns.RR, error) {
+	b := make([]byte, dns.Len(rr)+16)
+	n, err := dns.PackRR(rr, b, 0, nil, false)
+	if err != nil && strings.Contains(err.Error(), "overflow") {
+		b = make([]byte, dns.MaxMsgSize)
+		n, err = dns.PackRR(rr, b, 0, nil, false)
+	}
+	if err == nil {
+		rr, _, err = dns.UnpackRR(b[:n], 0)
+	}
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "dns: "))
+	}
+	return rr, nil
+}
+
+// octetsEscaped escapes the octets of a text that are not ASCII: names in zone files are octets, and not Unicode.
+func octetsEscaped(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			fmt.Fprintf(&b, "\\%03d", text[i])
+		} else {
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}
+
+// entryText is an entry of a zone file: its tokens, with quotes and escapes as they are written. blank says that it begins with white space,
+// so that the owner is left out.
+type entryText struct {
+	tokens []string
+	blank  bool
+	line   int
+}
+
+// entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
+type entryScanner struct {
+	in   *bufio.Reader
+	line int
+}
+
+// next gives the next entry that has tokens. The error is io.EOF at the end.
+func (s *entryScanner) next() (e entryText, err error) {
+	var token strings.Builder
+	depth := 0
+	begun, quoted, comment, start := false, false, false, true
+	end := func() {
+		if begun {
+			e.tokens = append(e.tokens, token.String())
+			token.Reset()
+			begun = false
+		}
+	}
+	e.line = s.line
+	for {
+		c, err := s.in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			switch end(); {
+			case quoted:
+				return e, errors.New("a quotation mark is not closed")
+			case depth > 0:
+				return e, errors.New("a parenthesis is not closed")
+			case len(e.tokens) > 0:
+				return e, nil
+			}
+			return e, io.EOF
+		}
+		if err != nil {
+			return e, err
+		}
+		if start && depth == 0 {
+			e.blank = c == ' ' || c == '\t'
+		}
+		start = false
+		if c == '\n' {
+			s.line++
+		}
+		switch {
+		case c == '\n' && quoted:
+			return e, errors.New("a quotation mark is not closed in its line")
+		case c == '\n' && depth > 0:
+			comment = false
+			end()
+		case c == '\n':
+			if end(); len(e.tokens) > 0 {
+				return e, nil
+			}
+			comment, start, e.line = false, true, s.line
+		case comment:
+		case c == '\\':
+			begun = true
+			token.WriteByte(c)
+			if next, err := s.in.ReadByte(); err == nil && next != '\n' {
+				token.WriteByte(next)
+			} else if err == nil {
+				_ = s.in.UnreadByte() // it was just read
+			}
+		case c == '"':
+			if !quoted && !strings.HasSuffix(token.String(), "=") { // key="value" is one (RFC 9460 section 2.1)
+				end()
+			}
+			begun = true
+			token.WriteByte(c)
+			if quoted = !quoted; !quoted {
+				end()
+			}
+		case quoted:
+			token.WriteByte(c)
+		case c == ';':
+			end()
+			comment = true
+		case c == '(' || c == ')':
+			end()
+			if depth++; c == ')' {
+				depth -= 2
+			}
+			if depth < 0 {
+				return e, errors.New("a parenthesis is closed that is not open")
+			}
+		case c == ' ' || c == '\t' || c == '\r':
+			end()
+		default:
+			begun = true
+			token.WriteByte(c)
+		}
+	}
+}
+
+// generate takes a $GENERATE directive: a range, and a record with the number in the place of $, once for each.
+func (r *zoneFileReader) generate(arguments []string) error {
+	if len(arguments) < 4 {
+		r.fault("$GENERATE needs a range, an owner, a type and data")
+		return nil
+	}
+	if data := arguments[len(arguments)-1]; len(data) > 1 && data[0] == '"' { // quotes around the data keep its fields together
+		arguments = append(arguments[:len(arguments)-1:len(arguments)-1], data[1:len(data)-1])
+	}
+	first, last, step, ok := rangeOf(arguments[0])
+	if !ok {
+		r.fault("$GENERATE: %q is not a range such as 1-9 or 1-9/2", arguments[0])
+		return nil
+	}
+	if r.generated += (last-first)/step + 1; r.generated > MaxGenerated {
+		return fmt.Errorf("%s: the $GENERATE directives of the file make more than %d records", r.at(), MaxGenerated)
+	}
+	run, ttls := r.run, r.runTTLs // the records before it go on behind it
+	defer func() { r.run, r.runTTLs = run, ttls }()
+	for number := first; number <= last; number += step {
+		r.run = ""
+		tokens := make([]string, len(arguments)-1)
+		for i, text := range arguments[1:] {
+			var err error
+			if tokens[i], err = numberedText(text, number); err != nil {
+				r.fault("$GENERATE: %v", err)
+				return nil
+			}
+		}
+		r.record(r.complete(tokens[0]), tokens[1:])
+	}
+	return nil
+}
+
+// rangeOf reads first-last or first-last/step.
+func rangeOf(text string) (first, last, step int, ok bool) {
+	span, stepText, stepped := strings.Cut(text, "/")
+	low, high, dash := strings.Cut(span, "-")
+	step = 1
+	var err [3]error
+	first, err[0] = strconv.Atoi(low)
+	last, err[1] = strconv.Atoi(high)
+	if stepped {
+		step, err[2] = strconv.Atoi(stepText)
+	}
+	return first, last, step, dash && errors.Join(err[:]...) == nil && first >= 0 && last >= first && step > 0 && last <= maxTTL
+}
+
+// numberedText puts a number into a text of $GENERATE: $, ${offset}, ${offset,width} and ${offset,width,base} with a base of d, o, x, X, n
+// and N; $$ and \$ stand for the character.
+func numberedText(text string, number int) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && i+1 < len(text):
+			b.WriteString(text[i : i+2])
+			i++
+		case text[i] != '$':
+			b.WriteByte(text[i])
+		case strings.HasPrefix(text[i:], "$$"):
+			b.WriteByte('$')
+			i++
+		case strings.HasPrefix(text[i:], "${"):
+			length := strings.IndexByte(text[i:], '}')
+			if length < 0 {
+				return "", fmt.Errorf("%q has a brace that is not closed", text)
+			}
+			formatted, err := numbered(text[i+2:i+length], number)
+			if err != nil {
+				return "", fmt.Errorf("%q: %w", text, err)
+			}
+			b.WriteString(formatted)
+			i += length
+		default:
+			b.WriteString(strconv.Itoa(number))
+		}
+	}
+	return b.String(), nil
+}
+
+// numbered formats a number by what stands between the braces of ${}.
+func numbered(format string, number int) (string, error) {
+	parts := strings.Split(format, ",")
+	offset, err := strconv.Atoi(parts[0])
+	width, base := 0, "d"
+	if err == nil && len(parts) > 1 {
+		width, err = strconv.Atoi(parts[1])
+	}
+	if len(parts) > 2 {
+		base = parts[2]
+	}
+	if number += offset; err != nil || len(parts) > 3 || width < 0 || width > MaxName {
+		return "", fmt.Errorf("{%s} is not an offset, a width and a base", format)
+	}
+	switch base {
+	case "d":
+		return fmt.Sprintf("%0*d", width, number), nil
+	case "o", "x", "X":
+		return fmt.Sprintf("%0*"+base, width, uint32(number)), nil //nolint:gosec // its 32 bits are printed
+	case "n", "N":
+		digits := "0123456789abcdef"
+		if base == "N" {
+			digits = "0123456789ABCDEF"
+		}
+		var b strings.Builder
+		for value := uint32(number); ; { //nolint:gosec // its bits are taken
+			b.WriteByte(digits[value&15])
+			value >>= 4
+			if width--; width > 0 || value != 0 {
+				b.WriteByte('.')
+				width--
+			}
+			if width <= 0 && value == 0 {
+				break
+			}
+		}
+		return b.String(), nil
+	}
+	return "", fmt.Errorf("{%s} has a base that is none of d, o, x, X, n, N", format)
+}
