@@ -18,6 +18,8 @@ type Apply struct {
 	// Tag is the path of a tag that each gets; with Prune what has it and is not among them goes.
 	Tag   string `json:"tag,omitempty"`
 	Prune bool   `json:"prune,omitempty"`
+	// Skip leaves out resources that are refused, and applies the others. Nothing is pruned where one was refused.
+	Skip bool `json:"skip,omitempty"`
 	// Resources are objects with a type.
 	Resources []json.RawMessage `json:"resources"`
 }
@@ -31,10 +33,20 @@ type Applied struct {
 	// Transaction is its number in the history; nil where nothing changed, or it was only tried.
 	Transaction *int64            `json:"transaction"`
 	Resources   []AppliedResource `json:"resources"`
+	// Refused are those that were skipped.
+	Refused []RefusedResource `json:"refused,omitempty"`
 	// DryRun says that it was only tried; AtLeast that it was tried in part, because it would change much: there are no resources then, and
 	// the numbers are of that part.
 	DryRun  bool `json:"dryRun,omitempty"`
 	AtLeast bool `json:"atLeast,omitempty"`
+}
+
+// RefusedResource is a resource that was skipped: its place in the list, and why.
+type RefusedResource struct {
+	Index   int      `json:"index"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Fields  []string `json:"fields,omitempty"`
 }
 
 // AppliedResource is what came of one of them.

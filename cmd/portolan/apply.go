@@ -20,6 +20,26 @@ type planFlags struct {
 	changeFlags
 	changeOutput
 	Yes bool `help:"Do not ask." short:"y" env:"-"`
+
+	// rows are where resources were read from, by the resources. refused is how many the manager refused, and reasons counts the codes.
+	rows    map[string]string
+	refused int
+	reasons map[string]int
+}
+
+// report prints the resources that the manager refused.
+func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
+	for _, one := range done.Refused {
+		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[string(a.Resources[one.Index])], one.Message)
+		if c.reasons == nil {
+			c.reasons = map[string]int{}
+		}
+		c.refused++
+		c.reasons[one.Code]++
+	}
+	if len(done.Refused) > 0 && a.Prune {
+		fmt.Fprintln(s.stderr, "nothing was deleted, because rows were skipped")
+	}
 }
 
 type applyCommand struct {
@@ -67,7 +87,12 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 		return c.inSteps(s, m, a)
 	}
 	if c.DryRun || c.Yes || !asked() {
-		return c.apply(s, m, a, c.options())
+		done, err := send(s, m, a, c.options())
+		if err != nil {
+			return err
+		}
+		c.report(s, a, done)
+		return c.print(s, done)
 	}
 	o := c.options()
 	o.DryRun = true
@@ -76,6 +101,7 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 		return err
 	}
 	if plan.Created+plan.Changed+plan.Deleted == 0 {
+		c.report(s, a, plan)
 		return sayApplied(s, plan)
 	}
 	if err := cli.WriteApplied(s.stdout, plan); err != nil {
@@ -93,6 +119,7 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	if err != nil {
 		return err
 	}
+	c.report(s, a, done)
 	return sayApplied(s, done)
 }
 
@@ -129,6 +156,7 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 			return fmt.Errorf("the first %d resources, in the order in which they need each other, are as the files say (portolan history); "+
 				"the same command goes on: %w", i, err)
 		}
+		c.report(s, step, done)
 		bar.show("applied", int64(i+len(step.Resources)), int64(n))
 		all.Created, all.Changed, all.Unchanged = all.Created+done.Created, all.Changed+done.Changed, all.Unchanged+done.Unchanged
 		if done.Transaction != nil {

@@ -61,8 +61,17 @@ func sayApplied(s *session, a client.Applied) (err error) {
 	return err
 }
 
-// apply sends resources, and prints what came of them. A refusal names them by what it says of them, not by their place.
+// apply sends resources, and prints what came of them.
 func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) error {
+	done, err := send(s, m, a, o)
+	if err != nil {
+		return err
+	}
+	return c.print(s, done)
+}
+
+// send sends resources. A refusal names them by what it says of them, not by their place.
+func send(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) (client.Applied, error) {
 	done, err := m.Apply(s.ctx, a, o)
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -76,10 +85,7 @@ func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client
 			refused.Message += ": --configuration NAME says which"
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return c.print(s, done)
+	return done, err
 }
 
 // into is where resources belong that say nothing of it.
@@ -150,6 +156,13 @@ func (c *createCommand) Run(s *session) error {
 	raw, err := withType(m, t, members)
 	if err != nil {
 		return err
+	}
+	if c.In != "" { // by its number: the same path may be in several configurations
+		at, err := m.Find(s.ctx, c.In)
+		if err != nil {
+			return err
+		}
+		c.In = at.String()
 	}
 	in := into(m, c.In)
 	if m.API.CollectionOf(t).Post && c.In == "" { // beside all configurations

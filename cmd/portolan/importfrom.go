@@ -29,14 +29,18 @@ import (
 // fromFlags say what becomes of what another program keeps.
 type fromFlags struct {
 	planFlags
-	Write string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
+	Strict bool   `help:"Import nothing where a row would be skipped."`
+	Tag    string `help:"A tag that each resource gets, such as tags/import." placeholder:"PATH" env:"-"`
+	Prune  bool   `help:"Delete resources that have the tag and are not in the source any more. They are listed before." env:"-"`
+	Write  string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
 }
 
-// take applies a document, or writes it down. Networks that lie in no block get one.
-func (f *fromFlags) take(s *session, d *convert.Document) error {
+// take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become GenericRecords
+// where generic is set. It fails with a skippedError where rows were skipped.
+func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	var m *cli.Manager
 	var known, networks convert.Known
-	a := client.Apply{}
+	a := client.Apply{Tag: f.Tag, Prune: f.Prune, Skip: !f.Strict}
 	var err error
 	if f.Write == "" {
 		if m, err = f.manager(); err != nil {
@@ -53,12 +57,19 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
 	}
-	d.Settle(networks)
+	d.Settle(networks, generic)
 	for _, note := range d.Notes() {
 		fmt.Fprintln(s.stderr, "left out:", note)
 	}
+	for _, one := range d.Skipped {
+		fmt.Fprintln(s.stderr, "skipped:", one)
+	}
+	if f.Strict && len(d.Skipped) > 0 {
+		return fmt.Errorf("nothing was imported: %d rows would be skipped", len(d.Skipped))
+	}
 	d.Surround(slices.Collect(maps.Keys(known)))
-	if a.Resources, err = d.JSON(); err != nil {
+	var rows []string
+	if a.Resources, rows, err = d.JSON(); err != nil {
 		return err
 	}
 	if len(a.Resources) == 0 {
@@ -68,17 +79,42 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 		if f.Header == nil { // names of others are led to, and not refused
 			f.Header = map[string]string{"x-bcn-link-to-external-host": "true"}
 		}
-		return f.planned(s, m, a)
+		f.rows = make(map[string]string, len(rows))
+		for i, row := range rows {
+			f.rows[string(a.Resources[i])] = row
+		}
+		err := f.planned(s, m, a)
+		if err == nil && len(d.Skipped)+f.refused > 0 {
+			f.summarize(s, d)
+			return skippedError{len(d.Skipped) + f.refused}
+		}
+		return err
 	}
+	a.Skip = false // which is how it is applied, and no part of the document
 	text, err := cli.WriteDocument(a, cli.YAML)
-	if err != nil {
-		return err
-	}
-	if f.Write == "-" {
+	if err == nil && f.Write == "-" {
 		_, err = s.stdout.Write(text)
-		return err
+	} else if err == nil {
+		err = os.WriteFile(f.Write, text, 0o600)
 	}
-	return os.WriteFile(f.Write, text, 0o600)
+	if err == nil && len(d.Skipped) > 0 {
+		return skippedError{len(d.Skipped)}
+	}
+	return err
+}
+
+// summarize prints how many rows were skipped, by reason.
+func (f *fromFlags) summarize(s *session, d *convert.Document) {
+	counts := maps.Clone(f.reasons)
+	if counts == nil {
+		counts = map[string]int{}
+	}
+	for _, one := range d.Skipped {
+		counts[one.Reason]++
+	}
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(s.stderr, "skipped %d: %s\n", counts[reason], reason)
+	}
 }
 
 // rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant; of networks with their gateways.
@@ -135,7 +171,7 @@ func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*conver
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", path, err)
 	}
-	return f.take(s, d)
+	return f.take(s, d, true)
 }
 
 type importDhcpd struct {
@@ -166,8 +202,8 @@ func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea
 
 type importInfoblox struct {
 	fromFlags
-	FromView        string `help:"The view there whose names are read; the first one that the file has, where nothing is said." placeholder:"NAME"`
-	FromNetworkView string `help:"The network view there that is read; the first one that the file has, where nothing is said." placeholder:"NAME"`
+	FromView        string `help:"The view there whose names are read, where the file has several." placeholder:"NAME"`
+	FromNetworkView string `help:"The network view there that is read, where the file has several." placeholder:"NAME"`
 	File            string `arg:"" help:"The file; - reads standard input."`
 }
 
@@ -186,6 +222,7 @@ func (c *importInfoblox) Run(s *session) error {
 
 type importPhpipam struct {
 	fromFlags
+	VRF   string   `help:"The VRF that is read, where the files have several; global is what is in none." name:"vrf" placeholder:"NAME"`
 	Files []string `arg:"" help:"The files: exports of subnets, of addresses, or of both."`
 }
 
@@ -204,18 +241,18 @@ func (c *importPhpipam) Run(s *session) error {
 		}
 		files = append(files, raw)
 	}
-	d, err := convert.Phpipam(files...)
+	d, err := convert.Phpipam(c.VRF, files...)
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", strings.Join(c.Files, ", "), err)
 	}
-	return c.take(s, d)
+	return c.take(s, d, false)
 }
 
 type importNetbox struct {
 	fromFlags
 	From      string `help:"The URL of NetBox." required:"" placeholder:"URL"`
 	FromToken string `help:"A token of NetBox that may read. Better given as PORTOLAN_FROM_TOKEN." required:"" placeholder:"TOKEN"`
-	VRF       string `help:"The VRF that is read; without it, what is in none." name:"vrf" placeholder:"NAME"`
+	VRF       string `help:"The VRF that is read, where there are several; global is what is in none." name:"vrf" placeholder:"NAME"`
 }
 
 // Help has examples.
@@ -252,7 +289,7 @@ func (c *importNetbox) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
-	return c.take(s, d)
+	return c.take(s, d, false)
 }
 
 type netboxPage struct {

@@ -1072,7 +1072,7 @@ export type GenericRecord = {
   configuration: Ref | null
   dynamic: boolean
   rdata: string
-  recordType: "A" | "A6" | "AAAA" | "AFSDB" | "APL" | "CAA" | "CERT" | "DHCID" | "DNAME" | "DNSKEY" | "DS" | "HTTPS" | "IPSECKEY" | "ISDN" | "KEY" | "KX" | "LOC" | "MB" | "MG" | "MINFO" | "MR" | "MX" | "NAPTR" | "NS" | "NSAP" | "PTR" | "PX" | "RP" | "RT" | "SINK" | "SPF" | "SRV" | "SSHFP" | "SVCB" | "TLSA" | "TXT" | "URI" | "WKS" | "X25"
+  recordType: string
   ttl: number | null
   userDefinedFields: any
 }

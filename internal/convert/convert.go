@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"portolan/internal/naming"
 	"portolan/internal/space"
 )
 
@@ -26,6 +27,43 @@ type Document struct {
 	routers []netip.Addr
 	// notes are how often something was left out, by what that was.
 	notes map[string]int
+	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
+	at      string
+	Skipped []Skipped
+}
+
+// Skipped is a row that was left out.
+type Skipped struct {
+	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
+	Row, Reason string
+}
+
+func (s Skipped) String() string { return s.Row + ": " + s.Reason }
+
+// origin is the member of a resource that names the row that it was read from. It is sent to nobody.
+const origin = "\x00row"
+
+// skip leaves the row out that is read.
+func (d *Document) skip(format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{d.at, fmt.Sprintf(format, args...)})
+}
+
+// skipResource leaves a resource out that was read from a row.
+func (d *Document) skipResource(r Resource, format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{rowOf(r), fmt.Sprintf(format, args...)})
+}
+
+// rowOf names the row that a resource was read from, or the resource.
+func rowOf(r Resource) string {
+	if row, ok := r[origin].(string); ok && row != "" {
+		return row
+	}
+	for _, key := range []string{"range", "address", "absoluteName"} {
+		if text, ok := r[key].(string); ok {
+			return fmt.Sprintf("%v %s", r["type"], text)
+		}
+	}
+	return fmt.Sprint(r["type"])
 }
 
 // leave notes that something is left out.
@@ -54,26 +92,26 @@ func (d *Document) add(r Resource) {
 			delete(r, name)
 		}
 	}
+	if d.at != "" {
+		r[origin] = d.at
+	}
 	d.Resources = append(d.Resources, r)
 }
 
-// JSON gives the resources, what others lie in before them.
-func (d *Document) JSON() (all []json.RawMessage, err error) {
+// JSON gives the resources, what others lie in before them, and the rows that they were read from.
+func (d *Document) JSON() (all []json.RawMessage, rows []string, err error) {
 	order := slices.Clone(d.Resources)
 	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, r := range order {
-		for name, value := range r {
-			if text, ok := value.(string); ok && !utf8.ValidString(text) {
-				return nil, fmt.Errorf("the %s %q is no UTF-8: save the file as UTF-8", name, text)
-			}
-		}
+		row := rowOf(r)
+		delete(r, origin)
 		raw, err := json.Marshal(r)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, raw)
+		all, rows = append(all, raw), append(rows, row)
 	}
-	return all, nil
+	return all, rows, nil
 }
 
 // rank is where a resource stands: blocks by their size, networks, what is in them, names.
@@ -147,16 +185,40 @@ func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, 
 	return p, false
 }
 
-// Settle makes of what was read what can be there beside what is (known; empty where nothing is known of it). Networks that are there keep
-// their gateway where nothing is said of one. An address is there once, and none is that of a gateway, or one that no host has.
-func (d *Document) Settle(known Known) {
+// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them). Networks
+// that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a gateway or
+// the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have, become
+// GenericRecords where generic is set, and are skipped elsewhere.
+func (d *Document) Settle(known Known, generic bool) {
 	own := map[netip.Prefix]Resource{}
-	for _, r := range d.Resources {
+	met := map[string]Resource{}
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		for name, value := range r {
+			if text, ok := value.(string); ok && !utf8.ValidString(text) {
+				d.skipResource(r, "the %s %q is no UTF-8: save the file as UTF-8", name, text)
+				return true
+			}
+		}
 		name, _ := r["type"].(string)
+		var key string
+		switch {
+		case strings.HasSuffix(name, "Network"), strings.HasSuffix(name, "Block"), strings.HasSuffix(name, "DHCPRange"):
+			key = fmt.Sprint(name, r["range"])
+		case strings.HasSuffix(name, "Address"):
+			key = fmt.Sprint(r["address"])
+		default:
+			return false
+		}
+		if first := met[key]; first != nil {
+			d.skipResource(r, "it has the same key as %s: remove one of the two", rowOf(first))
+			return true
+		}
+		met[key] = r
 		if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil && strings.HasSuffix(name, "Network") {
 			own[p] = r
 		}
-	}
+		return false
+	})
 	d.routed(known, own)
 	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
 	for p, gateway := range known {
@@ -176,48 +238,80 @@ func (d *Document) Settle(known Known) {
 		p, ok := holding(networks, a)
 		return ok && edge(p, a)
 	}
-	met := map[string]bool{}
+	var further []Resource
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
 		text, name := fmt.Sprint(r["address"]), fmt.Sprint(r["type"])
 		if name == "HostRecord" {
-			return d.settleHost(r, nobodys)
+			return d.settleHost(r, func(a netip.Addr) string {
+				if _, in := holding(networks, a); !in && len(networks) > 0 {
+					return "it lies in no network: create the network first"
+				}
+				if nobodys(a) {
+					return "it is the first or the last address of its network, which no host has"
+				}
+				return ""
+			}, generic, &further)
 		}
 		a, err := netip.ParseAddr(text)
 		if err != nil || !strings.HasSuffix(name, "Address") {
 			return false
 		}
-		called := text
-		if r["name"] != nil {
-			called = fmt.Sprintf("%s %s", text, r["name"])
-		}
 		switch {
+		case gateways[text] && r["macAddress"] == nil && r["name"] == nil:
+			return true // the network has it
 		case gateways[text]:
-			d.leave("the address %s, which is a gateway", called)
-		case met[text]:
-			d.leave("the address %s, which is there twice", called)
+			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
 		case nobodys(a):
-			d.leave("the address %s, which no host of its network has", called)
+			d.skipResource(r, "the address is the first or the last of its network, which no host has")
 		default:
-			met[text] = true
 			return false
 		}
 		return true
 	})
+	d.Resources = append(d.Resources, further...)
 }
 
-// settleHost takes addresses out of a host that no host has, and reports whether none is left of those that it had.
-func (d *Document) settleHost(r Resource, nobodys func(netip.Addr) bool) (gone bool) {
+// settleHost removes addresses of a host that it cannot have, by a reason that why gives, and reports whether none is left of those that it
+// had. further gets records of such addresses, where generic is set.
+func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic bool, further *[]Resource) (gone bool) {
 	all, _ := r["addresses"].([]string)
+	name := fmt.Sprint(r["absoluteName"])
+	wrong := naming.Check(naming.Clean(name), naming.HostName)
 	left := slices.DeleteFunc(slices.Clone(all), func(text string) bool {
 		a, err := netip.ParseAddr(text)
-		if err != nil || !nobodys(a) {
+		if err != nil {
 			return false
 		}
-		d.leave("the address %s of the host %v, which no host of its network has", text, r["absoluteName"])
+		reason := why(a)
+		if wrong != nil {
+			reason = fmt.Sprintf("no host has such a name: %v", wrong)
+		}
+		switch {
+		case reason == "":
+			return false
+		case generic:
+			record := Resource{"type": "GenericRecord", "absoluteName": name, "recordType": recordType(a), "rdata": a.String(), origin: rowOf(r)}
+			for _, member := range []string{"view", "ttl"} {
+				if r[member] != nil {
+					record[member] = r[member]
+				}
+			}
+			*further = append(*further, record)
+		default:
+			d.skipResource(r, "the name %s of the address %s: %s", name, text, reason)
+		}
 		return true
 	})
 	r["addresses"] = left
 	return len(left) == 0 && len(all) > 0
+}
+
+// recordType is the type of records of an address.
+func recordType(a netip.Addr) string {
+	if a.Is4() {
+		return "A"
+	}
+	return "AAAA"
 }
 
 // routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
@@ -273,7 +367,7 @@ func (d *Document) Within(known Known) {
 		if _, in := holding(networks, a); in {
 			return false
 		}
-		d.leave("%v %v, which lies in no network", text, cmp.Or(r["name"], any("")))
+		d.skipResource(r, "%v lies in no network: create the network first", text)
 		return true
 	})
 }

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,15 +19,19 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 		networks[netip.MustParsePrefix(prefix)] = gateway
 	}
 	d.Within(networks)
-	d.Settle(networks)
-	all, err := d.JSON()
+	d.Settle(networks, true)
+	all, _, err := d.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, raw := range all {
 		lines = append(lines, string(raw))
 	}
-	return lines, d.Notes()
+	notes = d.Notes()
+	for _, one := range d.Skipped {
+		notes = append(notes, one.String())
+	}
+	return lines, notes
 }
 
 // A router that is said of what a subnet lies in is the subnet's, where it is an address in it and the subnet says nothing of its own.
@@ -75,7 +78,7 @@ func TestGatewaysStay(t *testing.T) {
 		}
 	}
 	// phpIPAM's addresses say it in another file, which may come later.
-	d, err := Phpipam([]byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
+	d, err := Phpipam("", []byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
 	lines, notes := words(t, d, err, "10.1.0.0/24")
 	if !slices.Equal(lines, []string{`{"gateway":"10.1.0.254","range":"10.1.0.0/24","type":"IPv4Network"}`}) ||
 		!slices.Equal(notes, []string{"the gateway 10.9.0.1, which lies in no network"}) {
@@ -85,16 +88,16 @@ func TestGatewaysStay(t *testing.T) {
 
 // What the manager has as a gateway is no other address of a file that does not speak of it; a host is on no address that no host has.
 func TestBesideWhatIsThere(t *testing.T) {
-	d, err := Phpipam([]byte("IP address,Hostname\n10.1.0.9,gate\n10.1.0.10,host\n10.1.0.255,all\n"))
+	d, err := Phpipam("", []byte("IP address,Hostname\n10.1.0.9,gate\n10.1.0.10,host\n10.1.0.255,all\n"))
 	if lines, notes := words(t, d, err, "10.1.0.0/24 10.1.0.9"); len(lines) != 1 || !strings.Contains(lines[0], `"10.1.0.10"`) || len(notes) != 2 {
 		t.Errorf("%s, without %s", lines, notes)
 	}
 	d = &Document{Resources: []Resource{{"type": "HostRecord", "absoluteName": "bc.example", "addresses": []string{"10.1.0.255"}},
 		{"type": "HostRecord", "absoluteName": "two.example", "addresses": []string{"10.1.0.255", "10.1.0.7"}}}}
-	if lines, notes := words(t, d, nil, "10.1.0.0/24"); len(lines) != 1 || strings.Contains(lines[0], "255") || len(notes) != 2 {
+	if lines, notes := words(t, d, nil, "10.1.0.0/24"); len(lines) != 3 || strings.Contains(lines[0], "255") || len(notes) != 0 {
 		t.Errorf("%s, without %s", lines, notes)
 	}
-	d, err = Phpipam([]byte("Subnet,Mask\n10.1.0.0,24\n"), []byte("IP address,Is gateway\n10.1.0.0,1\n"))
+	d, err = Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\n"), []byte("IP address,Is gateway\n10.1.0.0,1\n"))
 	if lines, notes := words(t, d, err); len(lines) != 1 || !strings.Contains(lines[0], `"gateway":null`) || len(notes) != 1 {
 		t.Errorf("%s, without %s", lines, notes)
 	}
@@ -114,8 +117,8 @@ func TestWhatCannotBe(t *testing.T) {
 		!strings.Contains(lines[3], `"RESERVED"`) {
 		t.Errorf("there are %s", strings.Join(lines, "\n"))
 	}
-	for _, want := range []string{"10.1.0.9 two, which is there twice", "10.1.0.1 router, which is a gateway", "10.1.0.255, which no host",
-		"10.1.0.0, which no host", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address", "prefixes that are reserved"} {
+	for _, want := range []string{"reservation 10.1.0.9: it has the same key as reservation 10.1.0.9", "10.1.0.1: the address is the gateway", "10.1.0.255: the address is the first or the last",
+		"10.1.0.0: the address is the first or the last", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address", "prefixes that are reserved"} {
 		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
 			t.Errorf("it is not said that left out is %q: %q", want, notes)
 		}
@@ -134,15 +137,14 @@ func TestDUIDs(t *testing.T) {
 	}
 }
 
-// A file in another encoding is refused, with the name that shows it.
+// TestOtherEncodings skips rows in another encoding, and names them.
 func TestOtherEncodings(t *testing.T) {
-	d, err := Phpipam([]byte("Subnet,Mask,Description\n10.1.0.0,24,B\xfcro\n"))
+	d, err := Phpipam("", []byte("Subnet,Mask,Description\n10.1.0.0,24,B\xfcro\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []json.RawMessage
-	if all, err = d.JSON(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
-		t.Errorf("it is %s, %v", all, err)
+	if lines, notes := words(t, d, nil); len(lines) != 0 || len(notes) != 1 || !strings.Contains(notes[0], "line 2 (10.1.0.0): the name \"B\\xfcro\" is no UTF-8") {
+		t.Errorf("it is %s, without %s", lines, notes)
 	}
 	if _, err := Kea([]byte("{\"Dhcp4\":{\"subnet4\":[{\"subnet\":\"10.1.0.0/24\",\"user-context\":{\"name\":\"B\xfcro\"}}]}}")); err == nil ||
 		!strings.Contains(err.Error(), "UTF-8") {

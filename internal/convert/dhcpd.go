@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -26,11 +27,11 @@ func Dhcpd(raw []byte) (*Document, error) {
 		a, err := netip.ParseAddr(s.word(len(s.words) - 1))
 		i := slices.IndexFunc(d.subnets, func(p netip.Prefix) bool { return err == nil && p.Contains(a) })
 		if i < 0 {
-			return nil, fmt.Errorf("line %d: the range lies in no subnet", s.line)
+			d.skipStatement(s, errors.New("the range lies in no subnet"))
+			continue
 		}
-		if err := d.span(s, d.subnets[i]); err != nil {
-			return nil, err
-		}
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words, " "))
+		d.skipStatement(s, d.span(s, d.subnets[i]))
 	}
 	return d.Document, nil
 }
@@ -56,6 +57,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 	}
 	for _, s := range all {
 		var err error
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
 		switch {
 		case s.is("option", "routers"):
 		case s.is("shared-network"):
@@ -77,11 +79,18 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		default:
 			d.leave("the statement %s", s.word(0))
 		}
-		if err != nil {
-			return err
-		}
+		d.skipStatement(s, err)
 	}
 	return nil
+}
+
+// skipStatement leaves a statement out that cannot be imported; err is nil where it can.
+func (d *dhcpd) skipStatement(s statement, err error) {
+	if err != nil {
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+		d.skip("%s: correct the statement", strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", s.line)))
+	}
+	d.at = ""
 }
 
 // subnet reads a subnet with what is in it.
@@ -126,9 +135,8 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 		for _, x := range inner {
 			switch {
 			case x.is("range"), x.is("range6"):
-				if err := d.span(x, p); err != nil {
-					return err
-				}
+				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
+				d.skipStatement(x, d.span(x, p))
 			case x.is("option", "routers"):
 			default:
 				rest = append(rest, x)
@@ -177,10 +185,8 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 		words = words[1:]
 	}
 	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
-		d.leave("that the range %s is of temporary addresses", words[0])
-		if words = words[:n-1]; n == 2 && !strings.Contains(words[0], "/") {
-			return nil // how far it goes is for the server to say
-		}
+		d.leave("the range %s of temporary addresses: clients choose those themselves (RFC 8981)", words[0])
+		return nil
 	}
 	if len(words) == 1 && strings.Contains(words[0], "/") {
 		part, err := netip.ParsePrefix(words[0])

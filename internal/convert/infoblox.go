@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -14,12 +15,13 @@ import (
 
 // Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
 // view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the
-// network view; empty: any, where there is one alone.
+// network view; empty: the only one. A row that cannot be read is skipped.
 func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	r := csv.NewReader(strings.NewReader(text(raw)))
 	r.FieldsPerRecord, r.LazyQuotes = -1, true
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
-		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{}}
+		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
+		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -44,17 +46,25 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 		if x.columns[kind] == nil {
 			return nil, fmt.Errorf("line %d: %s: there is no line header-%s before it", line, row[0], kind)
 		}
-		if err := x.row(kind, func(name string) string {
+		of := func(name string) string {
 			if i, ok := x.columns[kind][name]; ok && i < len(row) {
 				return strings.TrimSpace(row[i])
 			}
 			return ""
-		}); err != nil {
-			return nil, fmt.Errorf("line %d: %s: %w", line, kind, err)
+		}
+		x.at = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(of("fqdn")+" "+of("address")+" "+of("ip_address")), " "))
+		if err := x.row(kind, of); err != nil {
+			x.skip("%v: correct the row", err)
 		}
 	}
 	if len(x.columns) == 0 {
 		return nil, errors.New("has no line that begins with header-: it is no export of Infoblox")
+	}
+	for _, column := range []string{"view", "network_view"} {
+		if all := slices.Sorted(maps.Keys(x.views[column])); len(all) > 1 && x.from[column] == "" {
+			return nil, fmt.Errorf("the file has several %ss (%s): choose one by --from-%s", strings.ReplaceAll(column, "_", " "),
+				strings.Join(all, ", "), strings.ReplaceAll(column, "_", "-"))
+		}
 	}
 	return x.Document, nil
 }
@@ -62,8 +72,9 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 type infoblox struct {
 	*Document
 	view string
-	// from are the views there that are read, by the columns that name them: the first one that is met, where none was asked for.
+	// from are the views there that are read, by the columns that name them, where they were asked for; views are those that the file has.
 	from    map[string]string
+	views   map[string]map[string]bool
 	columns map[string]map[string]int
 	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the addresses of those that
 	// are not to be in DNS, by their names.
@@ -110,9 +121,9 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 	for _, column := range []string{"view", "network_view"} {
 		name := of(column)
 		switch {
-		case name == "" || kind == "hostaddress" || kind == "ipv6hostaddress":
+		case name == "" || kind == "hostaddress" || kind == "ipv6hostaddress" || column == "view" && x.view == "":
 		case x.from[column] == "":
-			x.from[column] = name
+			x.views[column][name] = true
 		case x.from[column] != name:
 			x.leave("what is in the %s %s: import it by itself, by --from-%s", strings.ReplaceAll(column, "_", " "), name,
 				strings.ReplaceAll(column, "_", "-"))
@@ -213,17 +224,73 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	case "cnamerecord":
 		record(Resource{"type": "AliasRecord", "linkedRecord": strings.TrimSuffix(first("canonical_name", "cname"), ".")})
 	case "txtrecord":
-		record(Resource{"type": "TXTRecord", "text": of("text")})
-	case "mxrecord":
-		priority, err := strconv.Atoi(first("preference", "priority"))
-		if err != nil {
-			return errors.New("the preference is no number")
+		parts, err := characterStrings(of("text"))
+		switch {
+		case err != nil:
+			return err
+		case len(parts) == 1:
+			record(Resource{"type": "TXTRecord", "text": parts[0]})
+		default: // a TXTRecord is one text
+			for i, part := range parts {
+				parts[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(part) + `"`
+			}
+			record(Resource{"type": "GenericRecord", "recordType": "TXT", "rdata": strings.Join(parts, " ")})
 		}
-		record(Resource{"type": "MXRecord", "priority": priority, "linkedRecord": strings.TrimSuffix(first("mx", "mail_exchanger"), ".")})
+	case "mxrecord":
+		priority, err := strconv.ParseUint(first("preference", "priority"), 10, 16)
+		target := first("mx", "mail_exchanger")
+		switch {
+		case err != nil:
+			return fmt.Errorf("the preference %q is no number up to 65535", first("preference", "priority"))
+		case target == ".": // no mail is taken (RFC 7505)
+			record(Resource{"type": "GenericRecord", "recordType": "MX", "rdata": fmt.Sprintf("%d .", priority)})
+		default:
+			record(Resource{"type": "MXRecord", "priority": priority, "linkedRecord": strings.TrimSuffix(target, ".")})
+		}
+	case "srvrecord":
+		var numbers [3]uint64
+		for i, column := range []string{"priority", "weight", "port"} {
+			var err error
+			if numbers[i], err = strconv.ParseUint(of(column), 10, 16); err != nil {
+				return fmt.Errorf("the %s %q is no number up to 65535", column, of(column))
+			}
+		}
+		if target := of("target"); target == "." { // there is no such service (RFC 2782)
+			record(Resource{"type": "GenericRecord", "recordType": "SRV", "rdata": fmt.Sprintf("%d %d %d .", numbers[0], numbers[1], numbers[2])})
+		} else {
+			record(Resource{"type": "SRVRecord", "priority": numbers[0], "weight": numbers[1], "port": numbers[2],
+				"linkedRecord": strings.TrimSuffix(target, ".")})
+		}
 	default:
 		x.leave("rows of the kind %s", kind)
 	}
 	return nil
+}
+
+// characterStrings reads the text of a TXT row: one text or, in quotes, one or several (RFC 1035 section 3.3.14).
+func characterStrings(text string) (parts []string, err error) {
+	if !strings.HasPrefix(text, `"`) {
+		return []string{text}, nil
+	}
+	for text != "" {
+		rest, quoted := strings.CutPrefix(text, `"`)
+		if !quoted {
+			return nil, fmt.Errorf("%q stands behind a text in quotes", text)
+		}
+		var part strings.Builder
+		for rest != "" && rest[0] != '"' {
+			if rest[0] == '\\' && len(rest) > 1 {
+				rest = rest[1:]
+			}
+			part.WriteByte(rest[0])
+			rest = rest[1:]
+		}
+		if rest == "" {
+			return nil, errors.New("a quotation mark is not closed")
+		}
+		parts, text = append(parts, part.String()), strings.TrimSpace(rest[1:])
+	}
+	return parts, nil
 }
 
 // quiet reads a row of a host that is not to be in DNS, or of an address of one: its addresses are assigned under its name, each once.

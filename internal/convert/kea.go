@@ -95,36 +95,30 @@ func Kea(raw []byte) (*Document, error) {
 		}
 		around := d.keaRouters(s.Options, " of all subnets")
 		for _, one := range append(s.Subnet4, s.Subnet6...) {
-			if err := d.kea(one, "", around); err != nil {
-				return nil, err
-			}
+			d.kea(one, "", around)
 		}
 		for _, shared := range s.SharedNetworks {
 			around := around
 			if own := d.keaRouters(shared.Options, " of the shared network "+shared.Name); own != nil {
 				around = own
 			}
-			if err := d.keaReservations(shared.Reservations); err != nil {
-				return nil, err
-			}
+			d.keaReservations(shared.Reservations)
 			for _, one := range append(shared.Subnet4, shared.Subnet6...) {
-				if err := d.kea(one, shared.Name, around); err != nil {
-					return nil, err
-				}
+				d.kea(one, shared.Name, around)
 			}
 		}
-		if err := d.keaReservations(s.Reservations); err != nil {
-			return nil, err
-		}
+		d.keaReservations(s.Reservations)
 	}
 	return d, nil
 }
 
 // kea adds a subnet with what is in it; around are the routers of what it lies in.
-func (d *Document) kea(s keaSubnet, shared string, around []string) error {
+func (d *Document) kea(s keaSubnet, shared string, around []string) {
+	d.at = "subnet " + s.Subnet
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil {
-		return fmt.Errorf("subnet %q: is no prefix", s.Subnet)
+		d.skip("it is no prefix, and nothing of it is imported: correct the subnet")
+		return
 	}
 	gateway := d.router(p, d.keaRouters(s.Options, ""), around)
 	name := s.Context.Name
@@ -140,18 +134,19 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) error {
 		if !ok {
 			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
 			if err != nil {
-				return fmt.Errorf("subnet %v: the pool %q is no range", p, pool.Pool)
+				d.skip("the pool %q is no range: correct the pool", pool.Pool)
+				continue
 			}
 			low, high = part.Masked().Addr().String(), last(part).String()
 		}
 		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
-			return fmt.Errorf("subnet %v: the pool %q is no range of it", p, pool.Pool)
+			d.skip("the pool %q is no range of the subnet: correct the pool", pool.Pool)
 		}
 	}
 	if len(s.PDPools) > 0 {
 		d.leave("prefixes that are delegated (pd-pools)")
 	}
-	return d.keaReservations(s.Reservations)
+	d.keaReservations(s.Reservations)
 }
 
 // last is the last address of a prefix.
@@ -164,7 +159,7 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
-func (d *Document) keaReservations(all []keaReservation) error {
+func (d *Document) keaReservations(all []keaReservation) {
 	for _, r := range all {
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
@@ -179,12 +174,13 @@ func (d *Document) keaReservations(all []keaReservation) error {
 			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
 		}
 		for _, a := range addresses {
+			d.at = "reservation " + a
 			if err := d.reservation(a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
-				return fmt.Errorf("the reservation of %s: %w", a, err)
+				d.skip("%v: correct the reservation", err)
 			}
 		}
 	}
-	return nil
+	d.at = ""
 }
 
 // lastComma finds texts, which stay, and commas behind the last entry of a list or an object.

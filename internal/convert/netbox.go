@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,13 +33,18 @@ type netboxOne struct {
 }
 
 // Netbox reads what NetBox lists at NetboxPaths, the results of each list: aggregates and prefixes in which others lie are blocks, other
-// prefixes networks. vrf is the name of the one that is read; empty: what is in none. view is the view that names go to; empty leaves names
-// out.
+// prefixes networks. vrf is the name of the VRF that is read, or Global; empty: the only one. view is the view that names go to; empty leaves
+// names out. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
-	if vrf != "" && !knownVRF(lists, vrf) {
-		return nil, fmt.Errorf("nothing is in a VRF %q", vrf)
+	switch all := vrfsOf(lists); {
+	case vrf == "" && len(all) > 1:
+		return nil, fmt.Errorf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", "))
+	case vrf != "" && vrf != Global && !slices.Contains(all, vrf):
+		return nil, fmt.Errorf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", "))
+	case vrf == "" && len(all) == 1:
+		vrf = all[0]
 	}
-	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{},
+	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{}, zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
 	for i, list := range lists {
 		for _, raw := range list {
@@ -46,10 +52,11 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			if err := readJSON(raw, &one); err != nil {
 				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
 			}
-			if in := one.VRF; NetboxPaths[i] != NetboxPaths[0] && (in == nil && vrf != "" || in != nil && in.Name != vrf) {
-				d.leave("what is in another VRF")
+			if in := one.vrf(); i > 0 && in != vrf && vrf != "" {
+				d.leave("what is in the VRF %s", in)
 				continue
 			}
+			d.at = strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/") + " " + one.Prefix + one.Address + one.StartAddress
 			if len(one.Tags) > 0 {
 				d.leave("tags")
 			}
@@ -59,11 +66,15 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				}
 			}
 			if err := d.one(one, i == 0); err != nil {
-				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
+				d.skip("%v: correct it there", err)
 			}
 		}
 	}
-	d.hierarchy(d.prefixes, func(p netip.Prefix) string { return d.names[p] })
+	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
+		d.at = d.rows[p]
+		return d.names[p]
+	})
+	d.at = ""
 	for _, p := range d.aggregates { // those in which nothing lies are blocks all the same
 		if _, twice := d.names[p]; !twice {
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
@@ -72,21 +83,33 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	return d.Document, nil
 }
 
-// knownVRF reports whether anything is in a VRF.
-func knownVRF(lists [][]json.RawMessage, vrf string) bool {
-	return slices.ContainsFunc(lists, func(list []json.RawMessage) bool {
-		return slices.ContainsFunc(list, func(raw json.RawMessage) bool {
+// vrf is the name of the VRF that it is in.
+func (o netboxOne) vrf() string {
+	if o.VRF == nil {
+		return Global
+	}
+	return o.VRF.Name
+}
+
+// vrfsOf gives the VRFs that something is in. Aggregates are in none.
+func vrfsOf(lists [][]json.RawMessage) []string {
+	all := map[string]bool{}
+	for _, list := range lists[min(1, len(lists)):] {
+		for _, raw := range list {
 			var one netboxOne
-			return json.Unmarshal(raw, &one) == nil && one.VRF != nil && one.VRF.Name == vrf // what is wrong with others is said behind this
-		})
-	})
+			if json.Unmarshal(raw, &one) == nil { // a fault of others is reported where they are read
+				all[one.vrf()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 type netbox struct {
 	*Document
 	view                 string
 	prefixes, aggregates []netip.Prefix
-	names                map[netip.Prefix]string
+	names, rows          map[netip.Prefix]string
 	zones                map[string]bool
 	hosts                map[string]Resource
 	met                  map[netip.Addr]bool
@@ -104,11 +127,11 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 			d.aggregates = append(d.aggregates, p)
 			return nil
 		}
-		if _, twice := d.names[p]; twice {
-			d.leave("prefixes that are there twice")
+		if first, twice := d.rows[p]; twice {
+			d.skip("it has the same key as %s: remove one of the two", first)
 			return nil
 		}
-		d.names[p] = one.Description
+		d.names[p], d.rows[p] = one.Description, d.at
 		if one.Status.Value == "container" {
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": one.Description})
 			return nil

@@ -1,11 +1,14 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -18,13 +21,23 @@ var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "sect
 	"gateway":       "gateway",
 	"master subnet": "master", "vlan": "vlan", "vrf": "vrf", "owner": "owner", "device": "device", "note": "note", "port": "port"}
 
-// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each.
-func Phpipam(files ...[]byte) (*Document, error) {
-	d := &phpipam{Document: &Document{}}
+// Global is how what is in no VRF is named where a VRF is chosen.
+const Global = "global"
+
+// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each. vrf is the name of the
+// VRF that is read, or Global; empty: the only one. A row that cannot be read is skipped.
+func Phpipam(vrf string, files ...[]byte) (*Document, error) {
+	d := &phpipam{Document: &Document{}, vrf: vrf, vrfs: map[string]bool{}}
 	for _, raw := range files {
 		if err := d.file(raw); err != nil {
 			return nil, err
 		}
+	}
+	switch all := slices.Sorted(maps.Keys(d.vrfs)); {
+	case vrf == "" && len(all) > 1:
+		return nil, fmt.Errorf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", "))
+	case vrf != "" && !d.vrfs[vrf]:
+		return nil, fmt.Errorf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", "))
 	}
 	d.subnets()
 	return d.Document, nil
@@ -32,8 +45,13 @@ func Phpipam(files ...[]byte) (*Document, error) {
 
 type phpipam struct {
 	*Document
+	// vrf is the VRF that is read; empty is any. vrfs are those that the files have.
+	vrf      string
+	vrfs     map[string]bool
 	prefixes []netip.Prefix
 	names    map[netip.Prefix]string
+	// rows are where the subnets stand.
+	rows map[netip.Prefix]string
 }
 
 func (d *phpipam) file(raw []byte) error {
@@ -60,7 +78,7 @@ func (d *phpipam) file(raw []byte) error {
 	if !subnets && !addresses {
 		return errors.New("has neither a column Subnet nor a column IP address: it is no export of phpIPAM")
 	}
-	for _, name := range []string{"vlan", "vrf", "owner", "device", "note", "port", "section"} {
+	for _, name := range []string{"vlan", "owner", "device", "note", "port", "section"} {
 		if _, ok := columns[name]; ok {
 			d.leave("what the column %s says", name)
 		}
@@ -80,13 +98,20 @@ func (d *phpipam) file(raw []byte) error {
 			}
 			return ""
 		}
+		d.at = fmt.Sprintf("line %d (%s)", line, strings.TrimSpace(of("address")+" "+of("subnet")))
+		if in := cmp.Or(of("vrf"), Global); of("address")+of("subnet") != "" {
+			if d.vrfs[in] = true; d.vrf != "" && in != d.vrf {
+				d.leave("what is in the VRF %s", in)
+				continue
+			}
+		}
 		if addresses && of("address") != "" {
 			err = d.address(of)
 		} else if subnets && of("subnet") != "" {
 			err = d.subnet(of)
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
+			d.skip("%v: correct the row", err)
 		}
 	}
 }
@@ -103,11 +128,14 @@ func (d *phpipam) subnet(of func(string) string) error {
 	if d.names == nil {
 		d.names = map[netip.Prefix]string{}
 	}
-	if _, there := d.names[p]; there {
-		d.leave("the subnet %v, which is there twice", p)
+	if first, there := d.rows[p]; there {
+		d.skip("it has the same key as %s: remove one of the two", first)
 		return nil
 	}
-	d.prefixes = append(d.prefixes, p)
+	if d.rows == nil {
+		d.rows = map[netip.Prefix]string{}
+	}
+	d.prefixes, d.rows[p] = append(d.prefixes, p), d.at
 	d.names[p] = of("description")
 	return nil
 }
@@ -149,7 +177,10 @@ func (d *phpipam) address(of func(string) string) error {
 
 // subnets adds those in which others lie as blocks, and the others as networks.
 func (d *phpipam) subnets() {
-	d.hierarchy(d.prefixes, func(p netip.Prefix) string { return d.names[p] })
+	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
+		d.at = d.rows[p]
+		return d.names[p]
+	})
 }
 
 // hierarchy adds prefixes: those in which others lie as blocks, the others as networks. of gives the name of each.

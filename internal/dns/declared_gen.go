@@ -90,7 +90,7 @@ var descriptions = map[string]string{
 	"ExternalHostsZone.view":                                "view is the view the zone lies in.",
 	"GenericRecord":                                         "GenericRecord is a record of any other type, its data in zone-file syntax.",
 	"GenericRecord.rdata":                                   "rdata is the record's data in zone-file syntax (RFC 1035 section 5).",
-	"GenericRecord.recordType":                              "recordType is the record's DNS type. MX and SRV, which are ours, say that there is no such service (RFC 7505, RFC 2782): their target is the root. Others are MXRecords and SRVRecords.",
+	"GenericRecord.recordType":                              "recordType is the record's DNS type: a mnemonic, or TYPE and a number for any other type (RFC 3597 section 5). An MX or SRV record here says that there is no such service (RFC 7505, RFC 2782): its target is the root. Others are MXRecords and SRVRecords.",
 	"HINFORecord":                                           "HINFORecord says what a host is (RFC 1035 section 3.3.2).",
 	"HINFORecord.cpu":                                       "cpu is the kind of machine.",
 	"HINFORecord.os":                                        "os is the operating system.",

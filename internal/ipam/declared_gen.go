@@ -169,7 +169,7 @@ var descriptions = map[string]string{
 	"IPv4GroupTemplateItem.size":                                "size is how many addresses it has.",
 	"IPv4Network":                                               "IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.",
 	"IPv4Network.dynamicUpdateEnabled":                          "dynamicUpdateEnabled says whether reserved addresses are sent to DHCP servers at once; true is refused: DHCP is not served yet.",
-	"IPv4Network.gateway":                                       "gateway is the address of the router; its address has the state GATEWAY. A new network's is its first host, unless the request names another one or none (x-bcn-no-gateway).",
+	"IPv4Network.gateway":                                       "gateway is the address of the router; its address has the state GATEWAY. A new network's is its first host, unless the request names another one or none (x-bcn-no-gateway), or is a /31 or /32.",
 	"IPv4Network.routerPortInfo":                                "routerPortInfo is the router and port where the network was seen.",
 	"IPv4Network.sharedNetworkTag":                              "sharedNetworkTag is the tag of the shared network this is part of.",
 	"IPv4Network.usage":                                         "usage counts the network's addresses by state.",

@@ -30,7 +30,7 @@ type IPv4Network struct {
 	SpaceHead
 	IPv4Policy
 	// Gateway is the address of the router; its address has the state GATEWAY. A new network's is
-	// its first host, unless the request names another one or none (x-bcn-no-gateway).
+	// its first host, unless the request names another one or none (x-bcn-no-gateway), or is a /31 or /32.
 	Gateway netip.Addr `api:"gateway,chosen"`
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
@@ -68,8 +68,8 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
 		}
 		x.Gateway = netip.Addr{}
-	} else if c.Creates() && !c.Given["gateway"] {
-		x.Gateway = space.Hosts(x.Range.Range).Low
+	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High && r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
+		x.Gateway = space.Hosts(r).Low
 	}
 	if !x.Gateway.IsValid() {
 		return nil

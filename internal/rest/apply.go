@@ -31,8 +31,10 @@ type applyRequest struct {
 	// Action leaves it at one: CREATE refuses what is there, UPDATE what is not. Empty: CREATE_OR_UPDATE.
 	Action string `json:"action"`
 	// Tag is the tag that they get, by its path, such as tags/north. Prune takes away what has it and is not among them.
-	Tag       string            `json:"tag"`
-	Prune     bool              `json:"prune"`
+	Tag   string `json:"tag"`
+	Prune bool   `json:"prune"`
+	// Skip leaves out resources that are refused, and applies the others.
+	Skip      bool              `json:"skip"`
 	Resources []json.RawMessage `json:"resources"`
 }
 
@@ -51,6 +53,14 @@ type appliedResource struct {
 	Once map[string]string `json:"once,omitempty"`
 }
 
+// refusedResource is a resource that was skipped: its place in the list, and why.
+type refusedResource struct {
+	Index   int      `json:"index"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Fields  []string `json:"fields,omitempty"`
+}
+
 // appliedAnswer is the answer.
 type appliedAnswer struct {
 	Created   int `json:"created"`
@@ -60,6 +70,8 @@ type appliedAnswer struct {
 	// Transaction is its number in the history; null where nothing changed.
 	Transaction *int64            `json:"transaction"`
 	Resources   []appliedResource `json:"resources"`
+	// Refused are those that were skipped.
+	Refused []refusedResource `json:"refused,omitempty"`
 }
 
 // readApply reads the body.
@@ -83,10 +95,12 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 			into = &q.Tag
 		case "prune":
 			into = &q.Prune
+		case "skip":
+			into = &q.Skip
 		case "resources":
 			into = &q.Resources
 		default:
-			return q, problem.Invalid(name, "there is no such member; there are into, defaults, action, tag, prune and resources")
+			return q, problem.Invalid(name, "there is no such member; there are into, defaults, action, tag, prune, skip and resources")
 		}
 		if json.Unmarshal(raw, into) != nil {
 			return q, problem.Invalid(name, "is not of the kind that is expected")
@@ -229,15 +243,19 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		return ans, err
 	}
 	d := &applying{Server: a, tx: tx, rq: rq, q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{},
-		results: make([]appliedResource, len(all)), until: time.Now().Add(applyTime)}
+		results: make([]appliedResource, len(all)), refusals: map[int]*problem.Problem{}, until: time.Now().Add(applyTime)}
 	if err := d.run(); err != nil {
 		return ans, err
 	}
 	answer := appliedAnswer{Resources: []appliedResource{}}
-	for _, one := range d.results {
+	for i, one := range d.results {
+		if fault := d.refusals[i]; fault != nil {
+			answer.Refused = append(answer.Refused, refusedResource{i, fault.Code, strings.TrimPrefix(fault.Message, resourceAt(i)+": "), fault.Fields})
+			continue
+		}
 		answer.add(one)
 	}
-	if q.Prune {
+	if q.Prune && len(answer.Refused) == 0 { // what was refused may be there, and would go
 		if err := d.prune(&answer); err != nil {
 			return ans, err
 		}
@@ -275,7 +293,9 @@ type applying struct {
 	// kept are the resources that the document is about, results what came of each.
 	kept    map[int64]bool
 	results []appliedResource
-	until   time.Time
+	// refusals are why resources were refused, by their places.
+	refusals map[int]*problem.Problem
+	until    time.Time
 }
 
 const (
@@ -299,13 +319,21 @@ func (d *applying) run() error {
 			return err
 		}
 		if len(again) == len(pending) {
-			return problem.Join(faults)
+			return d.refuse(faults)
 		}
 		slices.Reverse(again)
 		pending = again
 	}
 	_, faults, err := d.pass(pending)
-	return cmp.Or(err, problem.Join(faults))
+	return cmp.Or(err, d.refuse(faults))
+}
+
+// refuse gives the faults as an error, or nothing where resources with faults are skipped.
+func (d *applying) refuse(faults []*problem.Problem) error {
+	if d.q.Skip {
+		return nil
+	}
+	return problem.Join(faults)
 }
 
 // pass tries the resources with these numbers once. again are those that were refused, faults the first reasons.
@@ -321,13 +349,14 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 		before := d.tx.Writes()
 		err := d.one(i)
 		if err == nil {
+			delete(d.refusals, i)
 			continue
 		}
 		fault, ok := problem.As(placed(resourceAt(i), err))
 		if !ok {
 			return nil, nil, placed(resourceAt(i), err)
 		}
-		again = append(again, i)
+		again, d.refusals[i] = append(again, i), fault
 		if len(faults) < maxFaults {
 			faults = append(faults, fault)
 		}
@@ -425,7 +454,10 @@ func (a *Server) applyPath() doc {
 	number := doc{"type": "integer"}
 	answer := doc{"type": "object", "required": []string{"created", "changed", "unchanged", "deleted", "resources"}, "properties": doc{
 		"created": number, "changed": number, "unchanged": number, "deleted": number,
-		"transaction": doc{"type": []string{"integer", "null"}}, "resources": doc{"type": "array", "items": one}}}
+		"transaction": doc{"type": []string{"integer", "null"}}, "resources": doc{"type": "array", "items": one},
+		"refused": doc{"type": "array", "description": "The resources that were skipped, by their place in the request.", "items": doc{
+			"type": "object", "required": []string{"index", "code", "message"}, "properties": doc{"index": number, "code": text, "message": text,
+				"fields": doc{"type": "array", "items": text}}}}}}
 	answers := doc{"200": dryRunAnswer(doc{"description": "All are as they were sent.",
 		"content": doc{asJSON.String(): doc{"schema": answer}}})}
 	for _, status := range append(slices.Clone(anyAnswer), "409", "413", "415") {
@@ -445,7 +477,9 @@ func (a *Server) applyPath() doc {
 			"action": doc{"type": "string", "enum": []string{"CREATE_OR_UPDATE", "CREATE", "UPDATE"},
 				"description": "CREATE refuses what is there, UPDATE what is not; CREATE_OR_UPDATE where it is left out."},
 			"tag":   doc{"type": "string", "description": "A tag that each gets, such as tags/north."},
-			"prune": doc{"type": "boolean", "description": "Whether what has the tag and is not sent goes."},
+			"prune": doc{"type": "boolean", "description": "Whether what has the tag and is not sent goes. Nothing goes where a resource was refused."},
+			"skip": doc{"type": "boolean", "description": "Whether resources that are refused are skipped, and listed as refused, instead of " +
+				"refusing all."},
 			"resources": doc{"type": "array", "maxItems": maxChanges, "items": doc{"type": "object", "required": []string{"type"},
 				"description": "A resource; in is what it belongs below, where its place does not follow."}}}},
 			doc{"into": "configurations/main", "resources": []any{doc{"type": "IPv4Block", "range": "10.0.0.0/8", "name": "Harbour"}}},
