@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"portolan/internal/dns"
@@ -84,7 +85,7 @@ type ServerFields struct {
 	// ServiceProviderAccount is the account at a provider of DNS in a cloud, which is refused: those are not driven.
 	ServiceProviderAccount string `api:"serviceProviderAccount,nonblank"`
 	// ServiceProviderAPIKey is the key of that account, which is refused for the same reason.
-	ServiceProviderAPIKey string `api:"serviceProviderApiKey,writeOnly,nonblank"`
+	ServiceProviderAPIKey string `api:"serviceProviderApiKey,nonblank"`
 	// HABackboneEnabled says whether the nodes of a pair have a network of their own.
 	HABackboneEnabled bool `api:"haBackboneEnabled,put"`
 	// HAPingAddress is what a node of a pair pings to know whether it is cut off.
@@ -321,7 +322,9 @@ func (x *ServerFields) before(c *resource.Change) error {
 		x.State = enabled
 		return nil
 	}
-	x.stayInherited(c)
+	if err := x.stayInherited(c); err != nil {
+		return err
+	}
 	old := fieldsOf(c.Old)
 	if x.State == disable {
 		x.State = disabled
@@ -373,18 +376,50 @@ func noOwnOptions(c *resource.Change, server int64) error {
 	return err
 }
 
-// stayInherited leaves to the configuration what a PUT gives as it was shown from there.
-func (x *ServerFields) stayInherited(c *resource.Change) {
+// stayInherited leaves to the configuration what a request gives back as it was shown from there: it names the field among those inherited,
+// with the value of the configuration. A field that is named there with another value is set.
+func (x *ServerFields) stayInherited(c *resource.Change) error {
 	var inherited []string
-	if !c.Whole || json.Unmarshal(c.Sent["_inheritedFields"], &inherited) != nil {
-		return
+	if json.Unmarshal(c.Sent["_inheritedFields"], &inherited) != nil || len(inherited) == 0 {
+		return nil
 	}
-	if slices.Contains(inherited, "monitoringEnabled") {
+	configuration, err := c.Tx.Get(schema.HeadOf(c.New).Config)
+	if err != nil {
+		return err
+	}
+	var shown struct {
+		ServerMonitoringEnabled bool            `json:"serverMonitoringEnabled"`
+		SNMP                    json.RawMessage `json:"snmp"`
+	}
+	if err := json.Unmarshal(configuration.Body, &shown); err != nil {
+		return err
+	}
+	if slices.Contains(inherited, "monitoringEnabled") && x.MonitoringEnabled != nil && *x.MonitoringEnabled == shown.ServerMonitoringEnabled {
 		x.MonitoringEnabled = nil
 	}
-	if slices.Contains(inherited, "snmp") {
+	if slices.Contains(inherited, "snmp") && sameShown(c.Sent["snmp"], shown.SNMP) {
 		x.SNMP = nil
 	}
+	return nil
+}
+
+// sameShown reports whether a value that is sent says nothing else than one that is kept, whose secrets are shown as null.
+func sameShown(sent, kept json.RawMessage) bool {
+	var x, y any
+	if json.Unmarshal(sent, &x) != nil || json.Unmarshal(kept, &y) != nil {
+		return false
+	}
+	a, is := x.(map[string]any)
+	b, was := y.(map[string]any)
+	if !is || !was {
+		return reflect.DeepEqual(x, y)
+	}
+	for name, value := range a {
+		if value != nil && !reflect.DeepEqual(value, b[name]) {
+			return false
+		}
+	}
+	return true
 }
 
 // keepInterfaces makes the interface that a request gives with its server, or changes the one that is there.

@@ -90,11 +90,8 @@ func externalHost(c *resource.Change, view *store.Resource, name string) (schema
 		return schema.Ref{}, err
 	}
 	n := c.FollowingAsked("name")
-	if zone == nil {
-		z := &ExternalHostsZone{}
-		z.Type, z.Parent, z.Config = "ExternalHostsZone", view.ID, view.Configuration
-		t, _ := c.API.Type(z.Type)
-		if zone, err = n.Create(t, z); err != nil {
+	if zone == nil { // it was deleted by an undo
+		if zone, err = makeExternalHosts(c, view.ID, view.Configuration); err != nil {
 			return schema.Ref{}, err
 		}
 	}

@@ -43,7 +43,7 @@ var (
 
 // RecordHead is what every resource record has.
 type RecordHead struct {
-	schema.Head `head:"required,nullable,nonblank" unless:"absoluteName"`
+	schema.Head `head:"required,nullable" unless:"absoluteName"`
 	// Configuration is the configuration the record lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
@@ -79,9 +79,12 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	if err != nil {
 		return err
 	}
+	if x.Name != "" && strings.TrimSpace(x.Name) == "" {
+		return problem.Invalid("name", "is blank: send null, \"\" or @ for the name of the zone itself")
+	}
 	if c.Creates() && sameAsZone.In(c.Options) {
 		x.Name = ""
-	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] && !c.Given["name"] {
+	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
 		if !ok {
 			return problem.Invalid("absoluteName", "%q does not lie in the zone %q", x.AbsoluteName, zone)

@@ -29,10 +29,8 @@ type TSIGKey struct {
 	State string `api:"state" enum:"GENERATED|NOT_GENERATED|REGENERATE"`
 	// KeyGenerationDateTime is when the secret was made.
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
-	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone.
-	PrivateKey schema.Secret `api:"privateKey,once"`
-	// SharedSecret is the same, as release 9.6 calls it: it is taken, and shown as privateKey.
-	SharedSecret string `api:"sharedSecret,writeOnly,nonblank" length:"1000"`
+	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone. Release 9.6 calls it sharedSecret.
+	PrivateKey schema.Secret `api:"privateKey,once" also:"sharedSecret"`
 }
 
 // The states of a key, and what asks for another one.
@@ -45,12 +43,6 @@ const (
 // BeforeWrite takes the secret that is given, or makes one.
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
-	if x.SharedSecret != "" && x.PrivateKey.Plain != "" && x.SharedSecret != x.PrivateKey.Plain {
-		return problem.Field("ConflictingResourceFieldValues", "sharedSecret", "is another name of privateKey, which says something else")
-	}
-	if x.SharedSecret != "" {
-		x.PrivateKey, x.SharedSecret = schema.Secret{Plain: x.SharedSecret, Given: true}, ""
-	}
 	switch {
 	case c.Given["state"] && x.State == keyRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
@@ -106,7 +98,7 @@ func (x *TSIGKey) set(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
 	x.PrivateKey = schema.Secret{Plain: text, Given: true}
 	x.State, x.KeyGenerationDateTime = keyGenerated, c.Tx.Now().UTC()
-	c.Extra["privateKey"] = text
+	c.Extra["privateKey"], c.Extra["sharedSecret"] = text, text
 }
 
 // Validate checks the name, by which configurations of name servers call the key.

@@ -12,7 +12,7 @@ import (
 
 // registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
 func registerZones(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view",
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
 		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
 		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
@@ -64,7 +64,17 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
-	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients create zones
+		_, above, err := above(c.Tx, x.Parent)
+		if err != nil {
+			return err
+		}
+		x.AbsoluteName, x.Name = naming.Join(x.Name, above), ""
+		if err := x.placeByAbsoluteName(c); err != nil {
+			return err
+		}
+	}
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && !c.Creates() && c.Row.Name != x.Name {
 		return problem.Field("InvalidZoneName", "name",
 			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}

@@ -137,7 +137,9 @@ type IPv6Block struct{ SpaceHead }
 
 // BeforeWrite places the block.
 func (x *IPv4Block) BeforeWrite(c *resource.Change) error {
-	stayInherited(c)
+	if err := stayInherited(c); err != nil {
+		return err
+	}
 	return place(c, &x.SpaceHead, true, false)
 }
 
@@ -175,7 +177,9 @@ func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 // parent, clear of its siblings; and takes it from the parent's free space.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
-	stayInherited(c)
+	if err := stayInherited(c); err != nil {
+		return err
+	}
 	if r.Relative != (space.Relative{}) {
 		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
 	}

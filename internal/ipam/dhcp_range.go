@@ -141,7 +141,9 @@ type IPv4DHCPRange struct {
 
 // BeforeWrite places the range and its exclusions.
 func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
-	stayInherited(c)
+	if err := stayInherited(c); err != nil {
+		return err
+	}
 	if err := x.place(c, "ranges", true); err != nil {
 		return err
 	}

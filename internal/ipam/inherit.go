@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -266,17 +267,45 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
-// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among
-// those inherited.
-func stayInherited(c *resource.Change) {
+// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited, with the value that
+// comes from above. A field that is named there with another value is set.
+func stayInherited(c *resource.Change) error {
 	raw, ok := c.Sent["_inheritedFields"]
 	var names []string
-	if !ok || json.Unmarshal(raw, &names) != nil {
-		return
+	if !ok || json.Unmarshal(raw, &names) != nil || len(names) == 0 {
+		return nil
 	}
+	above := schema.HeadOf(c.New).Parent
+	held, err := settingsOf(c.Tx).holdIn(c.Tx, []int64{above})
+	if err != nil {
+		return err
+	}
+	settings := held[above]
 	for _, name := range names {
-		if f, ok := c.Type.Field(name); ok && f.Inherit && f.Kind != schema.References && c.Given[name] {
+		f, ok := c.Type.Field(name)
+		if !ok || !f.Inherit || f.Kind == schema.References || !c.Given[name] {
+			continue
+		}
+		if sent := c.Sent[name]; settings == nil || sent == nil || settings.shows(f, sent) { // sent is nil where another name of the field is sent
 			c.Type.Unset(c.New, name)
 		}
 	}
+	return nil
+}
+
+// shows reports whether a field is shown with a value where nothing is set.
+func (p *Settings) shows(f *schema.Field, sent json.RawMessage) bool {
+	if f.Kind != schema.Reference {
+		return sameJSON(sent, []byte(p.Values[f.Name]))
+	}
+	var ref struct {
+		ID int64 `json:"id"`
+	}
+	return json.Unmarshal(sent, &ref) == nil && ref.ID == p.Refs[f.Name]
+}
+
+// sameJSON reports whether two texts are the same value.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

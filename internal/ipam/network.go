@@ -56,7 +56,9 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 			return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
 		}
 	}
-	stayInherited(c)
+	if err := stayInherited(c); err != nil {
+		return err
+	}
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
 	}

@@ -226,7 +226,7 @@ func (c *Change) create() (*store.Resource, error) {
 	if c.Given == nil {
 		c.Given = map[string]bool{}
 	}
-	first := c.Tx.Describe("ADD_"+c.Type.Operation, "")
+	first := c.Tx.Describe(operationOf(added, c.Type), "")
 	if rule, ok := c.New.(BeforeWriter); ok {
 		err := rule.BeforeWrite(c)
 		if there := (Reused{}); errors.As(err, &there) {
@@ -369,7 +369,7 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 }
 
 func (c *Change) update() (*store.Resource, error) {
-	first := c.Tx.Describe("UPDATE_"+c.Type.Operation, "")
+	first := c.Tx.Describe(operationOf(updated, c.Type), "")
 	c.Type.KeepSecrets(c.Old, c.New)
 	if rule, ok := c.New.(BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {

@@ -49,6 +49,8 @@ type Collection struct {
 	// Place finds the resource that one with these members belongs right below, within a configuration or something that lies in one; nil
 	// where nothing but the resource above says where it belongs. It words what it does not find as a problem.
 	Place func(c *Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (above *store.Resource, err error)
+	// Default is the type of a new resource that names none and fits several; empty: it has to name one.
+	Default string
 	// PlacedBy is a member, by name, that Place looks at beside the fields; empty: none.
 	PlacedBy string
 	// Content says which of the resources have bytes beside their fields.

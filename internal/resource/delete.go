@@ -25,7 +25,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	if err != nil {
 		return err
 	}
-	c.Tx.Describe("DELETE_"+t.Operation, "Deleted "+describe(t, o))
+	c.Tx.Describe(operationOf(deleted, t), "Deleted "+describe(t, o))
 	if rule, ok := o.(BeforeBelowDeleter); ok {
 		n := *c
 		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
@@ -97,7 +97,7 @@ func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error
 	if size <= most {
 		return true, n.delete(row, false)
 	}
-	c.Tx.Describe("DELETE_"+t.Operation, "Deleted a part of "+describe(t, o))
+	c.Tx.Describe(operationOf(deleted, t), "Deleted a part of "+describe(t, o))
 	return false, n.deleteFirst(row.ID, &most)
 }
 
@@ -341,6 +341,6 @@ func (c *Change) Unlink(source *store.Resource, field string, target int64) erro
 	without := *source
 	without.Refs = slices.DeleteFunc(slices.Clone(source.Refs), is)
 	without.Links = slices.DeleteFunc(slices.Clone(source.Links), is)
-	c.Tx.Describe("UPDATE_"+t.Operation, "Changed "+describe(t, o))
+	c.Tx.Describe(operationOf(updated, t), "Changed "+describe(t, o))
 	return c.Tx.Replace(source, &without)
 }

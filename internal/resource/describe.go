@@ -32,7 +32,7 @@ func made(t *schema.Type, o schema.Object) string {
 
 // describeLink names the transaction by what is linked to what, where nothing has named it yet.
 func (c *Change) describeLink(source *store.Resource, target int64) error {
-	if !c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "") {
+	if !c.Tx.Describe(operationOf(updated, c.API.types[source.Type]), "") {
 		return nil
 	}
 	other, err := c.Tx.Get(target)

@@ -61,7 +61,7 @@ func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 			return nil, err
 		}
 	}
-	t, problems := pickType(types, c.Sent)
+	t, problems := pickType(types, c.API.CollectionOf(types[0]).Default, c.Sent)
 	if t == nil {
 		return nil, problem.Join(problems)
 	}
@@ -111,8 +111,32 @@ func setColumns(t *schema.Type, o schema.Object) {
 	}
 }
 
-// pickType finds the type of a new resource: named in the body, or the only one possible.
-func pickType(types []*schema.Type, members map[string]json.RawMessage) (*schema.Type, []*problem.Problem) {
+// fitting gives the only type that a body fits: it has every member that any type has, and the required ones with proper values. Where several
+// fit, it gives the preferred one of them, and nil where that is none.
+func fitting(types []*schema.Type, preferred string, members map[string]json.RawMessage) (found *schema.Type) {
+	all := 0
+	for _, t := range types {
+		fits := len(t.Missing(members, false)) == 0
+		for name := range members {
+			f := t.ByName[name]
+			known := f != nil && (f.OnPost || !f.ReadOnly)
+			fits = fits && (known || !slices.ContainsFunc(types, func(o *schema.Type) bool { return o.ByName[name] != nil }))
+		}
+		if _, problems := t.Decode(t.New(), members, true); !fits || len(problems) > 0 {
+			continue
+		}
+		if all++; found == nil || t.Name == preferred {
+			found = t
+		}
+	}
+	if all > 1 && found.Name != preferred {
+		return nil
+	}
+	return found
+}
+
+// pickType finds the type of a new resource: named in the body, the only one that the body fits, or the default.
+func pickType(types []*schema.Type, preferred string, members map[string]json.RawMessage) (*schema.Type, []*problem.Problem) {
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = t.Name
@@ -122,6 +146,9 @@ func pickType(types []*schema.Type, members map[string]json.RawMessage) (*schema
 		first := slices.DeleteFunc(slices.Clone(types), func(t *schema.Type) bool { return t.Later })
 		if len(types) == 1 || len(first) == 1 { // what there was before a later release had more needs no type
 			return append(first, types...)[0], nil
+		}
+		if t := fitting(first, preferred, members); t != nil {
+			return t, nil
 		}
 		// Required fields that every type asks for are named in the same answer.
 		missing := []string{"type"}

@@ -87,7 +87,7 @@ type sample struct {
 
 func TestSnake(t *testing.T) {
 	for name, want := range map[string]string{"IPv4Network": "IPV4_NETWORK", "MXRecord": "MX_RECORD", "HostRecord": "HOST_RECORD",
-		"User":        "USER",
+		"User": "USER", "DHCPv4ClientClass": "DHCPV4_CLIENT_CLASS", "OAuthAuthorizationServer": "OAUTH_AUTHORIZATION_SERVER",
 		"UserSession": "USER_SESSION", "TXTRecord": "TXT_RECORD", "IPv6Block": "IPV6_BLOCK"} {
 		if got := snake(name); got != want {
 			t.Errorf("snake(%s) = %s, want %s", name, got, want)

@@ -399,7 +399,7 @@ func bound(text string) *int64 {
 
 // snake gives IPV4_NETWORK for IPv4Network and MX_RECORD for MXRecord.
 func snake(name string) string {
-	name = strings.NewReplacer("IPv4", "Ipv4", "IPv6", "Ipv6").Replace(name)
+	name = strings.NewReplacer("DHCPv4", "Dhcpv4", "DHCPv6", "Dhcpv6", "IPv4", "Ipv4", "IPv6", "Ipv6", "OAuth", "Oauth").Replace(name)
 	var b strings.Builder
 	for i := range len(name) {
 		c := name[i]

@@ -110,7 +110,7 @@ func (t *Type) EachSecret(o Object, fn func(path string, s *Secret) error) error
 
 func eachSecret(fields []*Field, path string, s reflect.Value, fn func(path string, s *Secret) error) error {
 	for _, f := range fields {
-		if !f.secret {
+		if !f.secret || f.Also != "" { // another name of a secret is the same secret
 			continue
 		}
 		at, v := path+f.Name, s.FieldByIndex(f.Index)
@@ -143,7 +143,7 @@ func (t *Type) KeepSecrets(before, after Object) {
 
 func keepSecrets(fields []*Field, old, now reflect.Value) {
 	for _, f := range fields {
-		if !f.secret {
+		if !f.secret || f.Also != "" { // another name of a secret is the same secret
 			continue
 		}
 		was, is := old.FieldByIndex(f.Index), now.FieldByIndex(f.Index)

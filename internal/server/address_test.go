@@ -185,7 +185,7 @@ func TestOrderByNamesThatLack(t *testing.T) {
 	}
 	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
 	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1",
-		"absoluteName:in('aaa',null)": "1"} {
+		"absoluteName:in('aaa',null)": "2"} { // the view's ExternalHostsZone has none, too
 		if got := m.want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").text("totalCount"); got != want {
 			t.Errorf("%s finds %s zones, want %s", filter, got, want)
 		}
@@ -583,7 +583,7 @@ func TestNames(t *testing.T) {
 	before := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
 	configuration, view, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=view.id:"+view, ""); got.text("data.0.absoluteName") != "com" ||
+	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view, ""); got.text("data.0.absoluteName") != "com" ||
 		got.text("data.1.absoluteName") != "example.com" {
 		t.Errorf("absoluteName makes %s", got.body)
 	}
@@ -621,7 +621,17 @@ func TestNames(t *testing.T) {
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
 	m.refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
 	m.refused(400, "InvalidResourceFieldValue", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
-	m.refused(400, "InvalidZoneName", "more than one label", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"a.b"}`)
+	if below := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"name":"a.b"}`); below.text("name") != "a" || below.text("absoluteName") != "a.b" ||
+		below.text("type") != "Zone" {
+		t.Errorf("a zone with a dotted name is %s", below.body)
+	}
+	for body, want := range map[string]string{`{"name":"","text":"apex"}`: "TXTRecord", `{"name":"h1","addresses":[{"address":"10.0.0.99"}]}`: "HostRecord",
+		`{"name":"g1","recordType":"A","rdata":"192.0.2.1"}`: "GenericRecord"} {
+		if r := m.want(201, "POST", records, body); r.text("type") != want {
+			t.Errorf("%s is %s", body, r.body)
+		}
+	}
+	m.refused(400, "InvalidResourceFieldValue", "blank", "POST", records, `{"type":"TXTRecord","name":"  ","text":"x"}`)
 	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
 		`{"type":"Zone","absoluteName":"example.com"}`)
 	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,

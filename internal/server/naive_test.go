@@ -561,7 +561,7 @@ func TestZoneTreeAgainstNaiveModel(t *testing.T) {
 		n := &names{naive: &naive{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)),
 			root: &plot{}}, top: &domain{}}
 		n.view = m.id("/api/v2/configurations/"+n.configuration+"/views", `{"name":"v"}`)
-		hosts := m.id("/api/v2/views/"+n.view+"/zones", `{"type":"ExternalHostsZone"}`)
+		hosts := m.want(200, "GET", "/api/v2/views/"+n.view+"/zones?"+filter("type:'ExternalHostsZone'"), "").text("data.0.id")
 		n.host = m.id("/api/v2/zones/"+hosts+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
 		for range rapid.IntRange(10, 50).Draw(rt, "steps") {
 			steps++

@@ -49,10 +49,14 @@ func TestRecordsOfAName(t *testing.T) {
 	external := m.want(200, "GET", "/api/v2/zones?filter=type:'ExternalHostsZone'", "").text("data.0.id")
 	m.refused(400, "InvalidResourceFieldValue", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
 		`{"type":"TXTRecord","name":"x","text":"y"}`)
-	m.refused(400, "InvalidResourceFieldValue", "lies in an ExternalHostsZone", "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`)
+	// One that is sent to another zone of the view comes into the one for external hosts.
+	if r := m.want(201, "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`); r.text("_links.up.href") != "/api/v2/zones/"+external {
+		t.Errorf("the external host is %s", r.body)
+	}
 	m.refused(409, "ResourceAlreadyExists", "mx.elsewhere.net", "POST", "/api/v2/zones/"+external+"/resourceRecords",
 		`{"type":"ExternalHostRecord","name":"mx.elsewhere.net"}`)
-	m.refused(409, "ResourceAlreadyExists", "external hosts", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
+	m.refused(400, "InvalidResourceType", "ExternalHostsZone", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
+	m.refused(403, "DeleteNotAllowed", "ExternalHostsZone", "DELETE", "/api/v2/zones/"+external, "")
 
 	// An alias may not come back beside what has taken its name.
 	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"portolan/internal/published"
+	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/schema"
 )
@@ -279,5 +280,30 @@ func TestOpenAPIReferencesResolve(t *testing.T) {
 	walk(document)
 	if len(ids) < 50 {
 		t.Error(fmt.Sprint("only ", len(ids), " operations"))
+	}
+}
+
+// TestOperationsArePublished names what changes of every published type are called by words of the published enumeration: clients with an
+// enumeration refuse a list that has another one.
+func TestOperationsArePublished(t *testing.T) {
+	m := startAlone(t)
+	known := map[string]bool{}
+	for _, types := range []map[string]published.Type{published.Types(), published.LaterTypes()} {
+		for _, name := range types["Transaction"].Fields["operation"].Enum {
+			known[name] = true
+		}
+	}
+	if len(known) < 500 {
+		t.Fatalf("there are %d operations", len(known))
+	}
+	for _, one := range m.Address.AllTypes() {
+		if _, is := published.LaterTypes()[one.Name]; !is {
+			continue
+		}
+		for _, operation := range resource.OperationsOf(one) {
+			if !known[operation] {
+				t.Errorf("%s is not a published operation of %s", operation, one.Name)
+			}
+		}
 	}
 }

@@ -81,7 +81,7 @@ func (m *manager) oneOfEach() {
 	m.id(records, `{"type":"HTTPSRecord","name":"https","linkedRecord":{"id":`+www+`},"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}}`)
 	m.id(records, `{"type":"SVCBRecord","name":"_dns","linkedRecord":{"id":`+www+`},"priority":0}`)
 	zones := "/api/v2/views/" + view + "/zones"
-	outside := m.id(zones, `{"type":"ExternalHostsZone"}`)
+	outside := m.want(200, "GET", zones+"?"+filter("type:'ExternalHostsZone'"), "").text("data.0.id")
 	m.id("/api/v2/zones/"+outside+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
 	enum := m.id(zones, `{"type":"ENUMZone","name":"e164.arpa"}`)
 	m.id("/api/v2/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"9.4"}`)
