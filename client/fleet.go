@@ -29,6 +29,8 @@ type Instance struct {
 	// Labels, and Platform, such as linux/amd64, are Portolan's own; the latter is there in a single service point alone.
 	Labels   map[string]string `json:"labels,omitempty"`
 	Platform string            `json:"platform,omitempty"`
+	// UpdateError is why the last update failed, where UpdateStatus is UPDATE_FAILED.
+	UpdateError string `json:"updateError,omitempty"`
 	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
 	// Anycast is how it tells routers of anycast addresses, in a single service point alone.

@@ -200,7 +200,7 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 func (i *zoneImport) skip(rr dns.RR, why string) error {
 	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why)
 	if i.strict {
-		return problem.BadRequest("InvalidFieldValue", "%s", text)
+		return problem.Invalid("records", "%s", text)
 	}
 	i.done.Skipped = append(i.done.Skipped, text)
 	return nil

@@ -27,6 +27,8 @@ type Instance struct {
 	Applications     []Application  `json:"applications"`
 	// Labels are ours; they are left out where there are none.
 	Labels map[string]string `json:"labels,omitempty"`
+	// UpdateError is why the last update failed, where updateStatus is UPDATE_FAILED; ours. The service point runs the release from before.
+	UpdateError string `json:"updateError,omitempty"`
 
 	proxy    *checkin.ProxySettings
 	platform string
@@ -114,12 +116,8 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	if i.Status == Unhealthy {
 		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
 	}
-	if i.UpdateStatus == checkin.UpdateFailed {
-		i.ErrorConditions = append(i.ErrorConditions, "the update to version "+i.TargetVersion+" failed: "+reason)
-	}
-	if i.LastSeen > 0 && i.ConnectionStatus == NotConnected && (i.Status == Healthy || i.Status == Unhealthy) {
-		i.ErrorConditions = append(i.ErrorConditions, "the service point is not connected: nothing has been heard of it since "+
-			time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339))
+	if i.UpdateStatus == checkin.UpdateFailed { // which leaves it healthy, in the release from before
+		i.UpdateError = reason
 	}
 	var err error
 	if i.anycast, err = readAnycast(anycast); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
@@ -198,7 +199,7 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 // applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update), s.removeDeleted(ctx, update),
+	return errors.Join(s.expire(ctx, update), s.correctClocks(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update), s.removeDeleted(ctx, update),
 		s.forgetSpent(ctx, update),
 		s.forgetLogs(ctx, update))
 }
@@ -213,6 +214,32 @@ func (s *Service) expire(ctx context.Context, update store.Updater) error {
 			}
 			return s.moved(tx, id, fieldStatus, Waiting, Expired)
 		})
+}
+
+// wrongClock is how far ahead of the clock a time may be that managers have noted: they share the clock of the database.
+const wrongClock = 5 * time.Second
+
+// correctClocks sets times of presence that are in the future to the present: a manager whose clock was ahead has noted them, and a service
+// point would be CONNECTED until then.
+func (s *Service) correctClocks(ctx context.Context, update store.Updater) error {
+	now := s.now()
+	latest := now.Add(wrongClock).UnixMilli()
+	return errors.Join(
+		s.each(ctx, update, "SELECT service_point FROM presence WHERE last_seen > ? ORDER BY service_point", []any{latest},
+			func(tx *store.Tx, id string) error {
+				return tx.Write("UPDATE presence SET last_seen = ? WHERE service_point = ? AND last_seen > ?", now.UnixMilli(), id, latest)
+			}),
+		s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE last_seen > ? ORDER BY service_point", []any{latest},
+			func(tx *store.Tx, id string) error {
+				err := locked(tx, id)
+				if _, gone := problem.As(err); gone { // it was deleted meanwhile
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				return tx.Write("UPDATE node SET last_seen = ? WHERE service_point = ? AND last_seen > ?", now.UnixMilli(), id, latest)
+			}))
 }
 
 // silenced finds who is NOT_CONNECTED: nothing was heard of it for three intervals, by any manager.

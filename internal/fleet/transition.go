@@ -122,7 +122,7 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 	i := slices.IndexFunc(r.Applications, func(a checkin.Application) bool { return a.ID == d.ID })
 	if i < 0 {
 		if r.Applied >= d.generation && strings.HasPrefix(d.UpdateStatus, "DELETE_") {
-			d.Status, d.UpdateStatus, d.TargetVersion, d.conditions = checkin.Deleted, "", "", "[]"
+			d.Status, d.UpdateStatus, d.TargetVersion, d.conditions, d.ErrorConditions = checkin.Deleted, "", "", "[]", nil
 		}
 		return d
 	}

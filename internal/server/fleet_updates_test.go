@@ -196,8 +196,8 @@ func TestUpdateStates(t *testing.T) {
 	is("7", "8", "UPDATE_RUNNING")
 	report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"})
 	is("7", "8", "UPDATE_FAILED")
-	if got := m.instance(id).text("errorConditions.0"); !strings.Contains(got, "the update to version 8 failed: it burns") {
-		t.Errorf("the condition is %q", got)
+	if i := m.instance(id); i.text("updateError") != "it burns" || i.text("errorConditions") != "[]" {
+		t.Errorf("after a failed update it is %s", i.body)
 	}
 	m.want(200, "PATCH", path, `{"targetVersion":"8"}`)
 	again := order(report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"}))

@@ -53,7 +53,9 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.Status == http.StatusUnauthorized {
 		// A script in a browser has a page that asks for the password: the browser's own window would stand before it.
-		if mode := r.Header.Get("Sec-Fetch-Mode"); mode == "" || mode == "navigate" {
+		// The fleet API takes bearer tokens alone (RFC 9110 section 11.6.1).
+		mode := r.Header.Get("Sec-Fetch-Mode")
+		if strings.HasPrefix(r.URL.Path, "/api/v2") && (mode == "" || mode == "navigate") {
 			w.Header().Add("WWW-Authenticate", `Basic realm="Portolan", charset="UTF-8"`)
 		}
 		w.Header().Add("WWW-Authenticate", `Bearer realm="Portolan"`)

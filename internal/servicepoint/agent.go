@@ -110,6 +110,8 @@ type Agent struct {
 	trouble string
 	// shownAt is the address that the diagnostics are shown at.
 	shownAt string
+	// disowned says that the manager has refused this service point since it last answered.
+	disowned bool
 	// lastAnswer is when the manager last answered, silence why it has not since, settled when what is to run last changed.
 	lastAnswer time.Time
 	silence    string
@@ -351,10 +353,12 @@ func (a *Agent) conditions() []string {
 }
 
 // troubled notes why what is to run cannot be kept; an empty text is nothing.
-func (a *Agent) troubled(why string) {
+func (a *Agent) troubled(why string) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	changed = a.trouble != why
 	a.trouble = why
+	return changed
 }
 
 // move notes that the report may have changed.
@@ -375,10 +379,13 @@ func (a *Agent) register(state, details string) {
 }
 
 // backoff waits longer each time, with jitter, up to half a minute; it reports whether to go on.
-type backoff struct{ wait time.Duration }
+type backoff struct {
+	// wait is the last pause, most the longest one; 0 means 30 s.
+	wait, most time.Duration
+}
 
 func (b *backoff) pause(ctx context.Context) bool {
-	b.wait = min(max(2*b.wait, 500*time.Millisecond), 30*time.Second)
+	b.wait = min(max(2*b.wait, 500*time.Millisecond), cmp.Or(b.most, 30*time.Second))
 	return sleep(ctx, b.wait/2+rand.N(b.wait)) //nolint:gosec // jitter needs no secrecy
 }
 

@@ -120,15 +120,17 @@ func (a *Agent) look(l *latest) error {
 	return nil
 }
 
-// desire takes on another state that is to run: first on the disk, then in force. It reports whether there was one.
-func (a *Agent) desire(d *checkin.Desired) bool {
+// desire applies another desired state: first on the disk, then in force. It reports whether there was one. An error says that it cannot be
+// kept: it is not acknowledged, and the manager sends it again.
+func (a *Agent) desire(d *checkin.Desired) (changed bool, err error) {
 	if d == nil || d.Generation == a.desired {
-		return false
+		return false, nil
 	}
-	if err := a.state.saveDesired(d); err != nil { // it is not acknowledged, and comes again
-		a.log.Error("keeping what is to run", "error", err)
-		a.troubled("what is to run cannot be kept on the disk: " + err.Error())
-		return false
+	if err := a.state.saveDesired(d); err != nil {
+		if a.troubled("the desired state cannot be kept on the disk: " + err.Error()) {
+			a.log.Error("desired state not kept", "error", err)
+		}
+		return false, err
 	}
 	a.troubled("")
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
@@ -140,7 +142,7 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	a.machine.ask(d.NTPServers)
 	a.supervisor.apply(*d)
 	a.anycast.look()
-	return true
+	return true, nil
 }
 
 // number gives a number for the next report, behind one that was used.
@@ -185,7 +187,7 @@ func (a *Agent) leave(ctx context.Context, l latest) {
 func (a *Agent) checkIn(ctx context.Context) {
 	l := latest{sequence: a.number(0)}
 	defer func() { a.leave(ctx, l) }()
-	b, changed := backoff{}, 0
+	b, keeping, changed := backoff{}, backoff{most: 8 * time.Second}, 0
 	for ctx.Err() == nil {
 		if err := a.look(&l); err != nil {
 			a.log.Error("reading this machine", "error", err)
@@ -215,7 +217,12 @@ func (a *Agent) checkIn(ctx context.Context) {
 				a.renewing(ctx)
 			}
 			a.sendLogs(ctx, answer.Logs)
-			if a.desire(answer.State) {
+			is, err := a.desire(answer.State)
+			if err != nil {
+				keeping.pause(ctx)
+				continue
+			}
+			if keeping.wait = 0; is {
 				if changed++; changed > mostAtOnce {
 					sleep(ctx, leastPause-time.Since(began))
 				}
@@ -256,12 +263,14 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 		a.renewing(ctx)
 		b.pause(ctx)
 	case errors.As(err, &r) && r.Code == checkin.NodeRemoved:
+		a.disown()
 		a.retire(err)
 		a.patiently(ctx)
 	case errors.As(err, &r) && r.Status == http.StatusGone:
 		if a.goBack() {
 			return
 		}
+		a.disown()
 		a.register(deregistered, err.Error())
 		a.log.Error("the manager does not know this service point", "reason", err)
 		a.patiently(ctx)
@@ -277,6 +286,13 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 		}
 		b.pause(ctx)
 	}
+}
+
+// disown notes that the manager has refused this service point, so that it is not connected.
+func (a *Agent) disown() {
+	a.mu.Lock()
+	a.disowned = true
+	a.mu.Unlock()
 }
 
 // retire ends what runs: the node was taken away from its service point, and others do what it did. One that the manager merely does not
@@ -355,7 +371,7 @@ func (a *Agent) wait() time.Duration {
 func (a *Agent) answered(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lastAnswer, a.silence = time.Now(), ""
+	a.lastAnswer, a.silence, a.disowned = time.Now(), "", false
 	if answer.TimeMillis > 0 {
 		a.update.ahead = time.Until(time.UnixMilli(answer.TimeMillis))
 	}

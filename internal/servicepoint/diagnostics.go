@@ -159,9 +159,9 @@ func (a *Agent) services() []Service {
 	return services
 }
 
-// connected reports whether the manager was heard of lately. It is called with mu held.
+// connected reports whether the manager was heard of lately and has not refused this service point since. It is called with mu held.
 func (a *Agent) connected() bool {
-	return !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
+	return !a.disowned && !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
 }
 
 func (a *Agent) v4() (V4Diagnostics, error) {

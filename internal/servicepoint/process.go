@@ -258,11 +258,12 @@ func (p *process) serve(ctx context.Context) error {
 				}
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
-				if refused.waits(digest) {
+				if refused.waits(digest) { // what is asked for is handled: it cannot be had yet
+					p.set(p.failing(), generation, refused.why)
 					break
 				}
 				if err := p.configure(ctx, a.Configuration); err != nil {
-					refused.note(digest)
+					refused.note(digest, err.Error())
 					p.set(p.failing(), generation, err.Error())
 					break
 				}
@@ -316,16 +317,18 @@ type refusedOnce struct {
 	digest string
 	times  int
 	next   time.Time
+	why    string
 }
 
 func (r *refusedOnce) waits(digest string) bool {
 	return r.digest == digest && time.Now().Before(r.next)
 }
 
-func (r *refusedOnce) note(digest string) {
+func (r *refusedOnce) note(digest, why string) {
 	if r.digest != digest {
 		*r = refusedOnce{digest: digest}
 	}
+	r.why = why
 	r.times++
 	r.next = time.Now().Add(min(time.Second<<min(r.times, 5), 30*time.Second))
 }

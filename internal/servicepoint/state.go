@@ -100,8 +100,16 @@ func (s state) write(name string, data []byte) error {
 	if err == nil {
 		err = syncDir(s.dir)
 	}
+	var at *fs.PathError
+	var link *os.LinkError
+	switch { // the name of the temporary file would make each report another one
+	case errors.As(err, &at):
+		err = at.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
 	if err != nil {
-		return fmt.Errorf("writing the state: %w", err)
+		return fmt.Errorf("writing the state: %s: %w", name, err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const base = "/user/api/v1/fleetInstances"
 export interface Application { id: string; name: string; version: string; status: string; errorConditions: string[]; anycastIPAddress: unknown[]; configuration?: unknown }
 export interface Point {
   id: string; name: string; description: string | null; status: string; lastSeen: number | null; connectionStatus: string; version: string | null; updateStatus: string; targetVersion?: string
-  errorConditions: string[]; labels?: Record<string, string>; platform?: string; nodeCount?: number; pending?: boolean
+  errorConditions: string[]; updateError?: string; labels?: Record<string, string>; platform?: string; nodeCount?: number; pending?: boolean
   nodes: { id: string; name: string; hostname: string; ipv4CIDRAddress: string; ipv4GatewayAddress?: string; ipv6CIDRAddress: string; ipv6GatewayAddress?: string; dnsServers?: string[]; diagnosticsUrl?: string; addresses: { type: string; ipAddress: string }[] }[]; applications: Application[]
 }
 
@@ -79,7 +79,7 @@ export function Fleet() {
           { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
           { key: "version", title: "Version", width: "9rem", minor: true, cell: p => <span>{p.version}{p.updateStatus !== "OK" && <> <State of={p.updateStatus} /></>}</span> },
           { key: "applications", title: "Applications", width: "minmax(12rem,2fr)", minor: true, cell: p => <span class="cut">{p.applications.map(a => a.name).join(", ") || <span class="muted">none</span>}</span> },
-          { key: "errors", title: "What is wrong", minor: true, cell: p => <span class="cut bad-text">{[...p.errorConditions, ...p.applications.flatMap(a => a.errorConditions)].join(" ")}</span> },
+          { key: "errors", title: "What is wrong", minor: true, cell: p => <span class="cut bad-text">{[...p.errorConditions, ...(p.updateError ? [p.updateError] : []), ...p.applications.flatMap(a => a.errorConditions)].join(" ")}</span> },
         ]} />}
     </>}
     {enrolling && <Enrol close={() => enrol(false)} done={reload} />}
@@ -127,7 +127,7 @@ export function ServicePoint({ id }: { id: string }) {
         <div><dt>Status</dt><dd><State of={p.status} /></dd></div><div><dt>Connection</dt><dd><State of={p.connectionStatus} /></dd></div><div><dt>Last seen</dt><dd><When at={p.lastSeen} /></dd></div>
         <div><dt>Version</dt><dd>{p.version ?? "—"}</dd></div><div><dt>Update</dt><dd><State of={p.updateStatus} />{p.targetVersion && <> to {p.targetVersion}</>}</dd></div>{p.pending && <div><dt>Orders</dt><dd>not there yet</dd></div>}{p.platform && <div><dt>Platform</dt><dd>{p.platform}</dd></div>}
         {p.description && <div><dt>Description</dt><dd>{p.description}</dd></div>}{p.labels && Object.keys(p.labels).length > 0 && <div><dt>Labels</dt><dd>{Object.entries(p.labels).map(([k, v]) => `${k}=${v}`).join(", ")}</dd></div>}
-      </dl>{p.errorConditions.map(e => <p key={e} class="bad-text"><Icon name="circle-alert" size={14} /> {e}</p>)}</section>
+      </dl>{[...p.errorConditions, ...(p.updateError ? ["Update failed: " + p.updateError] : [])].map(e => <p key={e} class="bad-text"><Icon name="circle-alert" size={14} /> {e}</p>)}</section>
       <section class="card"><h2>Nodes <button class="small" onClick={() => set({ what: "nodes" })}>Another node</button></h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name} {p.nodes.length > 1 && <button class="small" onClick={() => set({ what: "node", node: n.id })}>Take away</button>}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
         {n.addresses.map(a => <div key={a.type + a.ipAddress}><dt>{a.type.toLowerCase()}</dt><dd class="mono">{a.ipAddress}</dd></div>)}
         {[["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]], ["Asks names of", n.dnsServers ?? []]].map(([word, list]) => (list as string[]).some(Boolean) && <div key={word as string}><dt>{word}</dt><dd class="mono">{(list as string[]).filter(Boolean).join(", ")}</dd></div>)}</dl>
