@@ -1,6 +1,7 @@
 package test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,4 +81,39 @@ func TestDemo(t *testing.T) {
 		t.Errorf("taken back, the rollout ends with %s\n%s", got, p.text())
 	}
 	answer("taken back")
+}
+
+// TestDemoEndsOnHangUp ends the demo with its terminal: nothing of it goes on, and its directory is gone.
+func TestDemoEndsOnHangUp(t *testing.T) {
+	port := func() string { return freeport.For(t).String() }
+	nameServer, resolver := port(), port()
+	dir := t.TempDir()
+	p, err := launch(filepath.Join(dir, "demo.out"), append(os.Environ(), "TMPDIR="+dir), dir, binary, "demo",
+		"--listen", port(), "--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer, "--resolver", resolver, "--status", port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !until(func() bool {
+		return strings.HasPrefix(asked(nameServer, "crane-1-1-1.harbour.example.", dns.TypeA), "NOERROR 10.")
+	}) {
+		t.Fatalf("the demo says\n%s", p.text())
+	}
+	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGHUP); err != nil { // the signal goes to the process alone
+		t.Fatal(err)
+	}
+	<-p.done
+	for _, at := range []string{nameServer, resolver} {
+		if !until(func() bool {
+			l, err := net.Listen("tcp", at)
+			if err == nil {
+				_ = l.Close()
+			}
+			return err == nil
+		}) {
+			t.Errorf("%s is still in use\n%s", at, p.text())
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "portolan-demo-*")); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %s %v", left, err)
+	}
 }

@@ -51,6 +51,9 @@ func (agentCommand) Help() string {
 
 // Run runs the service point until it is told to stop: in the release that it was updated to.
 func (c *agentCommand) Run(s *session) error {
+	ctx, stop := endsOnHangUp(s.ctx)
+	defer stop()
+	s.ctx = ctx
 	if c.UpdateTrial < time.Second {
 		return usageError{errors.New("--update-trial must be 1s or more")}
 	}

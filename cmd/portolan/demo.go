@@ -42,6 +42,9 @@ var demoPoints = []demoPoint{{"lighthouse", checkin.Fleet}, {"harbour-master", c
 
 // Run starts everything and waits until it is told to stop.
 func (c *demoCommand) Run(s *session) (err error) {
+	ctx, stop := endsOnHangUp(s.ctx)
+	defer stop()
+	s.ctx = ctx
 	if c.Data == "" {
 		if c.Data, err = os.MkdirTemp("", "portolan-demo-"); err != nil {
 			return err
@@ -165,6 +168,13 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 	if err != nil {
 		return nil, err
 	}
+	var launchers []*servicepoint.Launcher
+	var held []net.Listener
+	release := func() { // a release that a launcher starts listens itself, and so does the program
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}
 	for i, p := range demoPoints {
 		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{c.Status},
 			State:    filepath.Join(c.Data, "service-points", p.name),
@@ -172,32 +182,37 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
 		if _, err := os.Stat(filepath.Join(o.State, "identity.json")); errors.Is(err, fs.ErrNotExist) {
 			if o.Key, err = demoKey(ctx, m, p); err != nil {
+				release()
 				return nil, err
 			}
 		}
 		listen := c.Diagnostics[i]
-		l, err := nextFree(listen)
+		l, err := nextFree(listen) // held until all have one, so that they differ
 		if err != nil {
+			release()
 			return nil, err
 		}
-		o.Diagnostics, o.DiagnosticsListen, o.Launched = l, l.Addr().String(), true
+		held = append(held, l)
+		o.DiagnosticsListen, o.Launched = l.Addr().String(), true
 		url := "http://" + o.DiagnosticsListen + "/api/v1/diagnostics"
 		if !strings.Contains(url, listen) {
 			url += "  (" + listen + " cannot be had)"
 		}
 		urls = append(urls, url)
-		launcher := servicepoint.Launcher{State: o.State, Version: versionText(), Log: o.Log,
+		launchers = append(launchers, &servicepoint.Launcher{State: o.State, Version: versionText(), Log: o.Log,
 			Args: agentArgs(o.State, o.DiagnosticsListen, c.Status, o.Targets.HTTP), Base: func(ctx context.Context) error {
 				agent, err := servicepoint.New(o)
-				if o.Diagnostics = nil; err != nil { // it has the listener; the next one listens itself
+				if err != nil {
 					return err
 				}
 				return agent.Run(ctx)
-			}}
+			}})
+	}
+	release()
+	for i, launcher := range launchers {
 		agents.Go(func() {
-			defer func() { _ = l.Close() }() // where a release was started, and nobody took it
 			if err := launcher.Run(ctx); err != nil {
-				s.log.Error("a service point ended", "name", p.name, "error", err)
+				s.log.Error("service point ended", "name", demoPoints[i].name, "error", err)
 			}
 		})
 	}

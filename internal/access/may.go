@@ -146,10 +146,13 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		}
 		return nil
 	case resource.Events:
-		if r != nil && !r.events && !r.Everything() {
+		switch {
+		case r == nil || r.events:
+			return nil
+		case !r.Everything():
 			return store.Nothing
 		}
-		return nil
+		return notAdministrative
 	case resource.Granted:
 		return seesGranted(c, r)
 	}
@@ -188,4 +191,12 @@ func anyOf(one, other store.Expr) store.Expr {
 		return one
 	}
 	return store.Any{one, other}
+}
+
+// notAdministrative leaves out events about what administrators alone see: sign-ins, tokens, webhooks, workflow requests, imports and backups.
+var notAdministrative = store.Not{Expr: store.Any{categoryIs("APPLICATION"), categoryIs("WORKFLOW_REQUEST"), categoryIs("MIGRATION"),
+	categoryIs("DATABASE_MAINTENANCE")}}
+
+func categoryIs(category string) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"category"}}, Op: "eq", Value: category}
 }

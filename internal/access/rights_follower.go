@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -122,10 +123,11 @@ func (f *rightsFollower) lies(before, after *store.Resource) error {
 	return f.grown(before, after)
 }
 
-// loosens refuses a change, unless a resource loses references alone: those are looked at in the end.
+// loosens refuses a change, unless a resource loses references alone: those are looked at in the end. A missing approval is no matter of
+// references: a protected resource changes with what it refers to.
 func (f *rightsFollower) loosens(before, after *store.Resource, refusal error) error {
 	lost, only := loses(before, after)
-	if !only {
+	if !only || errors.Is(refusal, resource.ErrApproval) {
 		return refusal
 	}
 	if f.loosened == nil {
@@ -152,7 +154,7 @@ func (f *rightsFollower) between(before, after *store.Resource) error {
 		}
 		err = f.needs(source, source.Parent, Change, "change")
 		switch {
-		case err != nil && after == nil:
+		case err != nil && after == nil && !errors.Is(err, resource.ErrApproval):
 			f.parted = append(f.parted, parted{[]int64{link.Ref("source"), link.Ref("destination")}, err})
 		case err != nil:
 			return err
@@ -248,8 +250,8 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 	}
 	name := f.called()
 	if d.level == Hide {
-		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource of type %s that %[1]s does not see", name,
-			what, r.Type)
+		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource that %[1]s does not see", name,
+			what)
 	}
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type, called(r), level,
 		d.because())

@@ -66,8 +66,8 @@ type DeploymentHead struct {
 	State string `api:"state,index,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
 	// Status is CANCEL while the deployment is being cancelled; none is.
 	Status string `api:"status,readOnly" enum:"CANCEL"`
-	// Message says what came of it, for people.
-	Message string `api:"message,readOnly" length:"8000"`
+	// Message says what came of it, for people. It is null for callers that do not see all of the configuration.
+	Message string `api:"message,readOnly,tells" length:"8000"`
 	// PercentComplete is how much of it is done.
 	PercentComplete *int64 `api:"percentComplete,readOnly" min:"0" max:"100"`
 	// StartDateTime is when it began.

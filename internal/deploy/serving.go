@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"portolan/internal/naming"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
@@ -12,8 +13,9 @@ import (
 // zoneServing is what is deployed of a zone, and who answers for it.
 type zoneServing struct {
 	// Serial is the serial number of what is deployed; null where nothing is. Records are how many records that has, SOA and NS among them.
+	// Records is null, too, where the caller does not see all that the data is made of.
 	Serial  *uint32 `json:"serial"`
-	Records int64   `json:"records"`
+	Records *int64  `json:"records"`
 	// Servers are those that the zone is deployed to, as far as the caller sees them.
 	Servers []zoneServer `json:"servers"`
 }
@@ -40,7 +42,13 @@ func servingReport() resource.Report {
 				return answer, err
 			}
 			serial := uint32(z.serial) //nolint:gosec // of 32 bits
-			answer.Serial, answer.Records = &serial, z.records
+			answer.Serial = &serial
+			switch all, err := seesData(tx, caller, of); {
+			case err != nil:
+				return nil, err
+			case all:
+				answer.Records = &z.records
+			}
 			since, ids := map[int64]int64{}, []int64{}
 			if err := tx.Each(func(scan func(...any) error) error {
 				var server, number int64
@@ -81,4 +89,26 @@ func servingReport() resource.Report {
 			}
 			return answer, nil
 		}}
+}
+
+// seesData reports whether a caller sees all resources that the data of a zone is made of: those below it or, where it is a reverse zone, all
+// of its configuration.
+func seesData(tx *store.Tx, caller resource.Caller, zone *store.Resource) (bool, error) {
+	if !caller.Limited() {
+		return true, nil
+	}
+	of := zone.ID
+	if _, _, reverse := naming.ReverseRange(zone.Key); reverse {
+		of = zone.Configuration
+	}
+	h, err := tx.Head(of)
+	if err != nil {
+		return false, err
+	}
+	seen, err := caller.Rights.Sees(tx, []store.Head{h})
+	if err != nil || !seen[of] {
+		return false, err
+	}
+	whole, err := caller.Rights.Whole(tx, []int64{of})
+	return whole[of], err
 }

@@ -43,17 +43,17 @@ type Event struct {
 	// Source is the resource that it happened to; null once that is gone.
 	Source schema.Ref `api:"source,readOnly" column:"parent"`
 	// SourceName is what the resource was called.
-	SourceName string `api:"sourceName,readOnly"`
-	// Message says it in a sentence.
-	Message string `api:"message,readOnly"`
+	SourceName string `api:"sourceName,readOnly,tells"`
+	// Message says it in a sentence. It is null for callers that do not see all of the configuration of the source.
+	Message string `api:"message,readOnly,tells"`
 	// DateTime is when it happened.
 	DateTime time.Time `api:"dateTime,readOnly"`
 	// Details are more of it.
-	Details json.RawMessage `api:"details,readOnly"`
+	Details json.RawMessage `api:"details,readOnly,tells"`
 	// TaskID is the task that it came of.
 	TaskID string `api:"taskId,readOnly"`
 	// Payload is what was received.
-	Payload string `api:"payload,readOnly"`
+	Payload string `api:"payload,readOnly,tells"`
 	// User is whose change it came of; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
 }

@@ -185,6 +185,10 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	switch r.Status {
 	case RolloutRunning:
 		return n, s.goOn(tx, &n, counts)
+	case RolloutHalted: // some that have their order may still fail
+		if r.Reason != "" && r.Reason == r.tooMany(r.Counts) {
+			n.reason = r.tooMany(counts)
+		}
 	case RolloutTakingBack:
 		if counts[memberGoingBack] == 0 {
 			n.become, n.reason = RolloutTakenBack, ""
@@ -195,16 +199,24 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	return n, nil
 }
 
+// tooMany words that more service points failed than may, where so many are in each state; it is empty where they did not.
+func (r *Rollout) tooMany(counts map[string]int) string {
+	failed := counts[memberFailed] - r.excused
+	if failed <= r.MostFailed.count(r.Total) {
+		return ""
+	}
+	since := ""
+	if r.excused > 0 {
+		since = " since it was resumed"
+	}
+	return fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since, r.MostFailed)
+}
+
 // goOn says what is to be done next about a rollout that runs, where so many are in each state.
 func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
 	r := &n.rollout
-	if failed := counts[memberFailed] - r.excused; failed > r.MostFailed.count(r.Total) {
-		since := ""
-		if r.excused > 0 {
-			since = " since it was resumed"
-		}
-		n.become, n.reason = RolloutHalted, fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since,
-			r.MostFailed)
+	if why := r.tooMany(counts); why != "" {
+		n.become, n.reason = RolloutHalted, why
 		return nil
 	}
 	if counts[memberWaiting]+counts[memberUpdating] == 0 {

@@ -140,7 +140,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	network, err := NetworkOf(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
 		if !makeNetwork {
-			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+			return 0, noNetworkOf(c, a)
 		}
 		network, err = NetworkFor(c, configuration, a)
 	}
@@ -148,11 +148,26 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 		return 0, err
 	}
 	found, err := AddressAt(c.Tx, network.ID, a)
+	if err == nil && c.Caller.Limited() {
+		var sees bool
+		if sees, err = c.Sees(found.Head()); err == nil && !sees {
+			err = store.ErrNotFound
+		}
+	}
 	if err == nil {
 		return found.ID, nil
 	}
-	if !errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
+		hidden, failed := hidesAddresses(c, network, a)
+		if err = failed; err == nil && hidden {
+			return 0, noNetworkOf(c, a)
+		}
+	}
+	if err != nil {
 		return 0, err
+	}
+	if found != nil { // which the caller does not see among others that it sees
+		return 0, noNetworkOf(c, a)
 	}
 	state := item.Text["state"]
 	if state == "" || state == unassigned {
@@ -174,6 +189,28 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 		return 0, err
 	}
 	return row.ID, nil
+}
+
+// noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers do
+// not tell where hidden networks are.
+func noNetworkOf(c *resource.Change, a netip.Addr) error {
+	if !c.Caller.Limited() {
+		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+	}
+	return resource.NotFoundInlined("addresses", "%s lies in no network in which %s sees addresses", a, c.Caller.Name)
+}
+
+// hidesAddresses reports whether the caller sees no addresses of the family in a network.
+func hidesAddresses(c *resource.Change, network *store.Resource, a netip.Addr) (bool, error) {
+	if !c.Caller.Limited() || c.API.Standing == nil {
+		return false, nil
+	}
+	typeName := "IPv6Address"
+	if a.Is4() {
+		typeName = "IPv4Address"
+	}
+	standing, err := c.API.Standing(c.Tx, c.Caller, network, true, typeName)
+	return standing.Level == "HIDE", err
 }
 
 // ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and

@@ -41,6 +41,23 @@ func (x *MACAddress) BeforeWrite(*resource.Change) error {
 // Validate refuses an address that the configuration has already.
 func (x *MACAddress) Validate(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
 
+// BeforeBelowDelete refuses to delete a hardware address that an address is reserved for by nothing else, unless that goes, too.
+func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return c.Each(store.All{store.InCollection("addresses"), store.LinksTo{Targets: []int64{x.ID}, Field: "macAddress"}},
+		func(row *store.Resource, o schema.Object) error {
+			if c.API.TypeNamed(row.Type).TextOf(o, "state") != "DHCP_RESERVED" || row.Ref("clientIdentifier") != 0 {
+				return nil
+			}
+			p := problem.InUse("%s is reserved for it as %s %d: give that another state, or reserve it for another client, first",
+				rangeOf(row).Low, row.Type, row.ID)
+			p.Named = append(p.Named, row.ID)
+			return p
+		})
+}
+
 // String is the address.
 func (x *MACAddress) String() string { return x.Address }
 

@@ -11,7 +11,8 @@ import (
 
 // verifySpace lists what is wrong in the tables of the space extension.
 func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
-	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyWater, verifyClients} {
+	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyWater, verifyClients,
+		verifyReservations} {
 		if err := check(tx, fault); err != nil {
 			return err
 		}
@@ -154,4 +155,12 @@ func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
 func verifyWater(tx *store.Tx, fault func(string, ...any)) error {
 	return tx.Faulty(fault, "the water level of %d, %s, is kept, which is not there",
 		"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL")
+}
+
+// verifyReservations checks that every reserved address is reserved for a client.
+func verifyReservations(tx *store.Tx, fault func(string, ...any)) error {
+	return tx.Faulty(fault, "address %d, %s, is DHCP_RESERVED for no client: it has neither a macAddress nor a clientIdentifier",
+		"SELECT r.id, coalesce(json_extract(r.body, '$.address'), '') FROM resource r WHERE r.collection = 'addresses' AND"+
+			" json_extract(r.body, '$.state') = 'DHCP_RESERVED' AND NOT EXISTS (SELECT 1 FROM reference f WHERE f.source = r.id AND"+
+			" f.field IN ('macAddress', 'clientIdentifier'))")
 }

@@ -98,6 +98,9 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 		path = append([]string{f.Also}, path[1:]...)
 		f = s.Find(path[0])
 	}
+	if f != nil && f.Tells && s.caller.Limited() { // a filter would tell what the field does not show
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
+	}
 	if constant := s.constant(path); constant != nil {
 		return s.compareConstant(constant, f, n)
 	}
@@ -433,7 +436,7 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		f = s.Find(path[0])
 	}
 	switch {
-	case f == nil || !f.Filterable() || s.constant(path) != nil:
+	case f == nil || !f.Filterable() || s.constant(path) != nil || f.Tells && s.caller.Limited():
 		return store.Field{}, false
 	case f.Kind == schema.Reference && len(path) == 2 && (path[1] == "id" || path[1] == "name" || path[1] == "type"):
 		at := store.Field{Via: f.Name, Kind: store.ColumnText, Path: []string{path[1]}}

@@ -15,7 +15,7 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	if !ok || len(p.Named) == 0 || problem.IsNotFound(p) || !caller.Limited() {
 		return err
 	}
-	said := numbersSent(sent)
+	said := numbersSent(onlyFields(sent, p.Fields))
 	named := slices.DeleteFunc(slices.Clone(p.Named), func(id int64) bool { return said[id] })
 	heads := map[int64]store.Head{}
 	if failed := tx.Heads(named, heads); failed != nil {
@@ -41,6 +41,17 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 		}
 	}
 	return err
+}
+
+// onlyFields gives the members that a problem is about. Others tell nothing of what the caller knows: unknown ones are ignored.
+func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]json.RawMessage {
+	only := map[string]json.RawMessage{}
+	for _, name := range fields {
+		if raw, ok := sent[name]; ok {
+			only[name] = raw
+		}
+	}
+	return only
 }
 
 // mostSaid is how many resources a caller may have named: who sends very many numbers does not know them, but tries.

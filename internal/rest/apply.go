@@ -257,7 +257,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	}
 	if q.Prune && len(answer.Refused) == 0 { // what was refused may be there, and would go
 		if err := d.prune(&answer); err != nil {
-			return ans, err
+			return ans, a.Conceal(tx, rq.caller, nil, err)
 		}
 	}
 	if tally, err := tx.Tally(); err != nil {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -258,7 +259,21 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Path, r.URL.Query()))
 		}
 	}
-	f.prev, f.next = pageLinks(r, plan.options, p.more, after)
+	all := plan.options.offset + p.count
+	if p.count == 0 && plan.options.offset > 0 { // behind the last row
+		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		if err != nil {
+			return err
+		}
+		text, err := v.total(n)
+		if err != nil {
+			return err
+		}
+		if all, err = strconv.ParseInt(text, 10, 64); err != nil { // more than an int64: all of an IPv6 network
+			all = math.MaxInt64
+		}
+	}
+	f.prev, f.next = pageLinks(r, plan.options, p.more, all, after)
 	l.buf = p.form.end(l.buf, f)
 	return l.finish()
 }

@@ -371,10 +371,12 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	return at, nil
 }
 
-// pageLinks gives the links to the pages before and behind (spec.md section 8).
+// pageLinks gives the links to the pages before and behind (spec.md section 8). There is one before where rows were passed over and all rows
+// together are more than the limit; where the page lies behind the last row, it is the last page. all is how many rows there are, and is used
+// where the page does not have the last row but one before it.
 //
 // after is the place of the last row, by which the next page is found wherever it lies; empty where offset has to count.
-func pageLinks(r *http.Request, o options, more bool, after string) (prev, next string) {
+func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		name, _, _ := strings.Cut(part, "=")
@@ -389,9 +391,12 @@ func pageLinks(r *http.Request, o options, more bool, after string) (prev, next 
 		return r.URL.EscapedPath() + "?" + strings.Join(append(slices.Clone(kept),
 			"offset="+strconv.FormatInt(offset, 10), "limit="+strconv.FormatInt(limit, 10)), "&")
 	}
-	if o.offset > 0 {
-		from := max(0, o.offset-o.limit)
-		prev = link(from, o.offset-from)
+	if begins := min(o.offset, all); o.offset > 0 && (more || all > o.limit) {
+		if more {
+			begins = o.offset
+		}
+		from := max(0, begins-o.limit)
+		prev = link(from, begins-from)
 	}
 	if more {
 		next = link(o.offset+o.limit, o.limit)

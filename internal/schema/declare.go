@@ -135,6 +135,8 @@ func (f *Field) options(text string) {
 			f.Span = true
 		case "sums":
 			f.Sums = true
+		case "tells":
+			f.Tells = true
 		case "inherit":
 			f.Inherit = true
 		case "chosen":

@@ -156,6 +156,7 @@ type Field struct {
 	Identify string   // the field of the target that a body may name it by, beside id
 	Span     bool     // the row's span is this address
 	Sums     bool     // counts what lies below, and is not shown to who does not see all of that
+	Tells    bool     // is text that may name other resources of the configuration; shown to callers that see all of it
 	Chosen   bool     // where a request that makes a resource does not name it, the manager chooses a value: null is another thing
 	Inherit  bool     // where it is not set, the value of the nearest resource above that sets it holds
 	Column   string   // "parent" or "configuration" where the row has the reference

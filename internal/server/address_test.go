@@ -85,7 +85,8 @@ func TestPages(t *testing.T) {
 		{"?limit=2&total=true", "2", "7", "", "/api/v2/views?total=true&offset=2&limit=2"},
 		{"?limit=4&offset=2", "4", "", "/api/v2/views?offset=0&limit=2", "/api/v2/views?offset=6&limit=4"},
 		{"?limit=3&offset=6", "1", "", "/api/v2/views?offset=3&limit=3", ""},
-		{"?offset=100", "0", "", "/api/v2/views?offset=0&limit=100", ""},
+		{"?offset=100", "0", "", "", ""}, {"?limit=7&offset=1", "6", "", "", ""},
+		{"?limit=2&offset=999", "0", "", "/api/v2/views?offset=5&limit=2", ""},
 		{"?limit=1&orderBy=name&foo=bar", "1", "", "", "/api/v2/views?orderBy=name&foo=bar&offset=1&limit=1"},
 	} {
 		r := m.want(200, "GET", "/api/v2/views"+c.query, "")

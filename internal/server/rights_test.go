@@ -176,7 +176,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	// What follows is a change, too: the address of a host, in a network that is not seen.
 	m.right(user, view, "FULL", "")
 	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
-	m.refused(403, "AccessDenied", "does not see", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"address":"192.168.0.20"}]}`, as)
 	m.refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"id":`+farAddress+`}]}`, as)

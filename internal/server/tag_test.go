@@ -112,6 +112,9 @@ func TestClients(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/addresses/"+b.text("id"), ""); got.get("macAddress") != nil {
 		t.Errorf("the address whose client was unlinked is %s", got.body)
 	}
+	// It is not deleted while an address is reserved for it alone.
+	m.refused(403, "ResourceInUse", "reserved", "DELETE", "/api/v2/macAddresses/"+mac, "")
+	m.want(200, "PATCH", "/api/v2/addresses/"+a.text("id"), `{"state":"STATIC"}`, mergePatch)
 	m.want(204, "DELETE", "/api/v2/macAddresses/"+mac, "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+a.text("id"), ""); got.get("macAddress") != nil {
 		t.Errorf("the address without its client is %s", got.body)

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mark is a text that no user guesses: names, data and comments of hidden resources have it.
+const mark = "zqmark7v"
+
+// TestHiddenResourcesStayHidden seeds hidden resources with a mark, then calls every operation that reads as users with few rights: no answer
+// has the mark.
+func TestHiddenResourcesStayHidden(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
+	d := m.deployment("/api/v2/configurations/" + configuration)
+	zone := strings.TrimPrefix(d.zone, "/api/v2/zones/")
+	server := strings.TrimPrefix(d.server, "/api/v2/servers/")
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8","name":"`+mark+`-block"}`)
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"`+mark+`-network"}`)
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.9","state":"STATIC","name":"`+mark+`-address"}`)
+	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"`+mark+`_record","recordType":"A","rdata":"192.0.2.1","comment":"`+mark+`"}`)
+	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"`+mark+`"}`)
+	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED_WITH_WARNINGS")
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.do("POST", "/api/v2/sessions", `{"username":"`+mark+`-user","password":"x"}`, "Authorization:")
+
+	eve, asEve := m.user("eve", "NO_ACCESS")
+	m.right(eve, server, "VIEW", "")
+	zed, asZed := m.user("zed", "NO_ACCESS")
+	m.right(zed, "", "VIEW", "")
+	m.right(zed, block, "HIDE", "")
+	m.right(zed, zone, "HIDE", "")
+	_, asNobody := m.user("nobody", "NO_ACCESS")
+	hidden := regexp.MustCompile("(?i)" + mark)
+	asked := 0
+	for name, as := range map[string]string{"eve, who sees the server alone": asEve, "zed, from whom the zone and the block are hidden": asZed,
+		"one without rights": asNobody} {
+		look := func(path string) {
+			t.Helper()
+			asked++
+			if r := m.do("GET", path, "", as); hidden.Match(r.body) {
+				at := hidden.FindIndex(r.body)
+				t.Errorf("%s reads at %s: %.200s", name, path, r.body[max(0, at[0]-100):])
+			}
+		}
+		for _, op := range m.operations() {
+			if op.method == "GET" && !strings.Contains(op.path, "{") {
+				look(op.path)
+			}
+		}
+		for _, path := range []string{"/api/v2/deployments?limit=100", "/api/v2/events?limit=1000", "/api/v2/events?orderBy=desc(id)", "/api/v2/search?q=" + mark[:5],
+			"/api/v2/zones/" + zone + "/serving", "/metrics", "/api/v2/changes?limit=10", "/api/v2/transactions?limit=1000"} {
+			look(path)
+		}
+		for _, path := range []string{"/api/v2/deployments?filter=message:contains('" + mark + "')", "/api/v2/events?filter=message:contains('" + mark + "')",
+			"/api/v2/deployments?orderBy=message"} {
+			if r := m.do("GET", path, "", as); r.StatusCode == 200 && r.text("count") != "0" {
+				t.Errorf("%s finds by %s: %s", name, path, r.body)
+			}
+		}
+	}
+	if asked < 300 {
+		t.Errorf("%d questions were asked", asked)
+	}
+	if r := m.do("GET", "/api/v2/deployments?limit=100", ""); !hidden.Match(r.body) {
+		t.Errorf("the administrator does not read it either: %s", r.body)
+	}
+}
+
+// TestHiddenAndMissingAddressesAnswerAlike gives one answer for an address that is used, one that is free, and one outside of networks.
+func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
+	m := startAlone(t)
+	_, _, zone, _, network := m.basics()
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	bob, asBob := m.user("bob", "NO_ACCESS")
+	m.right(bob, zone, "FULL", "")
+	answers := map[string]bool{}
+	for _, address := range []string{"10.0.0.9", "10.0.0.250", "192.168.77.1"} {
+		r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"x","addresses":[{"address":"`+address+`"}]}`, asBob)
+		answers[strings.ReplaceAll(string(r.body), address, "ADDRESS")] = true
+	}
+	if len(answers) != 1 {
+		t.Errorf("the answers are %v", answers)
+	}
+}
+
+// TestReservationsAreNotBypassed protects what a reserved address refers to: deleting or changing it takes an approval, too.
+func TestReservationsAreNotBypassed(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.basics()
+	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.78","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-01"}}`)
+	mac := address.text("macAddress.id")
+	location := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/addresses/"+address.text("id"), `{"location":{"id":`+location+`}}`, mergePatch)
+	carol, asCarol := m.user("carol", "NO_ACCESS")
+	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	for _, path := range []string{"/api/v2/macAddresses/" + mac, "/api/v2/macAddresses?filter=id:" + mac} {
+		if r := m.do("DELETE", path, "", asCarol); r.StatusCode < 300 && r.StatusCode != 202 {
+			t.Errorf("DELETE %s is %d", path, r.StatusCode)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/addresses/"+address.text("id"), ""); r.text("macAddress.id") != mac {
+		t.Errorf("the address is %s", r.body)
+	}
+	m.verify()
+}
