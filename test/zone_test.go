@@ -110,7 +110,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 		"both.example.com.\t600\tIN\tAAAA\t2001:db8::93", "nomail.example.com.\t3600\tIN\tMX\t0 .", "inner.*.wild.example.com.\t3600\tIN\tTXT\t",
 		"_xmpp._tcp.example.com.\t3600\tIN\tSRV\t0 0 0 .",
 		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`,
-		"deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {
+		"deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0d6f"} {
 		if !strings.Contains(first, line) {
 			t.Errorf("the export lacks %s:\n%s", line, first)
 		}

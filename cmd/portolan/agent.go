@@ -25,6 +25,7 @@ type agentCommand struct {
 	RegistrationKeyFile   string          `help:"A file with the registration key." type:"path" placeholder:"FILE"`
 	State                 string          `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
 	Variant               string          `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
+	DiagnosticsName       []string        `help:"A name of this machine by which diagnostics may be asked for, beside its host name and its addresses." placeholder:"NAME"`
 	DiagnosticsListen     string          `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
 	StatusListen          []string        `help:"Where load balancers find the status of the resolver while there is one; off: it is not shown." default:":80,:2021" placeholder:"ADDR|off,..."`
 	HTTPProxy             string          `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
@@ -109,7 +110,7 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	}
 	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		DiagnosticsListen: c.DiagnosticsListen, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true,
+		DiagnosticsListen: c.DiagnosticsListen, Names: c.DiagnosticsName, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true,
 		Log:           s.log,
 		ProbeInterval: c.ProbeInterval})
 	if err != nil {

@@ -122,7 +122,7 @@ func statusRows(now *server.Status) (rows [][2]string) {
 		}
 		add("certificates", fmt.Sprintf("%s until %s%s", one.Name, one.NotAfter.Format(time.DateOnly), renewed))
 	}
-	sealed := "by keys that lie beside them: portolan doctor says what to do"
+	sealed := "by keys stored next to the data: portolan doctor says what to do"
 	if now.MasterKey {
 		sealed = "by a master key"
 	}

@@ -255,7 +255,7 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		key := s.passwordKey(fmt.Sprint(e.id, ".", e.version, " ", name), password)
 		recalled := s.externals.recall(key, now)
 		if err := s.guesses.may(name, remote, guesses, recalled != 0); err != nil {
-			s.saw(Throttled, name, remote)
+			s.saw(Throttled, s.shownName(name, w.user != nil), remote)
 			return Principal{}, err
 		}
 		if recalled != 0 {
@@ -290,14 +290,14 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		return e.knows(p), nil
 	}
 	if away == len(w.ask) { // nobody has said that it is wrong
-		s.saw(Unavailable, name, remote)
+		s.saw(Unavailable, s.shownName(name, w.user != nil), remote)
 		return Principal{}, errAway(name)
 	}
 	if _, err := s.verify(ctx, "", password, remote); err != nil { // which takes as long as for a user of the manager's own
 		return Principal{}, err
 	}
 	s.guesses.failed(name, remote, guesses)
-	s.saw(Refused, name, remote)
+	s.saw(Refused, s.shownName(name, w.user != nil), remote)
 	return Principal{}, errLogin
 }
 

@@ -212,19 +212,21 @@ func (g *guesses) sweep(now time.Time) {
 // maxShown is how much of a text that anybody may send stands in an event, in bytes.
 const maxShown = 64
 
-// GuessingEvent keeps the event that somebody guesses passwords: the name that was tried, and from where.
-func GuessingEvent(tx *store.Tx, name, remote string, failures int) error {
+// GuessingEvent adds the event that there were too many wrong sign-ins: the name that was tried, and from where. It gives the name as it may be
+// logged.
+func (s *Service) GuessingEvent(tx *store.Tx, name, remote string, failures int) (shown string, err error) {
 	users, err := tx.ByName("users", 0, name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	source := int64(0)
 	if len(users) > 0 {
 		source = users[0].ID
 	}
+	name = s.shownName(name, source != 0)
 	if len(name) > maxShown {
 		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
 	}
-	return event.Add(tx, event.Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
+	return name, event.Add(tx, event.Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
 		Message: fmt.Sprintf("%d wrong sign-ins in a row as %q from %s: further ones have to wait", failures, name, remote)}, source)
 }

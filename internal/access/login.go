@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by D
 	key := s.passwordKey(name, password)
 	recalled := hash != "" && s.recalls(key) == hash && user.enters(by)
 	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
-		s.saw(Throttled, name, remote)
+		s.saw(Throttled, s.shownName(name, user.ID != 0), remote)
 		return Principal{}, err
 	}
 	if recalled {
@@ -68,13 +69,24 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by D
 	}
 	if !right || !user.enters(by) { // which takes as long for an account that is locked
 		s.guesses.failed(name, remote, said.guesses)
-		s.saw(Refused, name, remote)
+		s.saw(Refused, s.shownName(name, user.ID != 0), remote)
 		return Principal{}, errLogin
 	}
 	s.guesses.succeeded(name, remote)
 	s.saw(Accepted, name, remote)
 	s.remember(key, hash)
 	return p, nil
+}
+
+// shownName gives a name that was typed at a sign-in as logs and events have it: as it is where such a user exists, else a keyed hash, since
+// people type passwords there. The key is that of the process: equal names have equal hashes until it ends.
+func (s *Service) shownName(name string, exists bool) string {
+	if exists {
+		return name
+	}
+	mac := hmac.New(sha256.New, s.pepper)
+	mac.Write([]byte("shown\x00" + name))
+	return "unknown user " + hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
 // nameable reports whether a text can be kept as a name at all.

@@ -104,7 +104,7 @@ func typeAndData(rr dns.RR, mnemonics []string) (recordType, data string, err er
 		recordType = fmt.Sprintf("TYPE%d", rr.Header().Rrtype)
 	}
 	if !is {
-		unknown = new(dns.RFC3597)
+		unknown = &dns.RFC3597{}
 		if err := unknown.ToRFC3597(rr); err != nil {
 			return "", "", err
 		}

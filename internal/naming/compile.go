@@ -177,7 +177,7 @@ func (z *Zone) Write(w io.Writer) error {
 	for _, s := range z.Sets {
 		for _, rr := range s.Data {
 			if _, ok := rr.(*dns.NULL); ok { // which the library has no text for
-				unknown := new(dns.RFC3597)
+				unknown := &dns.RFC3597{}
 				if err := unknown.ToRFC3597(rr); err != nil {
 					return err
 				}

@@ -19,8 +19,61 @@ var never = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustPa
 	// Where clouds tell machines their secrets, elsewhere than on the link.
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32")}
 
-// translated are addresses of IPv6 that lead to ones of IPv4, which are their last 32 bits (RFC 6052 section 2.1).
-var translated = netip.MustParsePrefix("64:ff9b::/96")
+// embeddings are prefixes of IPv6 addresses that lead to an IPv4 address in them, with where its 4 bytes are: NAT64 (RFC 6052 section 2.1),
+// 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC 4380 section 4).
+var embeddings = []struct {
+	prefix netip.Prefix
+	at     [4]int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), [4]int{12, 13, 14, 15}}, {netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}},
+	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}}, {netip.MustParsePrefix("::ffff:0:0:0/96"), [4]int{12, 13, 14, 15}},
+	{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}},
+}
+
+// localNAT64 is the prefix of NAT64 within a network (RFC 8215), whose addresses have the IPv4 address in one of the places of RFC 6052
+// section 2.2: octet 8 is always zero, and so is everything behind.
+var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
+
+// localPlaces are those places, for prefixes of 48, 56, 64 and 96 bits.
+var localPlaces = [][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}
+
+// embedded gives the IPv4 addresses that an IPv6 address may lead to.
+func embedded(a netip.Addr) (all []netip.Addr) {
+	if !a.Is6() || a == netip.IPv6Loopback() || a == netip.IPv6Unspecified() {
+		return nil
+	}
+	b := a.As16()
+	take := func(at [4]int) { all = append(all, netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]})) }
+	for _, e := range embeddings {
+		if e.prefix.Contains(a) {
+			take(e.at)
+		}
+	}
+	if !localNAT64.Contains(a) {
+		return all
+	}
+	for _, at := range localPlaces {
+		rest := b
+		for i := range at {
+			rest[at[i]] = 0
+		}
+		last := at[3] == 15
+		if b[8] != 0 && !last || !last && !zero(rest[at[0]:]) || b[at[0]]|b[at[1]]|b[at[2]]|b[at[3]] == 0 {
+			continue
+		}
+		take(at)
+	}
+	return all
+}
+
+func zero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // allowed is where connections go; nil: anywhere. It is one of the process, set once before it connects to anything.
 var allowed atomic.Pointer[[]netip.Prefix]
@@ -56,9 +109,8 @@ var ErrDenied = errors.New("the manager does not connect there (--outbound)")
 // Check refuses an address that no connection goes to.
 func Check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
-	if translated.Contains(a) {
-		all := a.As16()
-		if err := Check(netip.AddrFrom4([4]byte(all[12:]))); err != nil {
+	for _, inner := range embedded(a) {
+		if err := Check(inner); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+
+	"portolan/internal/fairlisten"
 )
 
 // loopback reports whether a listener can be reached from this machine alone.
@@ -12,10 +14,28 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
+// Bounds of connections to the APIs and to the metrics at a time. A quarter of the descriptors of the process is the most for the APIs: others
+// are for the database, service points and files. One network of clients may have a quarter of those.
+const (
+	maxConnections = 4096
+	maxScrapers    = 64
+)
+
+// fair has a listener take a connection of a client for another one's where there are many. Proxies that are trusted bring many clients.
+func (m *Manager) fair(name string, l net.Listener, most int) net.Listener {
+	most = min(most, max(descriptors()/4, 16))
+	shared := m.trusted
+	if len(m.options.TrustProxy) == 0 {
+		shared = nil
+	}
+	return fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 8), Shared: shared, Ended: func() { m.metrics.connectionEnded(name) }})
+}
+
 func (m *Manager) listen() (err error) {
 	if m.api, err = listenAt(m.options.Listen); err != nil {
 		return fmt.Errorf("listening for the APIs: %w", err)
 	}
+	m.api = m.fair("api", m.api, maxConnections)
 	if m.checkins = m.options.Door; m.checkins == nil {
 		if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
 			return fmt.Errorf("listening for check-ins: %w", err)
@@ -28,6 +48,7 @@ func (m *Manager) listen() (err error) {
 		if m.figures, err = listenAt(m.options.MetricsListen); err != nil {
 			return fmt.Errorf("listening for metrics: %w", err)
 		}
+		m.figures = m.fair("metrics", m.figures, maxScrapers)
 	}
 	config, err := m.tlsConfig()
 	if err != nil {

@@ -29,7 +29,7 @@ type metrics struct {
 	links, historyLines, historyFailures prometheus.Counter
 	keys                                 *prometheus.CounterVec
 	updates                              *prometheus.CounterVec
-	copies                               *prometheus.CounterVec
+	copies, ended                        *prometheus.CounterVec
 	backups                              *prometheus.CounterVec
 	notices                              *prometheus.CounterVec
 	// checkIns counts check-ins, enrolments the attempts to enrol; changes and commits are how long those take.
@@ -83,6 +83,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
 	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
 		Help: "Looks at zones of servers of others, by what came of them: copied, changed, current or failed."}, []string{"result"})
+	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_connections_ended_total",
+		Help: "Connections that were closed for those of other clients, because there were as many as there may be, by listener."}, []string{"listener"})
 	m.checkIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_check_ins_total",
 		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
 	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",
@@ -93,7 +95,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.commits = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_commit_duration_seconds",
 		Help: "Time of a commit, of one change or of several together, from its beginning.", Buckets: prometheus.ExponentialBuckets(0.0005, 4,
 			9)})
-	registry.MustRegister(m.checkIns, m.enrolments, m.changes, m.commits)
+	registry.MustRegister(m.ended, m.checkIns, m.enrolments, m.changes, m.commits)
 	registry.MustRegister(m.copies, m.updates, m.keys)
 	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
@@ -136,6 +138,9 @@ func word(yes bool, one, other string) string {
 
 // deployedLive counts what was deployed of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
+
+// connectionEnded counts connections of clients that made room for others.
+func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
 
 // updated counts messages that change zones.
 func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }

@@ -13,3 +13,12 @@ func room(dir string) (*int64, error) {
 	free := int64(s.Bavail) * int64(s.Bsize) //nolint:gosec,unconvert // no disk is as large; the types differ from system to system
 	return &free, nil
 }
+
+// descriptors is how many files and connections the process may have open.
+func descriptors() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024
+	}
+	return int(min(uint64(limit.Cur), 1<<20)) //nolint:gosec // it is at most that
+}

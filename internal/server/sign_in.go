@@ -136,17 +136,18 @@ func (m *Manager) signedIn(result, name, remote string) {
 	}
 }
 
-// guessing keeps the event that somebody guesses passwords. It does not wait for it.
+// guessing adds the event that there were too many wrong sign-ins, and logs it. It does not wait for that.
 func (m *Manager) guessing(name, remote string, failures int) {
-	m.log.Warn("somebody guesses passwords", "name", name[:min(len(name), maxLogged)], "remote", remote, "failures", failures)
 	m.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
-		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			return access.GuessingEvent(tx, name, remote,
-				failures)
+		shown := "unknown"
+		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+			shown, err = m.Identity.GuessingEvent(tx, name, remote, failures)
+			return err
 		}); err != nil {
-			m.log.Error("keeping an event", "error", err)
+			m.log.Error("event not stored", "error", err)
 		}
+		m.log.Warn("too many failed sign-ins", "name", shown, "remote", remote, "failures", failures)
 	})
 }

@@ -42,7 +42,7 @@ type Status struct {
 	Space   SpaceStatus    `json:"space"`
 	// Certificates are those of the manager, and their ends.
 	Certificates []CertificateStatus `json:"certificates"`
-	// MasterKey says whether a master key seals the keys of secrets; without one they lie beside them.
+	// MasterKey says whether a master key seals the keys of secrets; without one the keys are stored next to the data.
 	MasterKey bool `json:"masterKey"`
 	// Alarms are what somebody should do something about, the gravest first.
 	Alarms []Alarm `json:"alarms"`
@@ -245,6 +245,9 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		case left < certificateSoon && !c.Renewed:
 			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
 		}
+	}
+	if f := Sealing(s.MasterKey); f.Do != "" {
+		add(warning, f.Is, f.Do)
 	}
 	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
 		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),

@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 	}
 	text := string(m.want(200, "GET", "/metrics", "").body)
 	for _, want := range []string{`portolan_network_used_ratio{configuration="main",network="10.1.0.0/30"} 0.5`,
-		`portolan_networks_nearly_full{configuration="main"} 1`, `portolan_build_info{go="`, `portolan_alarms{severity="warning"} 2`,
+		`portolan_networks_nearly_full{configuration="main"} 1`, `portolan_build_info{go="`, `portolan_alarms{severity="warning"} 3`,
 		`portolan_change_duration_seconds_count `, `portolan_commit_duration_seconds_count `, `portolan_certificate_days_left{certificate="check-in"} `,
 		`portolan_backup_last_time_seconds 0`} {
 		if !strings.Contains(text, want) {
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
-	good := Status{FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)}, Backups: backup.Figures{Last: &recent,
+	good := Status{MasterKey: true, FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)}, Backups: backup.Figures{Last: &recent,
 		Schedules: 1},
 		Fleet:        fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
 		Certificates: []CertificateStatus{{"api", now.Add(90 * 24 * time.Hour), false}, {"check-in", now.Add(24 * time.Hour), true}}}
@@ -97,7 +97,10 @@ func TestAlarms(t *testing.T) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"DEPLOY_FAILED": 2}}
 		},
 		"WARNING updates of 3 service points failed": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
-		"WARNING 1 rollouts have halted":             func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
+		"WARNING encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets": func(s *Status) {
+			s.MasterKey = false
+		},
+		"WARNING 1 rollouts have halted": func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
 		"WARNING 3 networks are 90% full or more: 10.0.0.0/24": func(s *Status) {
 			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a",
 				ipam.Full{Range: "10.0.0.0/24"}}}}

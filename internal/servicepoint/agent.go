@@ -18,8 +18,7 @@ import (
 
 	"portolan/internal/checkin"
 	"portolan/internal/dirlock"
-
-	"golang.org/x/net/netutil"
+	"portolan/internal/fairlisten"
 )
 
 // Options say what a service point is and where it looks.
@@ -34,6 +33,8 @@ type Options struct {
 	// is free.
 	Diagnostics       net.Listener
 	DiagnosticsListen string
+	// Names are names of this machine, beside its host name, by which diagnostics and status may be asked for.
+	Names []string
 	// StatusListen are the addresses where, while the resolver is to run, load balancers find its status; none where it is empty.
 	StatusListen []string
 	Targets      Targets
@@ -266,8 +267,12 @@ func (a *Agent) groups() *groups {
 	return g
 }
 
-// mostConnections is how many may be open to the diagnostics: whoever is on the network may come.
-const mostConnections = 32
+// Bounds of connections to the diagnostics and to the status at a time, in all and from one network of clients: anybody on the network may
+// connect.
+const (
+	maxConnections = 64
+	maxPerNetwork  = 8
+)
 
 // serveDiagnostics serves the diagnostics until the context ends.
 func (a *Agent) serveDiagnostics(ctx context.Context) {
@@ -321,8 +326,8 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 			continue
 		}
 		why = ""
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-			WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+		server := &http.Server{Handler: a.ownHosts(handler), ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second,
+			WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Second, MaxHeaderBytes: 16 << 10}
 		stop := context.AfterFunc(ctx, func() {
 			grace, done := context.WithTimeout(context.Background(), 2*time.Second)
 			defer done()
@@ -331,7 +336,7 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 			}
 		})
 		a.log.Info(what+" are shown", "at", "http://"+l.Addr().String()+path)
-		if err := server.Serve(netutil.LimitListener(l, mostConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxPerNetwork})); !errors.Is(err, http.ErrServerClosed) {
 			a.log.Error("serving "+what, "error", err)
 		}
 		stop()

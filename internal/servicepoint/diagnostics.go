@@ -3,7 +3,13 @@ package servicepoint
 import (
 	"cmp"
 	"encoding/json"
+	"net"
 	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"portolan/internal/checkin"
@@ -77,6 +83,33 @@ func (a *Agent) handler() http.Handler {
 	a.serveDocument(mux, StatusPath, func() (int, any, error) { return http.StatusOK, a.short(), nil })
 	a.serveNothing(mux, DiagnosticsPath)
 	return mux
+}
+
+// ownHosts refuses requests whose Host header is neither an address nor a name of this machine: a page of another site, whose name has been
+// made to point here (DNS rebinding), reads nothing.
+func (a *Agent) ownHosts(handler http.Handler) http.Handler {
+	names := append([]string{"localhost"}, a.options.Names...)
+	if name, err := os.Hostname(); err == nil {
+		first, _, _ := strings.Cut(name, ".")
+		names = append(names, name, first)
+		for _, domain := range a.host.searchDomains() {
+			names = append(names, first+"."+domain)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+		_, err := netip.ParseAddr(host)
+		if host != "" && err != nil && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) }) {
+			a.reply(w, http.StatusMisdirectedRequest, wording(http.StatusMisdirectedRequest, "MisdirectedRequest",
+				"this machine is not called "+strconv.Quote(host)+": use its address, or name it by --diagnostics-name"))
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // serveDocument serves what document gives, with its status, to GET and HEAD.

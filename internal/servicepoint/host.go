@@ -92,6 +92,15 @@ func (h host) resolvers() []string {
 	return append([]string{}, config.Servers...)
 }
 
+// searchDomains are the domains that the names of the machine are looked for in.
+func (h host) searchDomains() []string {
+	config, err := dns.ClientConfigFromFile(h.resolv)
+	if err != nil {
+		return nil
+	}
+	return config.Search
+}
+
 // linkAddress is an address of an interface.
 type linkAddress struct {
 	device   string

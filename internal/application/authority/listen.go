@@ -16,10 +16,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"portolan/internal/fairlisten"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/netutil"
 )
 
 // listener answers at one address: over UDP and TCP, over TLS, or over HTTPS.
@@ -86,7 +86,7 @@ func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
 	case tlsWay:
 		l.stream = tls.NewListener(l.stream, a.secured("dot"))
 	case httpsWay:
-		l.stream = tls.NewListener(netutil.LimitListener(l.stream, mostConnections), a.secured("h2", "http/1.1"))
+		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: mostConnections, PerNetwork: mostOfNetwork}), a.secured("h2", "http/1.1"))
 		l.web = l.newWeb()
 	}
 	return l, nil

@@ -278,9 +278,14 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n", c.Policy)
 	if name := c.Upstreams[0].TLSServerName; name != "" {
 		fmt.Fprintf(b, "  tls_servername %s\n", name)
+	} else {
+		b.WriteString(freshPorts)
 	}
 	b.WriteString(" }\n}\n")
 }
+
+// freshPorts has every question to an upstream leave from a port of its own (RFC 5452 section 9.2): no socket is kept for the next one.
+const freshPorts = "  expire 0s\n  max_idle_conns 1\n"
 
 // at is its address and port.
 func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }

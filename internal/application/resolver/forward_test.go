@@ -29,12 +29,14 @@ type source struct {
 	// What follows is guarded by mu. Questions behind the first one for a name wait for hold, where it is not nil.
 	asked map[string]int
 	hold  chan struct{}
+	// ports are how often questions came from each port.
+	ports map[int]int
 }
 
 // newSource starts one.
 func newSource(t *testing.T, address string, ttl uint32) *source {
 	t.Helper()
-	s := &source{t: t, at: freeport.For(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}}
+	s := &source{t: t, at: freeport.For(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}, ports: map[int]int{}}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -60,6 +62,9 @@ func (s *source) answer(w dns.ResponseWriter, q *dns.Msg) {
 	name := q.Question[0].Name
 	s.mu.Lock()
 	s.asked[name]++
+	if from, is := w.RemoteAddr().(*net.UDPAddr); is && name != "." {
+		s.ports[from.Port]++
+	}
 	hold := s.hold
 	if s.asked[name] == 1 || name == "." {
 		hold = nil
@@ -322,5 +327,26 @@ func TestBestAnswer(t *testing.T) {
 		if got := application.Resolves(answer); got != want {
 			t.Errorf("%q resolves: %v", answer, got)
 		}
+	}
+}
+
+// TestUpstreamQuestionsLeaveFromManyPorts checks the distribution of source ports (RFC 5452 section 9.2).
+func TestUpstreamQuestionsLeaveFromManyPorts(t *testing.T) {
+	s := newSource(t, "192.0.2.1", 60)
+	_, at := forwarding(t, "", s)
+	const questions = 400
+	for i := range questions {
+		if address, _ := found(at, fmt.Sprintf("p%d.example.", i)); address == "" {
+			t.Fatalf("question %d has no answer", i)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	low, high, most := 1<<16, 0, 0
+	for port, n := range s.ports {
+		low, high, most = min(low, port), max(high, port), max(most, n)
+	}
+	if len(s.ports) < questions*9/10 || most > 6 || high-low < 10_000 {
+		t.Errorf("%d questions left from %d ports between %d and %d, at most %d from one", questions, len(s.ports), low, high, most)
 	}
 }

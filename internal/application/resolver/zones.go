@@ -82,7 +82,7 @@ func (c *Configuration) zoneBlock(b *strings.Builder) {
 			at, _ := withPort(text)
 			b.WriteString(" " + at)
 		}
-		fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n }\n", c.Policy)
+		fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n%s }\n", c.Policy, freshPorts)
 	}
 }
 
