@@ -79,7 +79,13 @@ func (x *GenericRecord) checkType(c *resource.Change) error {
 	if err != nil {
 		return problem.Invalid("recordType", "%q: type numbers go up to 65535", x.RecordType)
 	}
-	if why := refuseType(uint16(number), mnemonics(c.API)); why != "" {
+	why := refuseType(uint16(number), mnemonics(c.API))
+	if rr, err := naming.NewRecord(root, 0, x.RecordType, x.Rdata); err == nil {
+		if h, is := rr.(*dns.HINFO); is && !isText(unescape(h.Cpu), unescape(h.Os)) { // which a HINFORecord cannot hold
+			return nil
+		}
+	}
+	if why != "" {
 		return problem.Invalid("recordType", "%q: %s", x.RecordType, why)
 	}
 	return nil

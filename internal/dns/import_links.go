@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"portolan/internal/naming"
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -50,9 +51,12 @@ func (i *zoneImport) aliasJobs(records []dns.RR) iter.Seq[func() error] {
 }
 
 func (i *zoneImport) makeAlias(alias *dns.CNAME) error {
+	if alias.Target == root {
+		return i.refused(alias, problem.Invalid("linkedRecord", "an alias of the root: an AliasRecord leads to a name"))
+	}
 	link, err := i.target(alias.Target)
 	if err != nil {
-		return err
+		return i.refused(alias, err)
 	}
 	o := &AliasRecord{LinkedRecord: link}
 	o.Type = "AliasRecord"

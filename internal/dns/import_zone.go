@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"portolan/internal/ipam"
@@ -31,6 +32,9 @@ type ImportedZone struct {
 	Skipped, Differences []string
 }
 
+// errRootZone refuses a file of the root zone.
+var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
+
 // ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
 // configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out with
 // the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
@@ -39,6 +43,9 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	done ImportedZone, err error,
 ) {
 	done.Zone = strings.TrimSuffix(zone, ".")
+	if zone == root {
+		return done, errRootZone
+	}
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return done, err
@@ -83,6 +90,9 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
 	done ImportedZone, whole bool, err error,
 ) {
+	if zone == root {
+		return done, false, errRootZone
+	}
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return done, false, err
@@ -206,6 +216,14 @@ func (i *zoneImport) skip(rr dns.RR, why string) error {
 	return nil
 }
 
+// refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
+func (i *zoneImport) refused(rr dns.RR, err error) error {
+	if p, ok := problem.As(err); ok && p.Status < 500 && !i.dynamic {
+		return i.skip(rr, p.Message)
+	}
+	return err
+}
+
 // makeZone finds the zone, or makes it with the ones that are missing above it.
 func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 	found, err := zoneNamed(i.c.Tx, i.view, name)
@@ -230,6 +248,9 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
 	if !in {
 		return i.skip(rr, "it lies outside of the zone")
+	}
+	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // which alone would be the zone itself
+		relative += "." + i.zone.Key + "."
 	}
 	seconds := int64(ttl)
 	h.Name, h.Parent, h.Config, h.TTL, h.Dynamic = relative, i.zone.ID, i.zone.Configuration, &seconds, i.dynamic
@@ -391,12 +412,16 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 // makeGeneric makes a record of the type's own data.
 func (i *zoneImport) makeGeneric(rr dns.RR) error {
 	known := mnemonics(i.c.API)
-	if why := refuseType(rr.Header().Rrtype, nil); why != "" {
+	if why := refuseType(rr.Header().Rrtype, nil); why != "" && rr.Header().Rrtype != dns.TypeHINFO {
 		return i.skip(rr, why)
 	}
 	kind, data, err := typeAndData(rr, known)
 	if err != nil {
 		return err
+	}
+	t := i.c.API.TypeNamed("GenericRecord")
+	if f, _ := t.Field("rdata"); len(data) > f.MaxLength {
+		return i.skip(rr, fmt.Sprintf("its data has %d bytes in the form of zone files, more than %d", len(data), f.MaxLength))
 	}
 	o := &GenericRecord{RecordType: kind, Rdata: data}
 	o.Type = "GenericRecord"
@@ -414,18 +439,25 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 			parts = append(parts, escape(unescape(part)))
 		}
 		// A TXTRecord is one text, in UTF-8: its parts, or its bytes, would be others.
-		if !slices.Equal(parts, chunks(o.Text)) || !utf8.ValidString(o.Text) {
+		if !slices.Equal(parts, chunks(o.Text)) || strings.TrimSpace(o.Text) == "" || !isText(o.Text) {
 			return i.makeGeneric(rr)
 		}
 		o.Type = "TXTRecord"
 		return i.create(rr, o, ttl)
 	case *dns.HINFO:
 		o := &HINFORecord{OS: unescape(x.Os), CPU: unescape(x.Cpu)}
+		if !isText(o.OS, o.CPU) {
+			return i.makeGeneric(rr)
+		}
 		o.Type = "HINFORecord"
 		return i.create(rr, o, ttl)
 	case *dns.NAPTR:
 		o := &NAPTRRecord{Order: int64(x.Order), Preference: int64(x.Preference), Flags: unescape(x.Flags), Service: unescape(x.Service),
 			RegularExpression: unescape(x.Regexp), Replacement: strings.TrimPrefix(textOf(x.Replacement), root)}
+		if !isText(o.Flags, o.Service, o.RegularExpression) || o.RegularExpression != "" && (o.Replacement != "" ||
+			strings.TrimSpace(o.RegularExpression) == "") {
+			return i.makeGeneric(rr)
+		}
 		o.Type = "NAPTRRecord"
 		return i.create(rr, o, ttl)
 	case *dns.MX:
@@ -434,7 +466,7 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		}
 		link, err := i.target(x.Mx)
 		if err != nil {
-			return err
+			return i.refused(rr, err)
 		}
 		o := &MXRecord{LinkedRecord: link, Priority: int64(x.Preference)}
 		o.Type = "MXRecord"
@@ -445,7 +477,7 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		}
 		link, err := i.target(x.Target)
 		if err != nil {
-			return err
+			return i.refused(rr, err)
 		}
 		o := &SRVRecord{LinkedRecord: link, Priority: int64(x.Priority), Weight: int64(x.Weight), Port: int64(x.Port)}
 		o.Type = "SRVRecord"
@@ -474,16 +506,23 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 // makeBinding makes a record of a service, or one of the type's own data where it says more than those.
 func (i *zoneImport) makeBinding(rr dns.RR, data *dns.SVCB, object func(*ServiceBinding) schema.Object) error {
 	b, name := boundService(data)
-	if b == nil || b.Priority == 0 && b.ServiceParameters != nil {
+	if b == nil || b.Priority == 0 && b.ServiceParameters != nil || !b.says(data) {
 		return i.makeGeneric(rr)
 	}
 	if name != "" {
 		var err error
 		if b.LinkedRecord, err = i.target(name); err != nil {
-			return err
+			return i.refused(rr, err)
 		}
 	}
 	return i.create(rr, object(b), rr.Header().Ttl)
+}
+
+// isText reports whether fields can hold the texts: they are UTF-8 without control characters.
+func isText(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)
+	})
 }
 
 // sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.

@@ -29,10 +29,23 @@ func registerNameNumbers(r *resource.Registry) {
 // numberMark stands in a new name where a naming policy counts.
 const numberMark = "#"
 
+// marked reports whether a name has a numberMark that is not escaped.
+func marked(name string) bool {
+	for i := 0; i < len(name); i++ {
+		switch name[i] {
+		case '\\':
+			i++
+		case numberMark[0]:
+			return true
+		}
+	}
+	return false
+}
+
 // numbered puts numbers into a new name, or one that changes, where a naming policy of its holder has NamingPolicyIncrementalValues and the
 // name has numberMarks in their places. A name without marks comes back as it is; no name may keep one.
 func numbered(c *resource.Change, holder int64, name string) (string, error) {
-	if !strings.Contains(name, numberMark) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
+	if !marked(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return name, nil
 	}
 	made := ""

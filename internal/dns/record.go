@@ -119,13 +119,13 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 }
 
 // relativeName gives a record's name within its zone: "@", and the zone's own name, are its apex, and a name with
-// a dot behind it is absolute (RFC 1035 section 5.1).
+// a dot behind it, which is not escaped, is absolute (RFC 1035 section 5.1).
 func relativeName(name, zone string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
 	case name == "@" || name != "" && zone != "" && naming.Key(naming.Clean(name)) == naming.Key(zone):
 		return "", nil
-	case !strings.HasSuffix(name, ".") || name == ".":
+	case !strings.HasSuffix(name, ".") || naming.Clean(name) == name:
 		return name, nil
 	}
 	relative, ok := naming.Relative(naming.Clean(name), zone)

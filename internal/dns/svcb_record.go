@@ -205,6 +205,21 @@ func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, e
 	return dns.SVCB{Hdr: head, Priority: uint16(x.Priority), Target: target, Value: values}, err //nolint:gosec // within its bounds
 }
 
+// says reports whether a record's parameters are those of the binding, octet by octet, and can be kept in its fields.
+func (x *ServiceBinding) says(rr *dns.SVCB) bool {
+	values, err := x.ServiceParameters.values()
+	if err != nil {
+		return false
+	}
+	if p := x.ServiceParameters; p != nil && (p.Port != nil && *p.Port == 0 || !isText(p.ALPNIdentifiers...) ||
+		slices.ContainsFunc(p.ALPNIdentifiers, func(id string) bool { return strings.TrimSpace(id) == "" })) {
+		return false
+	}
+	own := &dns.SVCB{Hdr: rr.Hdr, Priority: rr.Priority, Target: rr.Target, Value: values}
+	var given, made dns.RFC3597
+	return given.ToRFC3597(rr) == nil && made.ToRFC3597(own) == nil && given.Rdata == made.Rdata
+}
+
 // alike reports whether both say the same of the same host; parameters that cannot be read are like none.
 func (x *ServiceBinding) alike(y *ServiceBinding) bool {
 	a, errA := x.binding(dns.RR_Header{}, "")

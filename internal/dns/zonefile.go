@@ -228,15 +228,15 @@ func (z *zoneReader) addressesOf(apex string, server NameServer) {
 
 // authority gives the SOA of the zone, and an NS record where it has none.
 func (z *zoneReader) authority(apex string) (records []dns.RR) {
-	server := "localhost."
+	server, has := "localhost.", false
 	for _, rr := range z.records {
 		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
-			server = ns.Ns
+			server, has = ns.Ns, true
 			break
 		}
 	}
 	head := dns.RR_Header{Name: apex, Class: dns.ClassINET, Ttl: DefaultTTL}
-	if server == "localhost." { // a zone without name servers of its own is still a zone
+	if !has { // a zone without name servers of its own is still a zone
 		ns := &dns.NS{Hdr: head, Ns: server}
 		ns.Hdr.Rrtype = dns.TypeNS
 		records = append(records, ns)
@@ -252,6 +252,9 @@ func (z *zoneReader) authority(apex string) (records []dns.RR) {
 	}
 	if soa.Mbox == "" {
 		soa.Mbox = "hostmaster." + strings.TrimPrefix(apex, root)
+		if naming.Check(naming.Clean(soa.Mbox), naming.AnyName) != nil { // it would be longer than a name may be
+			soa.Mbox = root
+		}
 	}
 	if soa.Serial == 0 {
 		soa.Serial = uint32(z.latest) //nolint:gosec // serial numbers go round (RFC 1982)

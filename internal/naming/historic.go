@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
 )
 
-// Types of records that the DNS library has no text for; they are served in the form that every name
+// Types of records that the DNS library has no text for, historic ones and new ones; they are served in the form that every name
 // server reads (RFC 3597 section 5).
 var historic = map[string]struct {
 	number uint16
@@ -25,6 +26,26 @@ var historic = map[string]struct {
 	"NSAP": {22, dataNSAP},
 	"SINK": {40, dataSINK},
 	"WKS":  {11, dataWKS},
+	"HHIT": {67, dataBase64}, "BRID": {68, dataBase64}, // RFC 9886
+	"DSYNC":  {66, dataDSYNC},
+	"WALLET": {262, dataTexts},
+}
+
+// opaque are types without a specified form: their data is octets. opaqueType is read as such by the DNS library (RFC 6895 section 3.1).
+var opaque = []uint16{dns.TypeUID, dns.TypeGID, dns.TypeUINFO, 103} // the last one is UNSPEC
+
+const opaqueType = "TYPE65535"
+
+// typeNumber gives the number of a type by its mnemonic, or by TYPE and the number; 0 where it is neither.
+func typeNumber(recordType string) uint16 {
+	if kind, known := dns.StringToType[recordType]; known {
+		return kind
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(recordType, "TYPE"), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
 }
 
 // NewRecord reads a record's data in zone-file syntax. name is absolute, ttl in seconds, recordType a mnemonic or of the form TYPE65280.
@@ -32,11 +53,27 @@ func NewRecord(name string, ttl uint32, recordType, data string) (dns.RR, error)
 	return newRecord(name, ".", ttl, recordType, data)
 }
 
+// isGeneric reports whether data is in the form that any type has: \#, the number of octets, and those (RFC 3597 section 5).
+func isGeneric(data string) bool {
+	fields := strings.Fields(data)
+	if len(fields) < 2 || fields[0] != `\#` {
+		return len(fields) == 1 && fields[0] == `\#` // which has no length, and is refused
+	}
+	_, err := strconv.ParseUint(fields[1], 10, 16)
+	return err == nil
+}
+
 // newRecord is NewRecord of data whose relative names are completed by an origin.
 func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR, error) {
-	generic := strings.HasPrefix(strings.TrimSpace(data), `\#`) // RFC 3597 section 5, of any type
+	generic := isGeneric(data)
 	if h, ok := historic[recordType]; ok && generic {
 		recordType = fmt.Sprintf("TYPE%d", h.number)
+	} else if kind := typeNumber(recordType); generic && slices.Contains(opaque, kind) {
+		rr, err := newRecord(name, origin, ttl, opaqueType, data)
+		if unknown, is := rr.(*dns.RFC3597); is {
+			unknown.Hdr.Rrtype = kind
+		}
+		return rr, err
 	} else if ok {
 		raw, err := h.data(strings.Fields(data), origin)
 		if err != nil {
@@ -65,23 +102,6 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
 	}
 	return rr, nil
-}
-
-// adapted gives data in the one form in which the DNS library reads it.
-var adapted = map[string]func(data string) string{
-	"X25":  func(data string) string { return strings.Trim(data, `"`) },
-	"GPOS": func(data string) string { return strings.ReplaceAll(data, `"`, "") },
-	"NID":  groupsPadded, "L64": groupsPadded,
-}
-
-// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 lets zeros in front of one be left out).
-func groupsPadded(data string) string {
-	preference, locator, _ := strings.Cut(strings.TrimSpace(data), " ")
-	groups := strings.Split(strings.TrimSpace(locator), ":")
-	for i, group := range groups {
-		groups[i] = strings.Repeat("0", max(0, 4-len(group))) + group
-	}
-	return preference + " " + strings.Join(groups, ":")
 }
 
 // ReadRecord reads one record in zone-file syntax, and refuses whatever stands behind it. Directives are none: nothing else is read.
@@ -144,11 +164,7 @@ func dataA6(fields []string, origin string) ([]byte, error) {
 		return nil, fmt.Errorf("a prefix name stands behind a prefix length above 0, and nowhere else")
 	}
 	if length > 0 {
-		name := rest[0]
-		if !absolute(name) {
-			name = dns.Fqdn(Join(name, strings.TrimSuffix(origin, ".")))
-		}
-		packed, err := packName(name)
+		packed, err := packTarget(rest[0], origin)
 		if err != nil {
 			return nil, err
 		}
@@ -180,6 +196,61 @@ func dataSINK(fields []string, _ string) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(strings.Join(fields[3:], ""))
 	return append(b, data...), err
+}
+
+// dataBase64 reads data in base 64.
+func dataBase64(fields []string, _ string) ([]byte, error) {
+	return base64.StdEncoding.DecodeString(strings.Join(fields, ""))
+}
+
+// dataDSYNC reads a type, a scheme, a port and a target (RFC 9859 section 2.2).
+func dataDSYNC(fields []string, origin string) ([]byte, error) {
+	if len(fields) != 4 {
+		return nil, fmt.Errorf("expected a type, a scheme, a port and a target")
+	}
+	kind := typeNumber(strings.ToUpper(fields[0]))
+	if kind == 0 {
+		return nil, fmt.Errorf("%q is no type of records", fields[0])
+	}
+	scheme := fields[1]
+	if strings.EqualFold(scheme, "NOTIFY") {
+		scheme = "1"
+	}
+	number, err := strconv.ParseUint(scheme, 10, 8)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no scheme: NOTIFY, or a number from 0 to 255", fields[1])
+	}
+	port, err := strconv.ParseUint(fields[2], 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no port", fields[2])
+	}
+	target, err := packTarget(fields[3], origin)
+	if err != nil {
+		return nil, err
+	}
+	b := append(binary.BigEndian.AppendUint16(nil, kind), byte(number))
+	return append(binary.BigEndian.AppendUint16(b, uint16(port)), target...), nil
+}
+
+// packTarget gives a name in data as the wire has it, completed by an origin where it is relative.
+func packTarget(name, origin string) ([]byte, error) {
+	if !absolute(name) {
+		name = dns.Fqdn(Join(name, strings.TrimSuffix(origin, ".")))
+	}
+	return packName(name)
+}
+
+// dataTexts reads texts of at most 255 octets each, as TXT has them.
+func dataTexts(fields []string, _ string) ([]byte, error) {
+	rr, err := readRecord(". 0 IN TXT "+strings.Join(fields, " "), ".")
+	if err != nil {
+		return nil, err
+	}
+	var unknown dns.RFC3597
+	if err := unknown.ToRFC3597(rr); err != nil {
+		return nil, err
+	}
+	return hex.DecodeString(unknown.Rdata)
 }
 
 // dataATMA reads an E.164 number with + in front, or hexadecimal digits with dots anywhere.
@@ -222,11 +293,6 @@ func dataDOA(fields []string, _ string) ([]byte, error) {
 	return append(b, data...), err
 }
 
-// services are ports by the names that zone files have for them (RFC 1035 section 3.4.2).
-var services = map[string]uint16{"ftp-data": 20, "ftp": 21, "ssh": 22, "telnet": 23, "smtp": 25, "time": 37, "nameserver": 42, "whois": 43,
-	"domain": 53, "tftp": 69, "gopher": 70, "finger": 79, "http": 80, "kerberos": 88, "pop3": 110, "sunrpc": 111, "nntp": 119, "ntp": 123,
-	"imap": 143, "snmp": 161, "https": 443}
-
 // dataWKS reads an address, a protocol and the services that are there.
 func dataWKS(fields []string, _ string) ([]byte, error) {
 	if len(fields) < 2 {
@@ -245,13 +311,12 @@ func dataWKS(fields []string, _ string) ([]byte, error) {
 	}
 	var bits []byte
 	for _, text := range fields[2:] {
-		port, ok := services[strings.ToLower(text)]
-		if !ok {
-			n, err := strconv.ParseUint(text, 10, 16)
-			if err != nil {
+		n, err := strconv.ParseUint(text, 10, 16)
+		port := uint16(n) //nolint:gosec // of 16 bits
+		if err != nil {
+			if port, ok = portOf(strings.ToLower(fields[1]), strings.ToLower(text)); !ok {
 				return nil, fmt.Errorf("%q is no service: give its port", text)
 			}
-			port = uint16(n)
 		}
 		for len(bits) <= int(port/8) {
 			bits = append(bits, 0)

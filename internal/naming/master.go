@@ -136,7 +136,7 @@ func (r *zoneFileReader) entry(e entryText) error {
 	}
 	tokens := e.tokens
 	if !e.blank {
-		r.owner, tokens = tokens[0], tokens[1:]
+		r.owner, tokens = unquotedName(tokens[0]), tokens[1:]
 		if r.owner == "@" {
 			r.owner = r.origin
 		} else if !absolute(r.owner) {
@@ -164,6 +164,26 @@ func absolute(name string) bool {
 	return strings.HasSuffix(name, ".") && !escaped(name, len(name)-1)
 }
 
+// unquotedName gives a name that stands between quotation marks without them, its octets escaped where they have to be.
+func unquotedName(token string) string {
+	if len(token) < 2 || token[0] != '"' {
+		return token
+	}
+	var b strings.Builder
+	for i := 1; i < len(token)-1; i++ {
+		switch c := token[i]; {
+		case c == '\\':
+			b.WriteString(token[i:min(i+2, len(token)-1)])
+			i++
+		case strings.IndexByte(` ;()@$"`, c) >= 0:
+			fmt.Fprintf(&b, "\\%03d", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
 func (r *zoneFileReader) directive(what string, arguments []string) error {
 	if len(arguments) == 0 {
 		r.fault("%s needs an argument", what)
@@ -183,6 +203,7 @@ func (r *zoneFileReader) directive(what string, arguments []string) error {
 		return r.includes(arguments)
 	case "$GENERATE":
 		return r.generate(arguments)
+	case "$DATE": // when the file was written, by BIND
 	default:
 		r.fault("%s is not a directive of zone files", what)
 	}

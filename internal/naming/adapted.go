@@ -1,0 +1,196 @@
+package naming
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// adapted gives data in the form in which the DNS library reads it, by the type of the record. BIND reads further forms of them.
+var adapted = map[string]func(data string) string{
+	"X25":  func(data string) string { return strings.Trim(data, `"`) },
+	"GPOS": func(data string) string { return strings.ReplaceAll(data, `"`, "") },
+	"NID":  groupsPadded, "L64": groupsPadded,
+	"EUI48": octetsPadded, "EUI64": octetsPadded,
+	"KEY": keyNumbers, "DNSKEY": keyNumbers, "CDNSKEY": keyNumbers, "RKEY": keyNumbers,
+	"DS": digestNumbers, "CDS": digestNumbers, "DLV": digestNumbers, "TA": digestNumbers,
+	"NSEC": typesInOrder(1), "NXT": typesInOrder(1), "NSEC3": typesInOrder(5), "CSYNC": typesInOrder(2),
+	"RRSIG": signatureTimes, "SIG": signatureTimes,
+	"NAPTR": ruleQuoted,
+	"LOC":   locationWhole,
+	"URI":   targetWhole,
+	"TXT":   textsAsText, "SPF": textsAsText, "AVC": textsAsText, "NINFO": textsAsText,
+}
+
+// dataFields splits data into its fields, with quotes and escapes as they are written.
+func dataFields(data string) (fields []string) {
+	for data = strings.TrimLeft(data, " \t\n"); data != ""; data = strings.TrimLeft(data, " \t\n") {
+		quoted, at := false, 0
+		for ; at < len(data) && (quoted || !strings.ContainsRune(" \t\n", rune(data[at]))); at++ {
+			switch data[at] {
+			case '\\':
+				at++
+			case '"':
+				quoted = !quoted
+			}
+		}
+		at = min(at, len(data))
+		fields, data = append(fields, data[:at]), data[at:]
+	}
+	return fields
+}
+
+// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 lets zeros in front of one be left out).
+func groupsPadded(data string) string {
+	preference, locator, _ := strings.Cut(strings.TrimSpace(data), " ")
+	return preference + " " + padded(locator, ":", 4)
+}
+
+// octetsPadded writes all octets of an EUI-48 or EUI-64 address with two digits.
+func octetsPadded(data string) string { return padded(data, "-", 2) }
+
+// padded writes zeros in front of groups that have fewer digits.
+func padded(text, separator string, digits int) string {
+	groups := strings.Split(strings.TrimSpace(text), separator)
+	for i, group := range groups {
+		groups[i] = strings.Repeat("0", max(0, digits-len(group))) + group
+	}
+	return strings.Join(groups, separator)
+}
+
+// keyNumbers writes the flags of a key in decimal digits, and its algorithm by its number (RFC 4034 section 2.2).
+func keyNumbers(data string) string {
+	fields := dataFields(data)
+	if len(fields) > 2 {
+		if flags, err := strconv.ParseUint(fields[0], 0, 16); err == nil {
+			fields[0] = strconv.FormatUint(flags, 10)
+		}
+		fields[2] = algorithmNumber(fields[2])
+	}
+	return strings.Join(fields, " ")
+}
+
+// digestNumbers writes the algorithm and the digest type of a delegation signer by their numbers (RFC 4034 section 5.3).
+func digestNumbers(data string) string {
+	fields := dataFields(data)
+	if len(fields) > 2 {
+		fields[1] = algorithmNumber(fields[1])
+		if hash, known := dns.StringToHash[strings.ReplaceAll(strings.ToUpper(fields[2]), "-", "")]; known {
+			fields[2] = strconv.Itoa(int(hash))
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// algorithmNumber gives the number of a mnemonic of an algorithm, and other texts as they are.
+func algorithmNumber(text string) string {
+	if number, known := dns.StringToAlgorithm[strings.ToUpper(text)]; known {
+		return strconv.Itoa(int(number))
+	}
+	return text
+}
+
+// typesInOrder sorts the types of a bit map that begins at a field, by their numbers. NXT records have numbers of types, too (RFC 2535
+// section 5.2).
+func typesInOrder(from int) func(data string) string {
+	return func(data string) string {
+		fields := dataFields(data)
+		if len(fields) <= from {
+			return data
+		}
+		number := func(mnemonic string) int { return int(typeNumber(strings.ToUpper(mnemonic))) }
+		types := fields[from:]
+		for i, one := range types {
+			if _, err := strconv.ParseUint(one, 10, 16); err == nil {
+				types[i] = "TYPE" + one
+			}
+		}
+		slices.SortStableFunc(types, func(a, b string) int { return number(a) - number(b) })
+		types = slices.CompactFunc(types, func(a, b string) bool { return number(a) == number(b) })
+		return strings.Join(append(fields[:from:from], types...), " ")
+	}
+}
+
+// signatureTimes writes the times of a signature as numbers: they count seconds modulo 2^32 (RFC 4034 section 3.1.5), and the library does not
+// read those behind 2106.
+func signatureTimes(data string) string {
+	fields := dataFields(data)
+	for i := 4; i < min(6, len(fields)); i++ {
+		if at, err := time.Parse("20060102150405", fields[i]); err == nil {
+			fields[i] = strconv.FormatUint(uint64(uint32(at.Unix())), 10) //nolint:gosec // modulo 2^32
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// ruleQuoted quotes the flags, the service and the expression of a rule (RFC 3403 section 4.1).
+func ruleQuoted(data string) string {
+	fields := dataFields(data)
+	for i := 2; i < min(5, len(fields)); i++ {
+		if !strings.HasPrefix(fields[i], `"`) {
+			fields[i] = `"` + fields[i] + `"`
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// locationWhole writes the minutes and seconds of a location that are left out (RFC 1876 section 3).
+func locationWhole(data string) string {
+	var whole []string
+	degrees := 0
+	for _, field := range dataFields(data) {
+		if slices.Contains([]string{"N", "S", "E", "W"}, strings.ToUpper(field)) {
+			for ; degrees > 0 && degrees < 3; degrees++ {
+				whole = append(whole, "0")
+			}
+			degrees = -1
+		}
+		whole = append(whole, field)
+		degrees++
+	}
+	return strings.Join(whole, " ")
+}
+
+// targetWhole writes a target of more than 255 octets in the form of RFC 3597, since the library reads shorter ones only. A target has no bound
+// but that of the data (RFC 7553 section 4.4).
+func targetWhole(data string) string {
+	fields := dataFields(data)
+	if len(fields) != 3 || len(fields[2]) <= 255 {
+		return data
+	}
+	octets := make([]byte, 0, len(fields[2])+4)
+	for _, number := range fields[:2] {
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err != nil {
+			return data
+		}
+		octets = binary.BigEndian.AppendUint16(octets, uint16(n))
+	}
+	target, err := octetsOf(strings.Trim(fields[2], `"`))
+	if err != nil {
+		return data
+	}
+	octets = append(octets, target...)
+	return fmt.Sprintf(`\# %d %s`, len(octets), hex.EncodeToString(octets))
+}
+
+// textsAsText escapes a "#" behind a backslash that begins text: data in the form of RFC 3597 has a number behind it.
+func textsAsText(data string) string {
+	if rest, is := strings.CutPrefix(strings.TrimSpace(data), `\#`); is {
+		return `\035` + rest
+	}
+	return data
+}
+
+// portOf gives the port of a service by its name, as the system has it.
+func portOf(protocol, service string) (uint16, bool) {
+	port, err := net.LookupPort(protocol, service)
+	return uint16(port), err == nil && port > 0 //nolint:gosec // ports are below 65536
+}

@@ -1,0 +1,112 @@
+package naming
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/csv"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata/public-zones.tsv
+var publicZones string
+
+// publicZoneFiles names a directory with zone files of public repositories. A file may have any name there: its SHA-256 tells which one it is.
+const publicZoneFiles = "PORTOLAN_TEST_ZONE_FILES"
+
+// limits are files, by their SHA-256, with a record that the DNS library has no form for, and the faults that name it.
+var limits = map[string][]string{
+	"32d4b6d649550307c70d3e5623b833b7f3e5691e460042baf0a985592aa58a5d": {"ipv6hint", "key8"},
+	"00a95a8d003bf0773afdee414fd9874a05abeb688e7291d1c8f4b9badb40bf37": {"base32"},
+	"3523ffd7eb90ea079f7cf27e3206d2bcedb8ce2193b76c5f1c6d97894c7714e7": {"GPOS"},
+	"dbbfe50c9567a03033cd24f32dc1e4669babb921afa6ec794513a1d8b1feef5e": {"GPOS"},
+}
+
+// TestPublicZoneFiles reads zone files of public repositories: each has as many records as named-compilezone gives, and the same ones where
+// that program is on the machine. The table has the facts (origin, number of records or -1 where BIND refuses the file, SHA-256, URL, included
+// files), and the directory of publicZoneFiles the files.
+func TestPublicZoneFiles(t *testing.T) {
+	table := csv.NewReader(strings.NewReader(publicZones))
+	table.Comma, table.FieldsPerRecord = '\t', -1
+	rows, err := table.ReadAll()
+	if err != nil || len(rows) < 31 {
+		t.Fatalf("the table has %d rows: %v", len(rows), err)
+	}
+	from := os.Getenv(publicZoneFiles)
+	if from == "" {
+		t.Skip(publicZoneFiles + " names no directory with the files of testdata/public-zones.tsv")
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(text)
+		files[hex.EncodeToString(sum[:])] = text
+	}
+	read := 0
+	for _, row := range rows[1:] {
+		origin, sum, url := row[0], row[2], row[3]
+		want, err := strconv.Atoi(row[1])
+		text, there := files[sum]
+		if err != nil || !there {
+			t.Logf("not in the directory: %s %v", url, err)
+			continue
+		}
+		read++
+		t.Run(filepath.Base(url), func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(name string, text []byte) {
+				t.Helper()
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("zone", text)
+			for _, included := range row[4:] {
+				for _, one := range strings.Fields(included) {
+					name, rest, _ := strings.Cut(one, "=")
+					sum, _, _ := strings.Cut(rest, "=")
+					write(name, files[sum])
+				}
+			}
+			if want < 0 { // BIND refuses it; we may read it or refuse it, and do not fail
+				return
+			}
+			z, err := ReadZone(strings.NewReader(string(text)), origin, func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name)) })
+			if faults := limits[sum]; faults != nil {
+				if err != nil || !slices.EqualFunc(z.Faults, faults, strings.Contains) {
+					t.Errorf("%s: %v %q, want faults with %q", url, err, z.Faults, faults)
+				}
+				return
+			}
+			if err != nil || len(z.Faults) > 0 {
+				t.Fatalf("%s is refused: %v %q", url, err, z.Faults)
+			}
+			if got := len(z.Records); got < want {
+				t.Errorf("%s has %d records, and %d by BIND", url, got, want)
+			}
+			sameAsBIND(t, dir, "zone", origin)
+		})
+	}
+	if read < 30 {
+		t.Errorf("%d files of the table are in %s, which is fewer than 30", read, from)
+	}
+}
