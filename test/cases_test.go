@@ -57,36 +57,52 @@ func TestCases(t *testing.T) {
 		// records are what there is then; nil where that is not looked at.
 		records []string
 	}{
-		"idn-underscore-import": {offline("import", "zone", testCase("idn-underscore-import", "idn.zone"), "--origin", "müller.example", "--view", "internal"), true, 0, nil,
+		"idn-underscore-import": {offline("import", "zone", testCase("idn-underscore-import", "idn.zone"), "--origin", "müller.example",
+			"--view", "internal"), true, 0, nil,
 			[]string{"*.apps.xn--mller-kva.example GenericRecord A 192.0.2.4", "_dmarc.xn--mller-kva.example TXTRecord v=DMARC1; p=none",
 				"host._tcp.xn--mller-kva.example GenericRecord A 192.0.2.5", "www.xn--mller-kva.example GenericRecord A 192.0.2.6",
 				"xn--mller-kva.example GenericRecord NS ns1.example.net."}},
-		"generate-ttl": {offline("import", "zone", testCase("generate-ttl", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0, nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "host-1.example.com GenericRecord A 192.0.2.1", "host-2.example.com GenericRecord A 192.0.2.2",
+		"generate-ttl": {offline("import", "zone", testCase("generate-ttl", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), true, 0, nil,
+			[]string{"example.com GenericRecord NS ns1.example.com.", "host-1.example.com GenericRecord A 192.0.2.1",
+				"host-2.example.com GenericRecord A 192.0.2.2",
 				"ns1.example.com GenericRecord A 192.0.2.53", "plain.example.com GenericRecord A 192.0.2.9"}},
-		"include": {offline("import", "zone", testCase("include", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0, nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53", "www.example.com GenericRecord A 192.0.2.80"}},
+		"include": {offline("import", "zone", testCase("include", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0,
+			nil,
+			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
+				"www.example.com GenericRecord A 192.0.2.80"}},
 		"include by named.conf": {offline("import", "bind", testCase("include", "named.conf"), "-y"), true, 0, nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53", "www.example.com GenericRecord A 192.0.2.80"}},
-		"escaped-owner": {offline("import", "zone", testCase("escaped-owner", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0, nil,
+			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
+				"www.example.com GenericRecord A 192.0.2.80"}},
+		"escaped-owner": {offline("import", "zone", testCase("escaped-owner", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), true, 0, nil,
 			[]string{`Lab\032Printer._ipp._tcp.example.com SRVRecord`, `Lab\032Printer._ipp._tcp.example.com TXTRecord txtvers=1`,
 				`_ipp._tcp.example.com GenericRecord PTR Lab\032Printer._ipp._tcp.example.com.`, "example.com GenericRecord NS ns1.example.com.",
 				`first\.last.example.com TXTRecord dot in a label`, "ns1.example.com GenericRecord A 192.0.2.53"}},
-		"rfc3597-types": {offline("import", "zone", testCase("rfc3597-types", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0, nil,
+		"rfc3597-types": {offline("import", "zone", testCase("rfc3597-types", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), true, 0, nil,
 			[]string{"_25._tcp.mail.example.com GenericRecord SMIMEA 3 0 0 308202", "example.com GenericRecord CSYNC 66 3 A NS AAAA",
-				"example.com GenericRecord NS ns1.example.com.", "example.com GenericRecord ZONEMD 1 1 1 aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899",
+				"example.com GenericRecord NS ns1.example.com.",
+				"example.com GenericRecord ZONEMD 1 1 1 " +
+					"aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899",
 				"key.example.com GenericRecord OPENPGPKEY AQIDBAU=", "mac.example.com GenericRecord EUI48 00-00-5e-00-53-2a",
 				"mac.example.com GenericRecord EUI64 00-00-5e-ef-10-00-00-2a", "node.example.com GenericRecord L64 10 2001:0DB8:1140:1000",
 				"node.example.com GenericRecord NID 10 0014:4fff:ff20:ee64", "ns1.example.com GenericRecord A 192.0.2.53", `priv.example.com GenericRecord TYPE65280 \# 4 0a000001`}},
-		"infoblox-txt-quotes": {online("import", "infoblox", testCase("infoblox-txt-quotes", "export.csv"), "--view", "internal", "-y"), false, 0, nil,
+		"infoblox-txt-quotes": {online("import", "infoblox", testCase("infoblox-txt-quotes", "export.csv"), "--view", "internal", "-y"), false,
+			0, nil,
 			[]string{"example.com TXTRecord v=spf1 -all", `two.example.com GenericRecord TXT "part one" "part two"`}},
-		"infoblox-one-row-refuses-all": {online("import", "infoblox", testCase("infoblox-one-row-refuses-all", "export.csv"), "--view", "internal", "-y"), false, 0, nil,
-			[]string{"cloud.example.com GenericRecord A 203.0.113.9", "good.example.com HostRecord", "my_host.example.com GenericRecord A 192.0.2.11"}},
-		"phpipam-vrfs": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"), "-y"), false, 1,
+		"infoblox-one-row-refuses-all": {online("import", "infoblox", testCase("infoblox-one-row-refuses-all", "export.csv"), "--view",
+			"internal", "-y"), false, 0, nil,
+			[]string{"cloud.example.com GenericRecord A 203.0.113.9", "good.example.com HostRecord",
+				"my_host.example.com GenericRecord A 192.0.2.11"}},
+		"phpipam-vrfs": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"), "-y"),
+			false, 1,
 			[]string{"there are the VRFs ALPHA, BETA: choose one by --vrf"}, nil},
-		"phpipam-vrfs, one": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"), "--vrf", "BETA", "-y"), false, 0,
+		"phpipam-vrfs, one": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"),
+			"--vrf", "BETA", "-y"), false, 0,
 			[]string{"left out: what is in the VRF ALPHA"}, nil},
-		"dhcpd6-temporary": {online("import", "dhcpd", testCase("dhcpd6-temporary", "dhcpd6.conf"), "-y"), false, 0, []string{"left out: the range 2001:db8:0:1::/64 of temporary"}, nil},
+		"dhcpd6-temporary": {online("import", "dhcpd", testCase("dhcpd6-temporary", "dhcpd6.conf"), "-y"), false, 0,
+			[]string{"left out: the range 2001:db8:0:1::/64 of temporary"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := serve(t, "")
@@ -142,7 +158,8 @@ func TestNetboxAddressesOutside(t *testing.T) {
 		if code != 3 {
 			t.Fatalf("it ends with %d\n%s", code, text)
 		}
-		for _, want := range []string{"skipped: ip-addresses 192.0.2.200/24: 192.0.2.200 lies in no network", "the name orphan.example.com of the address 203.0.113.1",
+		for _, want := range []string{"skipped: ip-addresses 192.0.2.200/24: 192.0.2.200 lies in no network",
+			"the name orphan.example.com of the address 203.0.113.1",
 			"my_host.example.com", "portolan: 5 rows were skipped"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("it does not say %q:\n%s", want, text)

@@ -23,7 +23,8 @@ func TestDemo(t *testing.T) {
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"),
 		"--listen", port(),
-		"--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer, "--resolver", resolver, "--status", port())
+		"--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer,
+		"--resolver", resolver, "--status", port())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestDemoEndsOnHangUp(t *testing.T) {
 	nameServer, resolver := port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), append(os.Environ(), "TMPDIR="+dir), dir, binary, "demo",
-		"--listen", port(), "--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer, "--resolver", resolver, "--status", port())
+		"--listen", port(), "--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer,
+		"--resolver", resolver, "--status", port())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,9 +206,11 @@ func TestImportsRefuse(t *testing.T) {
 	m.portolan("create", "configuration", "name=main")
 	dir, before := t.TempDir(), m.portolan("list", "blocks", "--total")
 	for name, c := range map[string]struct{ kind, text, says string }{
-		"braces":  {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 {\n", "line 2"},
-		"mask":    {"dhcpd", "subnet 10.0.0.1 netmask 255.0.0.0 {}\n", "line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is no subnet"},
-		"range":   {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 { range 11.0.0.1 11.0.0.2; }", "line 1 (range 11.0.0.1 11.0.0.2): 11.0.0.1 to 11.0.0.2"},
+		"braces": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 {\n", "line 2"},
+		"mask": {"dhcpd", "subnet 10.0.0.1 netmask 255.0.0.0 {}\n",
+			"line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is no subnet"},
+		"range": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 { range 11.0.0.1 11.0.0.2; }",
+			"line 1 (range 11.0.0.1 11.0.0.2): 11.0.0.1 to 11.0.0.2"},
 		"quotes":  {"dhcpd", "option x \"", "does not end"},
 		"comment": {"dhcpd", "/* ", "does not end"},
 		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "no hardware address"},

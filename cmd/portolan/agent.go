@@ -110,7 +110,8 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	}
 	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		DiagnosticsListen: c.DiagnosticsListen, Names: c.DiagnosticsName, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true,
+		DiagnosticsListen: c.DiagnosticsListen, Names: c.DiagnosticsName, StatusListen: statusListen, Targets: targets,
+		Version: version, Base: base, Launched: true,
 		Log:           s.log,
 		ProbeInterval: c.ProbeInterval})
 	if err != nil {

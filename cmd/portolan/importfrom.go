@@ -35,8 +35,8 @@ type fromFlags struct {
 	Write  string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
 }
 
-// take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become GenericRecords
-// where generic is set. It fails with a skippedError where rows were skipped.
+// take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become
+// GenericRecords where generic is set. It fails with a skippedError where rows were skipped.
 func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	var m *cli.Manager
 	var known, networks convert.Known

@@ -75,7 +75,8 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	t := &zoneText{from: path, zone: z.Zone, records: z.Records, notes: z.Notes, faults: z.Faults}
 	for _, one := range z.Records {
 		if ns, is := one.(*rr.NS); is && rr.CanonicalName(ns.Hdr.Name) == z.Zone {
-			t.notes = append(t.notes, fmt.Sprintf("%s NS: once the zone has deployment roles, its name servers and their TTL follow from those", z.Zone))
+			t.notes = append(t.notes, fmt.Sprintf("%s NS: once the zone has deployment roles, its name servers and their TTL follow from those",
+				z.Zone))
 			break
 		}
 	}
@@ -108,7 +109,7 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 			return len(done.Skipped) + len(z.faults), nil
 		}
 		if len(done.Differences) > 0 {
-			fmt.Fprint(s.stderr, "Delete the records that are not in the file? [y/N] ")
+			fmt.Fprintf(s.stderr, "Delete the records that are not in the file? [y/N] ")
 			if !answered() {
 				return 0, errors.New("nothing was changed")
 			}

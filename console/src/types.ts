@@ -975,7 +975,7 @@ export type ExternalHostRecord = {
   view?: Ref | null
 }
 
-/** ExternalHostsZone holds the names of hosts that are somebody else's: one in a view. */
+/** ExternalHostsZone holds the names of hosts of other organisations. Every view has one. */
 export type ExternalHostsZone = {
   id: number
   type: "ExternalHostsZone"
@@ -1130,7 +1130,7 @@ export type HAServer = {
   serverGroup: Ref | null
   servicePoint: string | null
   serviceProviderAccount: string | null
-  serviceProviderApiKey?: string | null
+  serviceProviderApiKey: string | null
   snmp: any
   state: "ENABLED" | "DISABLED" | "FAILOVER" | "RESET_CONTROL" | "REPAIR" | "DISABLE" | null
   statistics: any
@@ -2616,7 +2616,7 @@ export type Server = {
   serverGroup: Ref | null
   servicePoint: string | null
   serviceProviderAccount: string | null
-  serviceProviderApiKey?: string | null
+  serviceProviderApiKey: string | null
   snmp: any
   state: "ENABLED" | "DISABLED" | "FAILOVER" | "RESET_CONTROL" | "REPAIR" | "DISABLE" | null
   statistics: any

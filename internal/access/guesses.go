@@ -212,8 +212,8 @@ func (g *guesses) sweep(now time.Time) {
 // maxShown is how much of a text that anybody may send stands in an event, in bytes.
 const maxShown = 64
 
-// GuessingEvent adds the event that there were too many wrong sign-ins: the name that was tried, and from where. It gives the name as it may be
-// logged.
+// GuessingEvent adds the event that there were too many wrong sign-ins: the name that was tried, and from where. It gives the name as it
+// may be logged.
 func (s *Service) GuessingEvent(tx *store.Tx, name, remote string, failures int) (shown string, err error) {
 	users, err := tx.ByName("users", 0, name)
 	if err != nil {

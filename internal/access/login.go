@@ -78,8 +78,8 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by D
 	return p, nil
 }
 
-// shownName gives a name that was typed at a sign-in as logs and events have it: as it is where such a user exists, else a keyed hash, since
-// people type passwords there. The key is that of the process: equal names have equal hashes until it ends.
+// shownName gives a name that was typed at a sign-in as logs and events have it: as it is where such a user exists, else a keyed hash,
+// since people type passwords there. The key is that of the process: equal names have equal hashes until it ends.
 func (s *Service) shownName(name string, exists bool) string {
 	if exists {
 		return name

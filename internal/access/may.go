@@ -193,7 +193,8 @@ func anyOf(one, other store.Expr) store.Expr {
 	return store.Any{one, other}
 }
 
-// notAdministrative leaves out events about what administrators alone see: sign-ins, tokens, webhooks, workflow requests, imports and backups.
+// notAdministrative leaves out events about what administrators alone see: sign-ins, tokens, webhooks, workflow requests, imports and
+// backups.
 var notAdministrative = store.Not{Expr: store.Any{categoryIs("APPLICATION"), categoryIs("WORKFLOW_REQUEST"), categoryIs("MIGRATION"),
 	categoryIs("DATABASE_MAINTENANCE")}}
 

@@ -185,10 +185,10 @@ func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, 
 	return p, false
 }
 
-// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them). Networks
-// that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a gateway or
-// the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have, become
-// GenericRecords where generic is set, and are skipped elsewhere.
+// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them).
+// Networks that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a
+// gateway or the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have,
+// become GenericRecords where generic is set, and are skipped elsewhere.
 func (d *Document) Settle(known Known, generic bool) {
 	own := map[netip.Prefix]Resource{}
 	met := map[string]Resource{}

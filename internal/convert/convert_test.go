@@ -117,8 +117,10 @@ func TestWhatCannotBe(t *testing.T) {
 		!strings.Contains(lines[3], `"RESERVED"`) {
 		t.Errorf("there are %s", strings.Join(lines, "\n"))
 	}
-	for _, want := range []string{"reservation 10.1.0.9: it has the same key as reservation 10.1.0.9", "10.1.0.1: the address is the gateway", "10.1.0.255: the address is the first or the last",
-		"10.1.0.0: the address is the first or the last", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address", "prefixes that are reserved"} {
+	for _, want := range []string{"reservation 10.1.0.9: it has the same key as reservation 10.1.0.9", "10.1.0.1: the address is the gateway",
+		"10.1.0.255: the address is the first or the last",
+		"10.1.0.0: the address is the first or the last", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address",
+		"prefixes that are reserved"} {
 		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
 			t.Errorf("it is not said that left out is %q: %q", want, notes)
 		}
@@ -143,7 +145,8 @@ func TestOtherEncodings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines, notes := words(t, d, nil); len(lines) != 0 || len(notes) != 1 || !strings.Contains(notes[0], "line 2 (10.1.0.0): the name \"B\\xfcro\" is no UTF-8") {
+	if lines, notes := words(t, d, nil); len(lines) != 0 || len(notes) != 1 || !strings.Contains(notes[0],
+		"line 2 (10.1.0.0): the name \"B\\xfcro\" is no UTF-8") {
 		t.Errorf("it is %s, without %s", lines, notes)
 	}
 	if _, err := Kea([]byte("{\"Dhcp4\":{\"subnet4\":[{\"subnet\":\"10.1.0.0/24\",\"user-context\":{\"name\":\"B\xfcro\"}}]}}")); err == nil ||

@@ -33,8 +33,8 @@ type netboxOne struct {
 }
 
 // Netbox reads what NetBox lists at NetboxPaths, the results of each list: aggregates and prefixes in which others lie are blocks, other
-// prefixes networks. vrf is the name of the VRF that is read, or Global; empty: the only one. view is the view that names go to; empty leaves
-// names out. A resource that cannot be read is skipped.
+// prefixes networks. vrf is the name of the VRF that is read, or Global; empty: the only one. view is the view that names go to; empty
+// leaves names out. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	switch all := vrfsOf(lists); {
 	case vrf == "" && len(all) > 1:
@@ -44,7 +44,8 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	case vrf == "" && len(all) == 1:
 		vrf = all[0]
 	}
-	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{}, zones: map[string]bool{},
+	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
+		zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
 	for i, list := range lists {
 		for _, raw := range list {

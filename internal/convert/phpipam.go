@@ -24,8 +24,8 @@ var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "sect
 // Global is how what is in no VRF is named where a VRF is chosen.
 const Global = "global"
 
-// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each. vrf is the name of the
-// VRF that is read, or Global; empty: the only one. A row that cannot be read is skipped.
+// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each. vrf is the name of
+// the VRF that is read, or Global; empty: the only one. A row that cannot be read is skipped.
 func Phpipam(vrf string, files ...[]byte) (*Document, error) {
 	d := &phpipam{Document: &Document{}, vrf: vrf, vrfs: map[string]bool{}}
 	for _, raw := range files {

@@ -106,7 +106,7 @@ var descriptions = map[string]string{
 	"DeploymentHead.completionDateTime":                     "completionDateTime is when it ended.",
 	"DeploymentHead.creationDateTime":                       "creationDateTime is when it was asked for.",
 	"DeploymentHead.group":                                  "group is the deployment of the server group that it is a part of.",
-	"DeploymentHead.message":                                "message says what came of it, for people.",
+	"DeploymentHead.message":                                "message says what came of it, for people. It is null for callers that do not see all of the configuration.",
 	"DeploymentHead.method":                                 "method is how it began: API, or SCHEDULED where a schedule did it.",
 	"DeploymentHead.percentComplete":                        "percentComplete is how much of it is done.",
 	"DeploymentHead.startDateTime":                          "startDateTime is when it began.",

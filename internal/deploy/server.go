@@ -379,8 +379,8 @@ func noOwnOptions(c *resource.Change, server int64) error {
 // stayInherited leaves to the configuration what a request gives back as it was shown from there: it names the field among those inherited,
 // with the value of the configuration. A field that is named there with another value is set.
 func (x *ServerFields) stayInherited(c *resource.Change) error {
-	var inherited []string
-	if json.Unmarshal(c.Sent["_inheritedFields"], &inherited) != nil || len(inherited) == 0 {
+	inherited := c.SentTexts("_inheritedFields")
+	if len(inherited) == 0 {
 		return nil
 	}
 	configuration, err := c.Tx.Get(schema.HeadOf(c.New).Config)

@@ -91,8 +91,8 @@ func servingReport() resource.Report {
 		}}
 }
 
-// seesData reports whether a caller sees all resources that the data of a zone is made of: those below it or, where it is a reverse zone, all
-// of its configuration.
+// seesData reports whether a caller sees all resources that the data of a zone is made of: those below it or, where it is a reverse zone,
+// all of its configuration.
 func seesData(tx *store.Tx, caller resource.Caller, zone *store.Resource) (bool, error) {
 	if !caller.Limited() {
 		return true, nil

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/store"
 )
 
-// registerExternalHosts declares hosts of other organisations, and the zones that hold them. Every view has such a zone from its creation on,
-// since the published API shows one and cannot create it.
+// registerExternalHosts declares hosts of other organisations, and the zones that hold them. Every view has such a zone from its creation
+// on, since the published API shows one and cannot create it.
 func registerExternalHosts(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &ExternalHostsZone{})
 	r.Collection(resource.Collection{Name: "resourceRecords"}, &ExternalHostRecord{})

@@ -36,8 +36,8 @@ type ImportedZone struct {
 var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
 
 // ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
-// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out with
-// the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
+// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out
+// with the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
 // differences, or deleted where how prunes.
 func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
 	done ImportedZone, err error,

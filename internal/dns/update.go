@@ -26,9 +26,9 @@ func (r *Refused) Error() string { return r.Why }
 func refused(code int, why string) error { return &Refused{code, why} }
 
 // Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What
-// it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options, roles
-// and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed; where the
-// message is refused the error is a *Refused or a problem.
+// it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options,
+// roles and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed;
+// where the message is refused the error is a *Refused or a problem.
 func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR) (changed bool, err error) {
 	u, err := newUpdater(c, zone)
 	if err != nil {

@@ -17,7 +17,7 @@ var descriptions = map[string]string{
 	"Event.dateTime":    "dateTime is when it happened.",
 	"Event.details":     "details are more of it.",
 	"Event.eventType":   "eventType says how grave it is.",
-	"Event.message":     "message says it in a sentence.",
+	"Event.message":     "message says it in a sentence. It is null for callers that do not see all of the configuration of the source.",
 	"Event.payload":     "payload is what was received.",
 	"Event.source":      "source is the resource that it happened to; null once that is gone.",
 	"Event.sourceName":  "sourceName is what the resource was called.",

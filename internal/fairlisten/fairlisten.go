@@ -1,5 +1,5 @@
-// Package fairlisten has listeners that one client cannot exhaust: a network of clients has a share of the connections, and a newcomer takes
-// the place of the connection that has been idle longest. It knows no protocol, and imports no package of the project.
+// Package fairlisten has listeners that one client cannot exhaust: a network of clients has a share of the connections, and a newcomer
+// takes the place of the connection that has been idle longest. It knows no protocol, and imports no package of the project.
 package fairlisten
 
 import (
@@ -20,8 +20,8 @@ type Limits struct {
 	Ended func()
 }
 
-// Listener is a listener with limits. Accept never waits for a place: where there is none, the connection that has been idle longest is closed,
-// of the same network where that has its share, else of the network with the most connections.
+// Listener is a listener with limits. Accept never waits for a place: where there is none, the connection that has been idle longest is
+// closed, of the same network where that has its share, else of the network with the most connections.
 type Listener struct {
 	net.Listener
 	limits Limits

@@ -22,8 +22,8 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// TestOneClientLeavesRoom has a client that opens connections and says nothing: another one is answered, and the listener never has more than
-// it may.
+// TestOneClientLeavesRoom has a client that opens connections and says nothing: another one is answered, and the listener never has more
+// than it may.
 func TestOneClientLeavesRoom(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

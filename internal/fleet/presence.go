@@ -199,7 +199,8 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 // applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.correctClocks(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update), s.removeDeleted(ctx, update),
+	return errors.Join(s.expire(ctx, update), s.correctClocks(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update),
+		s.removeDeleted(ctx, update),
 		s.forgetSpent(ctx, update),
 		s.forgetLogs(ctx, update))
 }

@@ -286,7 +286,8 @@ func TestRolloutHalts(t *testing.T) {
 		t.Errorf("done: %+v", r)
 	}
 	i, err := h.f.Get(h.ctx, first)
-	if err != nil || i.UpdateStatus != checkin.UpdateFailed || !strings.Contains(i.UpdateError, "it did not start") || len(i.ErrorConditions) > 0 {
+	if err != nil || i.UpdateStatus != checkin.UpdateFailed || !strings.Contains(i.UpdateError, "it did not start") ||
+		len(i.ErrorConditions) > 0 {
 		t.Errorf("who failed is %+v, %v", i, err)
 	}
 }

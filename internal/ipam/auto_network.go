@@ -191,8 +191,8 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	return row.ID, nil
 }
 
-// noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers do
-// not tell where hidden networks are.
+// noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers
+// do not tell where hidden networks are.
 func noNetworkOf(c *resource.Change, a netip.Addr) error {
 	if !c.Caller.Limited() {
 		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)

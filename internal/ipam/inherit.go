@@ -267,12 +267,11 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
-// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited, with the value that
-// comes from above. A field that is named there with another value is set.
+// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited, with the value
+// that comes from above. A field that is named there with another value is set.
 func stayInherited(c *resource.Change) error {
-	raw, ok := c.Sent["_inheritedFields"]
-	var names []string
-	if !ok || json.Unmarshal(raw, &names) != nil || len(names) == 0 {
+	names := c.SentTexts("_inheritedFields")
+	if len(names) == 0 {
 		return nil
 	}
 	above := schema.HeadOf(c.New).Parent
@@ -286,7 +285,8 @@ func stayInherited(c *resource.Change) error {
 		if !ok || !f.Inherit || f.Kind == schema.References || !c.Given[name] {
 			continue
 		}
-		if sent := c.Sent[name]; settings == nil || sent == nil || settings.shows(f, sent) { // sent is nil where another name of the field is sent
+		if sent := c.Sent[name]; settings == nil || sent == nil || settings.shows(f,
+			sent) { // sent is nil where another name of the field is sent
 			c.Type.Unset(c.New, name)
 		}
 	}

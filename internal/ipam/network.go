@@ -70,7 +70,8 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
 		}
 		x.Gateway = netip.Addr{}
-	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High && r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
+	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High &&
+		r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
 		x.Gateway = space.Hosts(r).Low
 	}
 	if !x.Gateway.IsValid() {

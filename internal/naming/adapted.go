@@ -47,7 +47,8 @@ func dataFields(data string) (fields []string) {
 	return fields
 }
 
-// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 lets zeros in front of one be left out).
+// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 lets zeros in front of one be left
+// out).
 func groupsPadded(data string) string {
 	preference, locator, _ := strings.Cut(strings.TrimSpace(data), " ")
 	return preference + " " + padded(locator, ":", 4)
@@ -118,8 +119,8 @@ func typesInOrder(from int) func(data string) string {
 	}
 }
 
-// signatureTimes writes the times of a signature as numbers: they count seconds modulo 2^32 (RFC 4034 section 3.1.5), and the library does not
-// read those behind 2106.
+// signatureTimes writes the times of a signature as numbers: they count seconds modulo 2^32 (RFC 4034 section 3.1.5), and the library does
+// not read those behind 2106.
 func signatureTimes(data string) string {
 	fields := dataFields(data)
 	for i := 4; i < min(6, len(fields)); i++ {
@@ -158,8 +159,8 @@ func locationWhole(data string) string {
 	return strings.Join(whole, " ")
 }
 
-// targetWhole writes a target of more than 255 octets in the form of RFC 3597, since the library reads shorter ones only. A target has no bound
-// but that of the data (RFC 7553 section 4.4).
+// targetWhole writes a target of more than 255 octets in the form of RFC 3597, since the library reads shorter ones only. A target has no
+// bound but that of the data (RFC 7553 section 4.4).
 func targetWhole(data string) string {
 	fields := dataFields(data)
 	if len(fields) != 3 || len(fields[2]) <= 255 {

@@ -150,7 +150,8 @@ func canonicalKey(name string) string {
 	}
 }
 
-// escapedKey is canonicalKey of a name with escapes. An octet 0 or 1 gets an octet 1 before it, so that it stands behind the end of a label.
+// escapedKey is canonicalKey of a name with escapes. An octet 0 or 1 gets an octet 1 before it, so that it stands behind the end of a
+// label.
 func escapedKey(name string) string {
 	labels := Labels(name)
 	b := make([]byte, 0, len(name))

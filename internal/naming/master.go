@@ -30,10 +30,10 @@ const maxIncludes = 20
 // maxTTL is the longest time to live (RFC 2181 section 8).
 const maxTTL = 1<<31 - 1
 
-// ReadZone reads a zone file, or the text of a transfer, as BIND does: $ORIGIN, $TTL, $GENERATE and $INCLUDE, owners that are left out, TTLs
-// by RFC 2308 section 4 and, without $TTL, by RFC 1035. origin completes relative names; it may be empty where the file says its own. include
-// opens the files that it includes; nil refuses those. An entry that is no record is a fault of it, and the rest is read. The error is set
-// where the file as a whole cannot be read.
+// ReadZone reads a zone file, or the text of a transfer, as BIND does: $ORIGIN, $TTL, $GENERATE and $INCLUDE, owners that are left out,
+// TTLs by RFC 2308 section 4 and, without $TTL, by RFC 1035. origin completes relative names; it may be empty where the file says its own.
+// include opens the files that it includes; nil refuses those. An entry that is no record is a fault of it, and the rest is read. The error
+// is set where the file as a whole cannot be read.
 func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadCloser, error)) (*ZoneFile, error) {
 	r := &zoneFileReader{include: include, ttls: map[string]uint32{}, file: &ZoneFile{}}
 	if origin != "" {
@@ -62,8 +62,8 @@ func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadClo
 	return z, nil
 }
 
-// zoneFileReader is a zone file that is being read. The state is that of RFC 1035 section 5.1: included files have an origin and an owner of
-// their own, and share the TTLs.
+// zoneFileReader is a zone file that is being read. The state is that of RFC 1035 section 5.1: included files have an origin and an owner
+// of their own, and share the TTLs.
 type zoneFileReader struct {
 	include       func(name string) (io.ReadCloser, error)
 	file          *ZoneFile
@@ -334,8 +334,8 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 	r.add(rr)
 }
 
-// add takes a record. Where records of one owner stand together, the first one of a type says the TTL; where an RRset goes on elsewhere, the
-// TTL there becomes that of all of it, as BIND has it.
+// add takes a record. Where records of one owner stand together, the first one of a type says the TTL; where an RRset goes on elsewhere,
+// the TTL there becomes that of all of it, as BIND has it.
 func (r *zoneFileReader) add(rr dns.RR) {
 	h := rr.Header()
 	kind := uint32(h.Rrtype)
@@ -351,7 +351,8 @@ func (r *zoneFileReader) add(rr dns.RR) {
 	before, known := r.ttls[set]
 	switch {
 	case together && first != h.Ttl:
-		r.note("%s %s: the time to live %d becomes %d, that of the record before (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl, first)
+		r.note("%s %s: the time to live %d becomes %d, that of the record before (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl,
+			first)
 	case !together && known && before != h.Ttl:
 		r.note("%s %s: the time to live of the records before becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
 	}
@@ -407,8 +408,8 @@ func octetsEscaped(text string) string {
 	return b.String()
 }
 
-// entryText is an entry of a zone file: its tokens, with quotes and escapes as they are written. blank says that it begins with white space,
-// so that the owner is left out.
+// entryText is an entry of a zone file: its tokens, with quotes and escapes as they are written. blank says that it begins with white
+// space, so that the owner is left out.
 type entryText struct {
 	tokens []string
 	blank  bool

@@ -25,7 +25,8 @@ func compiledByBIND(t *testing.T, dir, file, origin string) (z *ZoneFile, said s
 		t.Skip("named-compilezone is not on this machine")
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	c := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-r", "ignore", "-D", "-f", "text", "-F", "text", "-o", out, origin, file)
+	c := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-r", "ignore", "-D", "-f", "text", "-F", "text", "-o", out,
+		origin, file)
 	c.Dir = dir
 	text, err := c.CombinedOutput()
 	if err != nil {
@@ -82,7 +83,10 @@ func sameAsBIND(t *testing.T, dir, name, origin string) {
 		t.Errorf("BIND reads what we refuse: %v %q\n%s\n%.300s", err, ours.Faults, said, text)
 		return
 	}
-	ours.Records = slices.DeleteFunc(ours.Records, func(rr dns.RR) bool { return !dns.IsSubDomain(theirs.Zone, dns.CanonicalName(rr.Header().Name)) })
+	ours.Records = slices.DeleteFunc(ours.Records, func(rr dns.RR) bool {
+		return !dns.IsSubDomain(theirs.Zone,
+			dns.CanonicalName(rr.Header().Name))
+	})
 	got, want := onTheWire(t, ours), onTheWire(t, theirs)
 	for _, one := range got {
 		if _, found := slices.BinarySearch(want, one); !found {

@@ -63,7 +63,8 @@ func FuzzCheck(f *testing.F) {
 
 // FuzzNames compares names with what the DNS library makes of them: labels, octets on the wire, and being in a zone.
 func FuzzNames(f *testing.F) {
-	for _, text := range []string{"www.example.", "a\\.b.example.", "Lab\\032Printer._ipp._tcp.example.", "\\000\\255.x.", "a\\\\.b.", "*._x.0/25.", "\\065."} {
+	for _, text := range []string{"www.example.", "a\\.b.example.", "Lab\\032Printer._ipp._tcp.example.", "\\000\\255.x.", "a\\\\.b.",
+		"*._x.0/25.", "\\065."} {
 		f.Add(text, "example.")
 	}
 	f.Fuzz(func(t *testing.T, name, zone string) {

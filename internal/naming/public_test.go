@@ -17,7 +17,8 @@ import (
 //go:embed testdata/public-zones.tsv
 var publicZones string
 
-// publicZoneFiles names a directory with zone files of public repositories. A file may have any name there: its SHA-256 tells which one it is.
+// publicZoneFiles names a directory with zone files of public repositories. A file may have any name there: its SHA-256 tells which one it
+// is.
 const publicZoneFiles = "PORTOLAN_TEST_ZONE_FILES"
 
 // limits are files, by their SHA-256, with a record that the DNS library has no form for, and the faults that name it.
@@ -29,8 +30,8 @@ var limits = map[string][]string{
 }
 
 // TestPublicZoneFiles reads zone files of public repositories: each has as many records as named-compilezone gives, and the same ones where
-// that program is on the machine. The table has the facts (origin, number of records or -1 where BIND refuses the file, SHA-256, URL, included
-// files), and the directory of publicZoneFiles the files.
+// that program is on the machine. The table has the facts (origin, number of records or -1 where BIND refuses the file, SHA-256, URL,
+// included files), and the directory of publicZoneFiles the files.
 func TestPublicZoneFiles(t *testing.T) {
 	table := csv.NewReader(strings.NewReader(publicZones))
 	table.Comma, table.FieldsPerRecord = '\t', -1
@@ -90,7 +91,10 @@ func TestPublicZoneFiles(t *testing.T) {
 			if want < 0 { // BIND refuses it; we may read it or refuse it, and do not fail
 				return
 			}
-			z, err := ReadZone(strings.NewReader(string(text)), origin, func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name)) })
+			z, err := ReadZone(strings.NewReader(string(text)), origin, func(name string) (io.ReadCloser, error) {
+				return os.Open(filepath.Join(dir,
+					name))
+			})
 			if faults := limits[sum]; faults != nil {
 				if err != nil || !slices.EqualFunc(z.Faults, faults, strings.Contains) {
 					t.Errorf("%s: %v %q, want faults with %q", url, err, z.Faults, faults)

@@ -20,7 +20,8 @@ var never = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustPa
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32")}
 
 // embeddings are prefixes of IPv6 addresses that lead to an IPv4 address in them, with where its 4 bytes are: NAT64 (RFC 6052 section 2.1),
-// 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC 4380 section 4).
+// 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC 4380 section
+// 4).
 var embeddings = []struct {
 	prefix netip.Prefix
 	at     [4]int

@@ -38,7 +38,8 @@ func TestOutbound(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "0.0.0.0", "64:ff9b::a9fe:a9fe", "fd00:ec2::254",
-		"2002:a9fe:a9fe::1", "::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1::a9fe:a9fe", "::ffff:0:169.254.169.254", "2001:0:a9fe:a9fe::1",
+		"2002:a9fe:a9fe::1", "::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1::a9fe:a9fe", "::ffff:0:169.254.169.254",
+		"2001:0:a9fe:a9fe::1",
 		"224.0.0.1"} {
 		if err := dial(host); !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: %v", host, err)

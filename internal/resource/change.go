@@ -486,3 +486,11 @@ func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	}
 	return a.types[row.Type].Row(o, nil)
 }
+
+// SentTexts gives a member of the request's body that is a list of texts; nil where there is none, or it is another value.
+func (c *Change) SentTexts(member string) (texts []string) {
+	if json.Unmarshal(c.Sent[member], &texts) != nil {
+		return nil
+	}
+	return texts
+}

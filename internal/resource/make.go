@@ -111,8 +111,8 @@ func setColumns(t *schema.Type, o schema.Object) {
 	}
 }
 
-// fitting gives the only type that a body fits: it has every member that any type has, and the required ones with proper values. Where several
-// fit, it gives the preferred one of them, and nil where that is none.
+// fitting gives the only type that a body fits: it has every member that any type has, and the required ones with proper values. Where
+// several fit, it gives the preferred one of them, and nil where that is none.
 func fitting(types []*schema.Type, preferred string, members map[string]json.RawMessage) (found *schema.Type) {
 	all := 0
 	for _, t := range types {

@@ -23,8 +23,9 @@ var operationNouns = map[string]string{
 	"NamingPolicyConnectorValue": "NAMING_POLICY_VALUE_CONNECTOR", "NamingPolicyIncrementalValue": "NAMING_POLICY_VALUE_INCREMENTAL",
 	"NamingPolicyIntegerValue": "NAMING_POLICY_VALUE_INTEGER", "NamingPolicyRequiredValue": "NAMING_POLICY_VALUE_REQUIRED",
 	"NamingPolicyTextValue": "NAMING_POLICY_VALUE_TEXT", "NamingPolicyRestriction": "NAMING_RESTRICTION",
-	"OAuthAuthorizationServer": "OAUTH_SERVER", "TACACSPlusAuthenticator": "TACACSPLUS_AUTHENTICATOR", "PublishedInterface": "SERVER_PUBLISHED_INTERFACE",
-	"DenyMACPool": "MAC_POOL", "SAMLServiceProviderSettings": "SAML_SERVICE_PROVIDER",
+	"OAuthAuthorizationServer": "OAUTH_SERVER", "TACACSPlusAuthenticator": "TACACSPLUS_AUTHENTICATOR",
+	"PublishedInterface": "SERVER_PUBLISHED_INTERFACE",
+	"DenyMACPool":        "MAC_POOL", "SAMLServiceProviderSettings": "SAML_SERVICE_PROVIDER",
 }
 
 // operationNames are operations that the published enumeration names otherwise than by a verb and a noun, by the verb and the type.
@@ -48,8 +49,8 @@ var operationNames = map[string]string{
 }
 
 // operationOf names what a change does to a resource of a type, as the published enumeration of Transaction.operation has it: published
-// clients refuse a whole list that has another word. What the enumeration has no word for is ADD_RESOURCE, UPDATE_RESOURCE or DELETE_RESOURCE;
-// types that are ours have words of their own.
+// clients refuse a whole list that has another word. What the enumeration has no word for is ADD_RESOURCE, UPDATE_RESOURCE or
+// DELETE_RESOURCE; types that are ours have words of their own.
 func operationOf(verb string, t *schema.Type) string {
 	if name := operationNames[verb+" "+t.Name]; name != "" {
 		return name

@@ -250,7 +250,8 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	answer := appliedAnswer{Resources: []appliedResource{}}
 	for i, one := range d.results {
 		if fault := d.refusals[i]; fault != nil {
-			answer.Refused = append(answer.Refused, refusedResource{i, fault.Code, strings.TrimPrefix(fault.Message, resourceAt(i)+": "), fault.Fields})
+			answer.Refused = append(answer.Refused, refusedResource{i, fault.Code, strings.TrimPrefix(fault.Message, resourceAt(i)+": "),
+				fault.Fields})
 			continue
 		}
 		answer.add(one)
@@ -476,8 +477,9 @@ func (a *Server) applyPath() doc {
 			"defaults": doc{"type": "object", "description": "Members of each whose type has them, such as the view."},
 			"action": doc{"type": "string", "enum": []string{"CREATE_OR_UPDATE", "CREATE", "UPDATE"},
 				"description": "CREATE refuses what is there, UPDATE what is not; CREATE_OR_UPDATE where it is left out."},
-			"tag":   doc{"type": "string", "description": "A tag that each gets, such as tags/north."},
-			"prune": doc{"type": "boolean", "description": "Whether what has the tag and is not sent goes. Nothing goes where a resource was refused."},
+			"tag": doc{"type": "string", "description": "A tag that each gets, such as tags/north."},
+			"prune": doc{"type": "boolean",
+				"description": "Whether what has the tag and is not sent goes. Nothing goes where a resource was refused."},
 			"skip": doc{"type": "boolean", "description": "Whether resources that are refused are skipped, and listed as refused, instead of " +
 				"refusing all."},
 			"resources": doc{"type": "array", "maxItems": maxChanges, "items": doc{"type": "object", "required": []string{"type"},

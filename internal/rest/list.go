@@ -259,8 +259,8 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Path, r.URL.Query()))
 		}
 	}
-	all := plan.options.offset + p.count
-	if p.count == 0 && plan.options.offset > 0 { // behind the last row
+	all := plan.offset + p.count
+	if p.count == 0 && plan.offset > 0 { // behind the last row
 		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
 		if err != nil {
 			return err

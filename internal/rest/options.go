@@ -371,9 +371,9 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	return at, nil
 }
 
-// pageLinks gives the links to the pages before and behind (spec.md section 8). There is one before where rows were passed over and all rows
-// together are more than the limit; where the page lies behind the last row, it is the last page. all is how many rows there are, and is used
-// where the page does not have the last row but one before it.
+// pageLinks gives the links to the pages before and behind (spec.md section 8). There is one before where rows were passed over and all
+// rows together are more than the limit; where the page lies behind the last row, it is the last page. all is how many rows there are, and
+// is used where the page does not have the last row but one before it.
 //
 // after is the place of the last row, by which the next page is found wherever it lies; empty where offset has to count.
 func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {

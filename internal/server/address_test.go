@@ -584,7 +584,8 @@ func TestNames(t *testing.T) {
 	before := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
 	configuration, view, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view, ""); got.text("data.0.absoluteName") != "com" ||
+	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view,
+		""); got.text("data.0.absoluteName") != "com" ||
 		got.text("data.1.absoluteName") != "example.com" {
 		t.Errorf("absoluteName makes %s", got.body)
 	}

@@ -90,7 +90,8 @@ func Sealing(masterKey bool) Finding {
 	if masterKey {
 		return Finding{What: "secrets", Is: "are sealed by a master key"}
 	}
-	return Finding{What: "secrets", Is: "encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets",
+	return Finding{What: "secrets",
+		Is: "encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets",
 		Do: "portolan secrets new-key > FILE, and --master-key FILE"}
 }
 

@@ -9,8 +9,8 @@ import (
 // mark is a text that no user guesses: names, data and comments of hidden resources have it.
 const mark = "zqmark7v"
 
-// TestHiddenResourcesStayHidden seeds hidden resources with a mark, then calls every operation that reads as users with few rights: no answer
-// has the mark.
+// TestHiddenResourcesStayHidden seeds hidden resources with a mark, then calls every operation that reads as users with few rights: no
+// answer has the mark.
 func TestHiddenResourcesStayHidden(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
@@ -50,11 +50,13 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 				look(op.path)
 			}
 		}
-		for _, path := range []string{"/api/v2/deployments?limit=100", "/api/v2/events?limit=1000", "/api/v2/events?orderBy=desc(id)", "/api/v2/search?q=" + mark[:5],
+		for _, path := range []string{"/api/v2/deployments?limit=100", "/api/v2/events?limit=1000", "/api/v2/events?orderBy=desc(id)",
+			"/api/v2/search?q=" + mark[:5],
 			"/api/v2/zones/" + zone + "/serving", "/metrics", "/api/v2/changes?limit=10", "/api/v2/transactions?limit=1000"} {
 			look(path)
 		}
-		for _, path := range []string{"/api/v2/deployments?filter=message:contains('" + mark + "')", "/api/v2/events?filter=message:contains('" + mark + "')",
+		for _, path := range []string{"/api/v2/deployments?filter=message:contains('" + mark + "')", "/api/v2/events?filter=message:contains('" +
+			mark + "')",
 			"/api/v2/deployments?orderBy=message"} {
 			if r := m.do("GET", path, "", as); r.StatusCode == 200 && r.text("count") != "0" {
 				t.Errorf("%s finds by %s: %s", name, path, r.body)

@@ -14,8 +14,8 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
-// Bounds of connections to the APIs and to the metrics at a time. A quarter of the descriptors of the process is the most for the APIs: others
-// are for the database, service points and files. One network of clients may have a quarter of those.
+// Bounds of connections to the APIs and to the metrics at a time. A quarter of the descriptors of the process is the most for the APIs:
+// others are for the database, service points and files. One network of clients may have a quarter of those.
 const (
 	maxConnections = 4096
 	maxScrapers    = 64
@@ -28,7 +28,8 @@ func (m *Manager) fair(name string, l net.Listener, most int) net.Listener {
 	if len(m.options.TrustProxy) == 0 {
 		shared = nil
 	}
-	return fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 8), Shared: shared, Ended: func() { m.metrics.connectionEnded(name) }})
+	return fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 8), Shared: shared,
+		Ended: func() { m.metrics.connectionEnded(name) }})
 }
 
 func (m *Manager) listen() (err error) {

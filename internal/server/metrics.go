@@ -84,7 +84,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
 		Help: "Looks at zones of servers of others, by what came of them: copied, changed, current or failed."}, []string{"result"})
 	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_connections_ended_total",
-		Help: "Connections that were closed for those of other clients, because there were as many as there may be, by listener."}, []string{"listener"})
+		Help: "Connections that were closed for those of other clients, because there were as many as there may be, " +
+			"by listener."}, []string{"listener"})
 	m.checkIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_check_ins_total",
 		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
 	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",

@@ -686,7 +686,8 @@ func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
 			add(below, "resourceRecords", "zones/"+below+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"x"}`)
 		}
 	}
-	for _, c := range []string{"addresses", "blocks", "zones"} { // what comes along, such as gateways, blocks of IPv6 and zones of external hosts
+	for _, c := range []string{"addresses", "blocks",
+		"zones"} { // what comes along, such as gateways, blocks of IPv6 and zones of external hosts
 		for _, made := range m.want(200, "GET", "/api/v2/"+c+"?limit=1000", "").get("data").([]any) {
 			row := made.(map[string]any)
 			if id := fmt.Sprint(row["id"]); model.kind[id] == "" {

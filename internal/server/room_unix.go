@@ -20,5 +20,5 @@ func descriptors() int {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 1024
 	}
-	return int(min(uint64(limit.Cur), 1<<20)) //nolint:gosec // it is at most that
+	return int(min(limit.Cur, 1<<20)) //nolint:gosec // it is at most that
 }

@@ -58,8 +58,9 @@ func TestStatus(t *testing.T) {
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
-	good := Status{MasterKey: true, FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)}, Backups: backup.Figures{Last: &recent,
-		Schedules: 1},
+	good := Status{MasterKey: true, FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)},
+		Backups: backup.Figures{Last: &recent,
+			Schedules: 1},
 		Fleet:        fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
 		Certificates: []CertificateStatus{{"api", now.Add(90 * 24 * time.Hour), false}, {"check-in", now.Add(24 * time.Hour), true}}}
 	if all := good.alarms(now); len(all) != 0 {

@@ -142,12 +142,14 @@ func TestImportInSteps(t *testing.T) {
 	}
 	for _, prune := range []bool{false, true} { // the address of before is a difference, or goes
 		done, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
-		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 || done.Made != 0 {
+		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 ||
+			done.Made != 0 {
 			t.Errorf("another address: %+v %v", done, err)
 		}
 		want := map[bool]string{false: "2", true: "1"}[prune]
 		r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'h7.z.test'"), "")
-		if id := r.text("data.0.id"); r.text("count") != "1" || m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("count") != want {
+		if id := r.text("data.0.id"); r.text("count") != "1" || m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses",
+			"").text("count") != want {
 			t.Errorf("the host is %s", r.body)
 		}
 	}

@@ -195,7 +195,8 @@ func TestCollectionsWithoutResources(t *testing.T) {
 }
 
 // beyond are values that we take besides the published ones.
-var beyond = map[string][]string{"GenericRecord.recordType": strings.Split("DNSKEY|HTTPS|MX|NAPTR|SRV|SVCB|URI|AMTRELAY|ATMA|AVC|CDNSKEY|CDS|CSYNC|DLV|DOA|EID|EUI48|"+
+var beyond = map[string][]string{"GenericRecord.recordType": strings.Split("DNSKEY|HTTPS|MX|NAPTR|SRV|SVCB|URI|AMTRELAY|ATMA|AVC|CDNSKEY|"+
+	"CDS|CSYNC|DLV|DOA|EID|EUI48|"+
 	"EUI64|GPOS|HIP|L32|L64|LP|MD|MF|NID|NIMLOC|NINFO|NSAP-PTR|OPENPGPKEY|RKEY|SMIMEA|TA|TALINK|ZONEMD", "|"),
 	"Server.state": {"DISABLE"}, "HAServer.state": {"DISABLE"}, "WorkflowRequest.state": {"PENDING"},
 	"UserDefinedFieldDefinition.resourceType": {"HTTPSRecord", "SVCBRecord", "URIRecord"}} // which release 9.6 adds

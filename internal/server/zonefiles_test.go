@@ -107,7 +107,8 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 			origin = fmt.Sprintf("xn--mller%d-kva.example", i)
 		}
 		write("zone", text)
-		c := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-r", "ignore", "-D", "-o", filepath.Join(dir, "out"), origin, "zone")
+		c := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-r", "ignore", "-D", "-o", filepath.Join(dir, "out"), origin,
+			"zone")
 		c.Dir = dir
 		if c.Run() != nil {
 			continue
@@ -122,12 +123,18 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, again := range []bool{false, true} {
-			read, err := naming.ReadZone(strings.NewReader(text), origin, func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name)) })
+			read, err := naming.ReadZone(strings.NewReader(text), origin, func(name string) (io.ReadCloser,
+				error) {
+				return os.Open(filepath.Join(dir, name))
+			})
 			if err != nil || len(read.Faults) > 0 {
 				t.Fatalf("%v %v\n%s", err, read, text)
 			}
 			done, err := dns.ImportZone(t.Context(), m.Address, "main", "internal", read.Zone, read.Records, ipam.Import{})
-			if err != nil || len(slices.DeleteFunc(done.Skipped, func(text string) bool { return strings.HasSuffix(text, "it lies outside of the zone") })) > 0 ||
+			if err != nil || len(slices.DeleteFunc(done.Skipped, func(text string) bool {
+				return strings.HasSuffix(text,
+					"it lies outside of the zone")
+			})) > 0 ||
 				len(done.Differences) > 0 || again && done.Made+done.Changed+done.Deleted > 0 {
 				t.Fatalf("%+v %v\n%s", done, err, text)
 			}

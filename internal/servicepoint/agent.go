@@ -336,7 +336,8 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 			}
 		})
 		a.log.Info(what+" are shown", "at", "http://"+l.Addr().String()+path)
-		if err := server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxPerNetwork})); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxPerNetwork})); !errors.Is(err,
+			http.ErrServerClosed) {
 			a.log.Error("serving "+what, "error", err)
 		}
 		stop()

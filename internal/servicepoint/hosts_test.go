@@ -15,8 +15,10 @@ import (
 func TestOnlyOwnHosts(t *testing.T) {
 	a := &Agent{log: slog.New(slog.DiscardHandler), options: Options{Names: []string{"edge.example.net"}}}
 	handler := a.ownHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
-	for host, want := range map[string]int{"127.0.0.1:8083": 200, "[::1]:8083": 200, "192.0.2.1": 200, "localhost:8083": 200, "LOCALHOST": 200, "": 200,
-		"edge.example.net:8083": 200, "edge.example.net.": 200, "evil.example": 421, "evil.example:8083": 421, "edge.example.net.evil.example": 421} {
+	for host, want := range map[string]int{"127.0.0.1:8083": 200, "[::1]:8083": 200, "192.0.2.1": 200, "localhost:8083": 200,
+		"LOCALHOST": 200, "": 200,
+		"edge.example.net:8083": 200, "edge.example.net.": 200, "evil.example": 421, "evil.example:8083": 421,
+		"edge.example.net.evil.example": 421} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Host = host
 		w := httptest.NewRecorder()
@@ -44,7 +46,8 @@ func TestOneClientCannotExhaustDiagnostics(t *testing.T) {
 	from := func(address string) *net.Dialer {
 		return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: from("127.0.0.3").DialContext}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: from("127.0.0.3").DialContext}}
 	for range 200 {
 		c, err := from("127.0.0.2").Dial("tcp", l.Addr().String())
 		if err != nil {

@@ -967,7 +967,7 @@ ExternalHostsZone = TypedDict("ExternalHostsZone", {
     "configuration": Optional[Dict[str, Any]],
     "view": Optional[Dict[str, Any]],
 }, total=False)
-ExternalHostsZone.__doc__ = "ExternalHostsZone holds the names of hosts that are somebody else's: one in a view."
+ExternalHostsZone.__doc__ = "ExternalHostsZone holds the names of hosts of other organisations. Every view has one."
 
 
 FailoverAPIService = TypedDict("FailoverAPIService", {

@@ -35,8 +35,8 @@ var variants = []variant{
 	{name: "NSEC3 opt-out transferred", signed: true, hashed: true, optOut: true, transferred: true},
 }
 
-// differentialZone generates a zone of few labels, so that names, wildcards, aliases, DNAMEs and delegations meet. others are apexes of other zones
-// of the same server, relative to the root.
+// differentialZone generates a zone of few labels, so that names, wildcards, aliases, DNAMEs and delegations meet. others are apexes of
+// other zones of the same server, relative to the root.
 func differentialZone(random *rand.Rand, others []string) (records string, names []string) {
 	labels := []string{"a", "b", "c", "*"}
 	name := func(depth int) string {
@@ -65,7 +65,8 @@ func differentialZone(random *rand.Rand, others []string) (records string, names
 	}
 	if random.IntN(6) == 0 { // then the zone has no other name (RFC 6672 section 2.4)
 		target := []string{"x.far.test.", others[random.IntN(len(others))]}[random.IntN(2)]
-		return "@ 3600 SOA ns.far.test. h 1 3600 600 86400 60\n@ 3600 NS ns.far.test.\n@ 60 A 192.0.2.1\n@ 60 DNAME " + target + "\n", []string{"@"}
+		return "@ 3600 SOA ns.far.test. h 1 3600 600 86400 60\n@ 3600 NS ns.far.test.\n@ 60 A 192.0.2.1\n@ 60 DNAME " + target +
+			"\n", []string{"@"}
 	}
 	if random.IntN(3) == 0 {
 		add("@", "60 MX 10 %s", name(2))
@@ -134,7 +135,8 @@ func differentialZone(random *rand.Rand, others []string) (records string, names
 }
 
 // differentialTypes are the types that questions ask for.
-var differentialTypes = []uint16{dns.TypeA, dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS, dns.TypeDNAME, dns.TypeSOA,
+var differentialTypes = []uint16{dns.TypeA, dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS,
+	dns.TypeDNAME, dns.TypeSOA,
 	dns.TypeSRV, dns.TypeDNSKEY, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeANY, 65400, 65401, dns.TypePTR}
 
 // differentialQuestion generates a question about a zone.
@@ -271,7 +273,8 @@ func sections(m *dns.Msg) string {
 	return fmt.Sprintf("%d %d %s %s", m.Opcode, len(m.Question), strings.Join(flags, ","), words(m))
 }
 
-// partial reports whether an answer to ANY or RRSIG has a part of what the other one has (RFC 8482 section 4.1): an answer with one RRset is complete.
+// partial reports whether an answer to ANY or RRSIG has a part of what the other one has (RFC 8482 section 4.1): an answer with one RRset
+// is complete.
 func partial(ours, theirs *dns.Msg) bool {
 	if kind := ours.Question[0].Qtype; kind != dns.TypeANY && kind != dns.TypeRRSIG || ours.Rcode != theirs.Rcode || len(ours.Answer) == 0 {
 		return false
@@ -292,8 +295,8 @@ func partial(ours, theirs *dns.Msg) bool {
 	return true
 }
 
-// TestAnswersEqualThoseOfBINDAndNSD asks BIND, NSD and us the same random questions about the same random zones. An answer equals that of BIND or,
-// where these two differ, that of NSD. docs/decisions.md lists the differences that are left, each with its RFC.
+// TestAnswersEqualThoseOfBINDAndNSD asks BIND, NSD and us the same random questions about the same random zones. An answer equals that of
+// BIND or, where these two differ, that of NSD. docs/decisions.md lists the differences that are left, each with its RFC.
 func TestAnswersEqualThoseOfBINDAndNSD(t *testing.T) {
 	zones, questions, validations := 10, 60, 4
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
@@ -364,7 +367,8 @@ func (d *differential) compare(t *testing.T, questions int) {
 				t.Fatal(err)
 			}
 			theirs, others := d.askBIND(t, wire), ask(t, &d.nsd, wire)
-			theirs.CheckingDisabled = ours.CheckingDisabled                         // to be copied by recursive servers alone (RFC 4035 section 3.2.2)
+			// to be copied by recursive servers alone (RFC 4035 section 3.2.2)
+			theirs.CheckingDisabled = ours.CheckingDisabled
 			if ours.Rcode == dns.RcodeServerFailure && theirs.Rcode == ours.Rcode { // aliases without end, shown to different depths
 				continue
 			}
@@ -395,8 +399,8 @@ func (d *differential) compare(t *testing.T, questions int) {
 	}
 }
 
-// validate has BIND's validator ask random questions of signed zones. Answers that lead to another zone, or end at an insecure delegation, have no chain
-// of trust here.
+// validate has BIND's validator ask random questions of signed zones. Answers that lead to another zone, or end at an insecure delegation,
+// have no chain of trust here.
 func (d *differential) validate(t *testing.T, questions int) {
 	t.Helper()
 	if len(d.keys) == 0 {
@@ -410,7 +414,8 @@ func (d *differential) validate(t *testing.T, questions int) {
 			t.Fatal(err)
 		}
 		q := m.Question[0]
-		if len(m.Answer) == 0 && !m.Authoritative || m.Rcode == dns.RcodeServerFailure || slices.Contains([]uint16{dns.TypeANY, dns.TypeRRSIG, dns.TypeNSEC,
+		if len(m.Answer) == 0 && !m.Authoritative || m.Rcode == dns.RcodeServerFailure || slices.Contains([]uint16{dns.TypeANY, dns.TypeRRSIG,
+			dns.TypeNSEC,
 			dns.TypeNSEC3}, q.Qtype) || q.Name == d.zones[i].name && q.Qtype == dns.TypeDS || !strings.HasSuffix(q.Name, d.zones[i].name) {
 			continue
 		}
@@ -434,8 +439,8 @@ func (d *differential) validate(t *testing.T, questions int) {
 	}
 }
 
-// askBIND gives BIND's answer. BIND does not follow an alias into another zone that it serves without recursion; RFC 1034 section 4.3.2 step 3a does, so
-// the answer goes on with that for the name that the alias points to.
+// askBIND gives BIND's answer. BIND does not follow an alias into another zone that it serves without recursion; RFC 1034 section 4.3.2
+// step 3a does, so the answer goes on with that for the name that the alias points to.
 func (d *differential) askBIND(t *testing.T, wire []byte) *dns.Msg {
 	t.Helper()
 	m := ask(t, &d.bind, wire)
@@ -458,7 +463,10 @@ func (d *differential) askBIND(t *testing.T, wire []byte) *dns.Msg {
 		}
 	}
 	served := slices.ContainsFunc(d.zones, func(z given) bool { return dns.IsSubDomain(z.name, target) })
-	if target == q.Name || !served || slices.ContainsFunc(m.Answer, func(rr dns.RR) bool { return strings.EqualFold(rr.Header().Name, target) }) {
+	if target == q.Name || !served || slices.ContainsFunc(m.Answer, func(rr dns.RR) bool {
+		return strings.EqualFold(rr.Header().Name,
+			target)
+	}) {
 		return m
 	}
 	next := new(dns.Msg)
@@ -475,7 +483,8 @@ func (d *differential) askBIND(t *testing.T, wire []byte) *dns.Msg {
 	return m
 }
 
-// normalize checks the signatures of an answer, takes out of it everything that depends on when and by whom they were made, and gives the faults.
+// normalize checks the signatures of an answer, takes out of it everything that depends on when and by whom they were made, and gives the
+// faults.
 func (d *differential) normalize(m *dns.Msg) (faults []string) {
 	for _, section := range []*[]dns.RR{&m.Answer, &m.Ns, &m.Extra} {
 		for i, rr := range *section {
@@ -544,7 +553,8 @@ func oddMessages(name string) map[string][]byte {
 	all["header that says it has a question"] = bytes(base()[:12], func(b []byte) { b[5] = 1 })
 	all["no question"] = bytes(base()[:12], func(b []byte) { b[5] = 0 })
 	all["no question, EDNS"] = append(bytes(base()[:12], func(b []byte) { b[5], b[11] = 0, 1 }), 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0)
-	all["no question, EDNS with a cookie"] = append(bytes(base()[:12], func(b []byte) { b[5], b[11] = 0, 1 }), 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 12,
+	all["no question, EDNS with a cookie"] = append(bytes(base()[:12], func(b []byte) { b[5], b[11] = 0, 1 }), 0, 0, 41, 4, 208, 0, 0, 0, 0,
+		0, 12,
 		0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8)
 	all["two questions"] = base(func(m *dns.Msg) { m.Question = append(m.Question, m.Question[0]) })
 	all["cut short"] = base()[:20]

@@ -86,7 +86,8 @@ func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
 	case tlsWay:
 		l.stream = tls.NewListener(l.stream, a.secured("dot"))
 	case httpsWay:
-		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: mostConnections, PerNetwork: mostOfNetwork}), a.secured("h2", "http/1.1"))
+		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: mostConnections, PerNetwork: mostOfNetwork}), a.secured("h2",
+			"http/1.1"))
 		l.web = l.newWeb()
 	}
 	return l, nil

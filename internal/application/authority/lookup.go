@@ -198,7 +198,8 @@ func (a *answer) refer(z *zone, at string, s *set) {
 		return
 	}
 	if ds := z.nodes[at].of(dns.TypeDS); a.secured() && !a.bare {
-		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, place{name: at, owner: at}.nothing(a.chain)...) {
+		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, place{name: at,
+			owner: at}.nothing(a.chain)...) {
 			a.cut()
 			return
 		}

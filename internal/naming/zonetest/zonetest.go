@@ -137,14 +137,18 @@ func Random(random *rand.Rand) string {
 	if random.IntN(3) > 0 {
 		b.WriteString(pick("$TTL 300\n", "$ttl 1W ; a week\n", "$TTL 1h\n"))
 	}
-	b.WriteString(pick("@ ", "@ 60 ", "@ IN ") + "SOA ns h" + pick(" 1 2 3 4 5", " ( 1\n\t2 3 ; x\n 4 5\n)", "(1 1H 1M 1W 1D)") + pick("\n", " ; end\n"))
+	b.WriteString(pick("@ ", "@ 60 ", "@ IN ") + "SOA ns h" + pick(" 1 2 3 4 5", " ( 1\n\t2 3 ; x\n 4 5\n)", "(1 1H 1M 1W 1D)") + pick("\n",
+		" ; end\n"))
 	b.WriteString(" NS ns\nns 60 A 192.0.2.53\nns.sub 60 A 192.0.2.54\n")
 	for range 3 + random.IntN(15) {
-		owner := pick("a", "b", "*.c", "A", "_x._tcp", "a.b", " ", "\t", "@", "x\\.y", "\\097", "q\\\"", "sp\\032ace", "\\*", "i\\;j", "\xc3\xa4", "a_b", "l+m", "k\\@",
+		owner := pick("a", "b", "*.c", "A", "_x._tcp", "a.b", " ", "\t", "@", "x\\.y", "\\097", "q\\\"", "sp\\032ace", "\\*", "i\\;j",
+			"\xc3\xa4", "a_b", "l+m", "k\\@",
 			"\\$d", "\\000", "\\255z")
-		data := pick("A 192.0.2.1", "A 192.0.2.2", "AAAA 2001:db8::1", "TXT \"a b\" c", "TXT \"q\\\"u\"", "TXT ( \"x\"\n\"y\" )", "TXT \"semi;colon\" ; comment", "TXT \\035x",
+		data := pick("A 192.0.2.1", "A 192.0.2.2", "AAAA 2001:db8::1", "TXT \"a b\" c", "TXT \"q\\\"u\"", "TXT ( \"x\"\n\"y\" )",
+			"TXT \"semi;colon\" ; comment", "TXT \\035x",
 			"MX 10 m", "MX 10 @", "mx 0 .", "SRV 0 0 80 a\\032b", "PTR x\\.y", "CAA 0 issue \"x\"", "TYPE65400 \\# 2 0102", "TYPE1 \\# 4 01020304", "TXT \\# 2 0161",
-			"HINFO \"a\" b", "NAPTR 1 2 \"\" \"\" \"!(a)!\\\\1!\" .", "LOC 1 N 1 E 1m", "RP a\\.b.c .", "DS 1 13 2 (\nEF\n"+strings.Repeat("ef", 31)+" )", "SVCB 1 . alpn=\"h2,h3\" port=1",
+			"HINFO \"a\" b", "NAPTR 1 2 \"\" \"\" \"!(a)!\\\\1!\" .", "LOC 1 N 1 E 1m", "RP a\\.b.c .", "DS 1 13 2 (\nEF\n"+strings.Repeat("ef",
+				31)+" )", "SVCB 1 . alpn=\"h2,h3\" port=1",
 			"NS ns.sub", "DNAME x.example.", "SPF x", "URI 1 1 \"http://x/;y\"", "OPENPGPKEY (AQ\nID)")
 		if kind, _, _ := strings.Cut(data, " "); (kind == "DNAME" || kind == "DS" || kind == "NS") && !strings.HasPrefix(owner, "a") {
 			owner = "deleg"
@@ -155,7 +159,8 @@ func Random(random *rand.Rand) string {
 		case 1:
 			b.WriteString("$TTL " + pick("60", "1h", "4294967295", "0") + "\n")
 		case 2:
-			b.WriteString("$GENERATE " + pick("1-3", "0-6/2", "10-12") + " " + pick("g$", "g${0,3}", "$.h", "g${-1,2,x}", "${0,3,n}") + " " + pick("", "60 ", "IN ") +
+			b.WriteString("$GENERATE " + pick("1-3", "0-6/2", "10-12") + " " + pick("g$", "g${0,3}", "$.h", "g${-1,2,x}", "${0,3,n}") + " " +
+				pick("", "60 ", "IN ") +
 				pick("A 10.0.0.$", "CNAME $.x", "TXT $", "PTR h${5,4,o}", "MX \"1 m$\"") + "\n")
 		case 3:
 			b.WriteString(pick("\n", "; comment ( \" \n", "   \n", "\t; x\n"))
