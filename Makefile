@@ -13,8 +13,9 @@ test: ## all tests
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'
-	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/application/authority -run AsNamed
-	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating'
+	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/application/authority -run 'AsNamed|AnswersEqual|OddMessages'
+	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/naming ./internal/server -run 'ZoneFile'
+	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesAsNamed'
 
 # schemathesis, in a venv of its own; it needs Python alone.
 CONFORM ?=

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 
 	"github.com/miekg/dns"
 )
@@ -17,7 +18,7 @@ import (
 // began is closed when it was started first, and kill kills it.
 func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) {
 	t.Helper()
-	program := tool(t, "named")
+	program := peers.Program(t, "named")
 	dir := t.TempDir()
 	control := freeport.For(t).String()
 	options, conf := filepath.Join(dir, "options"), filepath.Join(dir, "named.conf")

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"portolan/internal/peers"
 	"portolan/internal/pgtest"
 
 	"github.com/miekg/dns"
@@ -28,7 +29,7 @@ type named struct {
 // theirs starts it with some zones: each the statement of its configuration, by the text of its file.
 func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Helper()
-	n := &named{t: t, program: tool(t, "named"), dir: t.TempDir()}
+	n := &named{t: t, program: peers.Program(t, "named"), dir: t.TempDir()}
 	if l, err := net.Listen("tcp", foreignAddress+":53"); err != nil {
 		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
 	} else if err := l.Close(); err != nil {

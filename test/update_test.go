@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 	"portolan/internal/pgtest"
 
 	"github.com/miekg/dns"
@@ -340,7 +341,7 @@ func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 // BIND and we take the same messages alike, and have the same names behind each. Differences that are meant: a host that others lead to
 // stays.
 func TestUpdatesAsNamed(t *testing.T) {
-	program := tool(t, "named")
+	program := peers.Program(t, "named")
 	a, zone, _, _ := liveServer(t, "")
 	a.m.enableUpdates(zone)
 	a.m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["127.0.0.1"]}`)

@@ -10,20 +10,8 @@ import (
 	"testing"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 )
-
-// tool finds a program of BIND's; without it the test is skipped, with CI=true it fails.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("%s is not on this machine (Debian: apt-get install bind9 bind9-utils bind9-dnsutils)", name)
-	}
-	return path
-}
 
 // A zone file as people write them: relative names, several records of a name, odd case, every type.
 const zoneFile = `$ORIGIN example.com.
@@ -64,7 +52,7 @@ xn--bcher-kva IN A 10.0.0.92
 // The zone goes in, and comes out as BIND accepts it, with every record that went in; what dig prints
 // of a transfer of it from a real BIND goes in again, and comes out the same.
 func TestZoneFilesAndBIND(t *testing.T) {
-	check, named, dig := tool(t, "named-checkzone"), tool(t, "named"), tool(t, "dig")
+	check, named, dig := peers.Program(t, "named-checkzone"), peers.Program(t, "named"), peers.Program(t, "dig")
 	dir := t.TempDir()
 	m := serve(t, "")
 	prepare := func(name string) string {
@@ -186,7 +174,7 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 // Every type of generic record is taken in zone-file syntax, refused when it is none, and served as BIND
 // accepts it.
 func TestGenericRecords(t *testing.T) {
-	check := tool(t, "named-checkzone")
+	check := peers.Program(t, "named-checkzone")
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"generic"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
@@ -242,7 +230,7 @@ func TestGenericRecords(t *testing.T) {
 
 // Telephone numbers, a root of one's own and response policies come out as BIND accepts them.
 func TestZoneTypes(t *testing.T) {
-	check := tool(t, "named-checkzone")
+	check := peers.Program(t, "named-checkzone")
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"types"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"portolan/internal/naming/zonetest"
+	"portolan/internal/peers"
 
 	"github.com/miekg/dns"
 )
@@ -20,10 +21,7 @@ import (
 // compiledByBIND gives the records of a zone file as BIND's program reads them; ok is false where it refuses the file.
 func compiledByBIND(t *testing.T, dir, file, origin string) (z *ZoneFile, said string, ok bool) {
 	t.Helper()
-	program, err := exec.LookPath("named-compilezone")
-	if err != nil {
-		t.Skip("named-compilezone is not on this machine")
-	}
+	program := peers.Program(t, "named-compilezone")
 	out := filepath.Join(t.TempDir(), "out")
 	c := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-r", "ignore", "-D", "-f", "text", "-F", "text", "-o", out,
 		origin, file)

@@ -17,6 +17,7 @@ import (
 	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/naming/zonetest"
+	"portolan/internal/peers"
 
 	rr "github.com/miekg/dns"
 )
@@ -73,10 +74,7 @@ func (m *manager) putBack(path string) {
 
 // TestZoneFilesGiveWhatBINDServes imports zone files, twice, and exports the zones: they have the RRsets that named-compilezone gives.
 func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
-	program, err := exec.LookPath("named-compilezone")
-	if err != nil {
-		t.Skip("named-compilezone is not on this machine")
-	}
+	program := peers.Program(t, "named-compilezone")
 	m := startAlone(t)
 	m.basics()
 	dir := t.TempDir()

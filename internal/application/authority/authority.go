@@ -100,6 +100,7 @@ func Kind() application.Kind {
 
 func newAuthority(log *slog.Logger) *authority {
 	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
+	a.replays.latest = uint64(a.started.Unix()) //nolint:gosec // after 1970
 	a.served.Store(&served{})
 	another := make(chan struct{})
 	a.another.Store(&another)
@@ -177,6 +178,7 @@ type authority struct {
 	limiter    atomic.Pointer[limiter]
 	counts     counts
 	updates    updates
+	replays    replays
 	// refused is when a refusal was last logged, in Unix seconds.
 	refused atomic.Int64
 	// another is closed, and another one put in its place, when another revision is served.

@@ -25,6 +25,7 @@ type given struct {
 	view          int64
 	query         []zonedata.Match
 	transfer      []zonedata.Match
+	update        []zonedata.Match
 	notify        []netip.AddrPort
 	keys          []zonedata.SigningKey
 	signing       *zonedata.Signing
@@ -62,7 +63,7 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		}
 		id := fmt.Sprint(i)
 		hashes[id] = h.String()
-		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer,
+		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer, Update: z.update,
 			Notify: z.notify, Signing: z.signing, Primaries: z.primaries})
 		settings.Keys = append(settings.Keys, z.keys...)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -33,9 +34,7 @@ type driven struct {
 func drive(t *testing.T) *driven {
 	t.Helper()
 	for _, name := range []string{"named", "rndc", "named-checkconf"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(name + " is not on this machine")
-		}
+		peers.Program(t, name)
 	}
 	d := &driven{t: t, dir: t.TempDir(), at: freeport.For(t), stop: func() {}}
 	options := filepath.Join(d.dir, "options")

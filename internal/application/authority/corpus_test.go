@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/peers"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -90,10 +91,7 @@ func compiled(t *testing.T, program, text string) []string {
 
 // Every zone loads the same in BIND from what we transfer as from its own text, record by record.
 func TestTransfersLoadInBIND(t *testing.T) {
-	program, err := exec.LookPath("named-compilezone")
-	if err != nil {
-		t.Skip("named-compilezone is not on this machine")
-	}
+	program := peers.Program(t, "named-compilezone")
 	random := rand.New(rand.NewPCG(21, 22)) //nolint:gosec // a test
 	zones := []string{allTypes}
 	for range 40 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -180,10 +181,7 @@ func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 // nsd starts NSD with zones from files, and gives a connection to it.
 func nsd(t *testing.T, dir string, zones []given, files []string) *dns.Conn {
 	t.Helper()
-	program, err := exec.LookPath("nsd")
-	if err != nil {
-		t.Skip("nsd is not on this machine")
-	}
+	program := peers.Program(t, "nsd")
 	at := freeport.For(t)
 	var text strings.Builder
 	fmt.Fprintf(&text, `server:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 
 	"github.com/miekg/dns"
 )
@@ -20,10 +21,7 @@ import (
 // named starts BIND's name server with zones, and gives a connection to it; the test is skipped where there is none.
 func named(t *testing.T, zones ...given) *dns.Conn {
 	t.Helper()
-	program, err := exec.LookPath("named")
-	if err != nil {
-		t.Skip("named is not on this machine")
-	}
+	program := peers.Program(t, "named")
 	dir, at := t.TempDir(), freeport.For(t)
 	configuration := fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none;
 		session-keyfile none; recursion no; minimal-responses yes; minimal-any yes; notify no; tcp-clients 10;

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -141,9 +142,7 @@ func withoutEmptyWildcard(theirs, ours *dns.Msg) {
 // BIND and we answer alike of signed zones, too, with all signatures and with what shows that something is not there; and all signatures
 // are good.
 func TestSignedAsNamed(t *testing.T) {
-	if _, err := exec.LookPath("dnssec-signzone"); err != nil {
-		t.Skip("dnssec-signzone is not on this machine")
-	}
+	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
 			asNamed(t, 30, func(g given) given { return g.signedBy(t, dns.ECDSAP256SHA256, hashed) })
@@ -153,9 +152,7 @@ func TestSignedAsNamed(t *testing.T) {
 
 // A zone that comes with its signatures is answered as BIND answers for it, also behind a change of it.
 func TestPresignedAsNamed(t *testing.T) {
-	if _, err := exec.LookPath("dnssec-signzone"); err != nil {
-		t.Skip("dnssec-signzone is not on this machine")
-	}
+	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
 			asNamed(t, 30, func(g given) given { return g.signedBy(t, dns.ECDSAP256SHA256, hashed).presigned(t) })
@@ -189,10 +186,7 @@ func (g given) presigned(t *testing.T) given {
 
 // Who copies a signed zone gets one that BIND's program finds nothing wrong with, by all algorithms.
 func TestSignedTransfer(t *testing.T) {
-	program, err := exec.LookPath("dnssec-verify")
-	if err != nil {
-		t.Skip("dnssec-verify is not on this machine")
-	}
+	program := peers.Program(t, "dnssec-verify")
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
 	for _, algorithm := range []uint8{dns.ECDSAP256SHA256, dns.ED25519, dns.RSASHA256} {
 		for _, hashed := range []bool{false, true} {
@@ -418,10 +412,7 @@ var validated = []validatedQuestion{
 // delv has BIND's validator ask questions, and fails where it does not find the answers secure.
 func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion) {
 	t.Helper()
-	program, err := exec.LookPath("delv")
-	if err != nil {
-		t.Skip("delv is not on this machine")
-	}
+	program := peers.Program(t, "delv")
 	anchor := filepath.Join(t.TempDir(), "anchor")
 	text := fmt.Sprintf("trust-anchors { %q static-key 257 3 %d %q; };\n", g.name, g.signing.Keys[0].Algorithm, g.signing.Keys[0].Public)
 	if err := os.WriteFile(anchor, []byte(text), 0o600); err != nil {
@@ -437,10 +428,7 @@ func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion) {
 }
 
 func (g given) unbound(t *testing.T, port uint16) {
-	program, err := exec.LookPath("unbound")
-	if err != nil {
-		t.Skip("unbound is not on this machine")
-	}
+	program := peers.Program(t, "unbound")
 	dir, at := t.TempDir(), freeport.For(t)
 	text := fmt.Sprintf(`server:
  interface: 127.0.0.1@%d
@@ -477,6 +465,7 @@ stub-zone:
 		m.SetQuestion(q.name, q.kind)
 		m.SetEdns0(1232, true)
 		var got *dns.Msg
+		var err error
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			if got, _, err = client.Exchange(m, at.String()); err == nil {
 				break

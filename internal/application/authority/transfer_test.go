@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/freeport"
+	"portolan/internal/peers"
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -213,10 +213,7 @@ func TestJournal(t *testing.T) {
 
 // BIND copies a zone from us, with a key, and follows its changes as soon as it is told of them.
 func TestNamedCopies(t *testing.T) {
-	program, err := exec.LookPath("named")
-	if err != nil {
-		t.Skip("named is not on this machine")
-	}
+	program := peers.Program(t, "named")
 	key, match := keyed("copy.", dns.HmacSHA256)
 	theirs := freeport.For(t)
 	at := func(serial int) given {

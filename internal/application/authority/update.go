@@ -170,7 +170,7 @@ func (a *authority) update(m []byte, client netip.Addr) (wire []byte) {
 		}
 	}
 	if code == 0 {
-		if code, ok = a.askUpdate(served, &q, m, w); !ok {
+		if code, ok = a.askOnce(served, &q, m, w, sign); !ok {
 			a.counts.left.Add(1)
 			return nil
 		}
@@ -185,6 +185,25 @@ func (a *authority) update(m []byte, client netip.Addr) (wire []byte) {
 		wire = sign.sign(wire, time.Now())
 	}
 	return wire
+}
+
+// askOnce is askUpdate of a message that, where it is an update with a signature, is decided on once. Whatever ends it, those who wait for the
+// same message are answered.
+func (a *authority) askOnce(s *served, q *query, m []byte, w zonedata.Client, sign *signer) (code int, ok bool) {
+	if sign == nil || q.opcode != dns.OpcodeUpdate {
+		return a.askUpdate(s, q, m, w)
+	}
+	one, again, late := a.replays.take(sign.key, &q.signature, time.Now())
+	switch {
+	case late:
+		sign.problem = badTime
+		return a.refuse(q, w, dns.RcodeNotAuth, "it was signed before the latest message of which signatures are not remembered"), true
+	case again:
+		<-one.done
+		return one.code, one.ok
+	}
+	defer func() { a.replays.answered(one, code, ok) }()
+	return a.askUpdate(s, q, m, w)
 }
 
 // askUpdate has a message decided on; ok is false where there are too many.
