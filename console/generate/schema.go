@@ -34,13 +34,15 @@ type describedType struct {
 }
 
 type describedField struct {
-	Name        string   `json:"n"`
-	Kind        string   `json:"k"`
-	Enum        []string `json:"e,omitempty"`
-	Description string   `json:"d,omitempty"`
-	ReadOnly    bool     `json:"r,omitempty"`
-	WriteOnly   bool     `json:"w,omitempty"`
-	Nullable    bool     `json:"0,omitempty"`
+	Name string   `json:"n"`
+	Kind string   `json:"k"`
+	Enum []string `json:"e,omitempty"`
+	// Others says that there are further values beside those of Enum.
+	Others      bool   `json:"x,omitempty"`
+	Description string `json:"d,omitempty"`
+	ReadOnly    bool   `json:"r,omitempty"`
+	WriteOnly   bool   `json:"w,omitempty"`
+	Nullable    bool   `json:"0,omitempty"`
 	// Item is what a list has, Members are those of an object; nothing where that is not said.
 	Item    *describedField  `json:"i,omitempty"`
 	Members []describedField `json:"m,omitempty"`
@@ -132,7 +134,7 @@ func (a *describedAPI) typescript() []byte {
 			}
 			holds := map[string]string{"text": "string", "time": "string", "number": "number", "yes": "boolean", "ref": "Ref", "list": "any[]",
 				"object": "any"}[f.Kind]
-			if len(f.Enum) > 0 {
+			if len(f.Enum) > 0 && !f.Others {
 				holds = `"` + strings.Join(f.Enum, `" | "`) + `"`
 			}
 			if f.Nullable && holds != "any" {
@@ -303,7 +305,13 @@ func fieldOf(name string, p propertySchema, depth int) (f describedField, err er
 	f = describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly,
 		WriteOnly: p.WriteOnly || p.Format == "password"}
 	f.Kind, f.Nullable = kindOf(p)
-	for _, e := range p.Enum {
+	values := p.Enum
+	for _, one := range p.AnyOf {
+		if len(one.Enum) > 0 {
+			values, f.Others = one.Enum, true
+		}
+	}
+	for _, e := range values {
 		if text, ok := e.(string); ok {
 			f.Enum = append(f.Enum, text)
 		}

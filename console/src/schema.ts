@@ -1,8 +1,8 @@
 // The schema of the API, in short (generate/schema.go): what the generic pages and forms are made from. It is read when it is first needed.
 import { useEffect, useState } from "preact/hooks"
 
-/** i is what a list has, m are the members of an object; t is what people call it, where that is not its name in words. */
-export interface FieldSchema { t?: string; i?: FieldSchema; m?: FieldSchema[]; n: string; k: "text" | "date" | "time" | "number" | "yes" | "ref" | "list" | "object"; e?: string[]; d?: string; r?: boolean; w?: boolean; 0?: boolean }
+/** e are the values that a field may have, or, with x, some of them. i is what a list has, m are the members of an object; t is what people call it, where that is not its name in words. */
+export interface FieldSchema { t?: string; i?: FieldSchema; m?: FieldSchema[]; n: string; k: "text" | "date" | "time" | "number" | "yes" | "ref" | "list" | "object"; e?: string[]; x?: boolean; d?: string; r?: boolean; w?: boolean; 0?: boolean }
 export interface TypeSchema { d: string; f: FieldSchema[] }
 /** m and o are the methods of a list and of one: G, P, U, A, D. n are the types that a POST makes, with their required fields. */
 export interface CollectionSchema { m?: string; o?: string; t?: string[]; n?: Record<string, string[]>; b?: Record<string, CollectionSchema> }

@@ -77,7 +77,7 @@ func typeOf(t *schema.Type, f *schema.Field) string {
 	switch {
 	case f.Name == "type":
 		return fmt.Sprintf("Literal[%q]", t.Name)
-	case text == "" && len(f.Enum) > 0:
+	case text == "" && len(f.Enum) > 0 && f.Others == nil:
 		quoted := make([]string, len(f.Enum))
 		for i, value := range f.Enum {
 			quoted[i] = fmt.Sprintf("%q", value)

@@ -1055,7 +1055,7 @@ GenericRecord = TypedDict("GenericRecord", {
     "absoluteName": Optional[str],
     "comment": Optional[str],
     "dynamic": bool,
-    "recordType": Literal["A", "A6", "AAAA", "AFSDB", "APL", "CAA", "CERT", "DHCID", "DNAME", "DNSKEY", "DS", "HTTPS", "IPSECKEY", "ISDN", "KEY", "KX", "LOC", "MB", "MG", "MINFO", "MR", "MX", "NAPTR", "NS", "NSAP", "PTR", "PX", "RP", "RT", "SINK", "SPF", "SRV", "SSHFP", "SVCB", "TLSA", "TXT", "URI", "WKS", "X25", "AMTRELAY", "ATMA", "AVC", "CDNSKEY", "CDS", "CSYNC", "DLV", "DOA", "EID", "EUI48", "EUI64", "GPOS", "HIP", "L32", "L64", "LP", "MD", "MF", "NID", "NIMLOC", "NINFO", "NSAP-PTR", "OPENPGPKEY", "RKEY", "SMIMEA", "TA", "TALINK", "ZONEMD"],
+    "recordType": str,
     "rdata": str,
 }, total=False)
 GenericRecord.__doc__ = "GenericRecord is a record of any other type, its data in zone-file syntax."

@@ -40,6 +40,8 @@ export function FieldInput({ field, value, set, required, problem, of }: { field
   return <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
     {(id, described) => {
       const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
+      if (field.e && field.x) return <><input {...common} type="text" list={id + "-values"} autocomplete="off" spellcheck={false} value={value ?? ""} onInput={e => set(e.currentTarget.value || null)} />
+        <datalist id={id + "-values"}>{field.e.map(v => <option key={v} value={v} />)}</datalist></>
       if (field.e) return <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
         {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}{field.e.map(v => <option key={v} value={v}>{v}</option>)}</select>
       switch (field.k) {
