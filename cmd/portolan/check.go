@@ -31,7 +31,9 @@ func (c *checkCommand) Run(s *session) error {
 				return err
 			}
 			said, err := c.history(tx, users, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
-			if err != nil {
+			if store.IsDamage(err) {
+				faults = append(faults, fmt.Sprintf("the history is not checked, since the database is damaged there: %v", err))
+			} else if err != nil {
 				return err
 			}
 			for _, f := range faults {

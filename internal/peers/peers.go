@@ -12,7 +12,8 @@ var packages = map[string]string{"named": "bind9", "rndc": "bind9", "named-check
 	"named-compilezone": "bind9-utils", "dnssec-signzone": "bind9-utils", "dnssec-verify": "bind9-utils", "delv": "bind9-dnsutils",
 	"dig": "bind9-dnsutils"}
 
-// Program gives the path of a program. Where it is not on the machine the test is skipped and, with CI=true, fails: .ci/run installs it first.
+// Program gives the path of a program. Where it is not on the machine the test is skipped and, with CI=true, fails: .ci/run installs it
+// first.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

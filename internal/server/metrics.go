@@ -199,6 +199,8 @@ var figureHelp = []struct {
 	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
 	{"portolan_alarms", "What somebody should do something about (portolan status), by severity.", []string{"severity"}},
 	{"portolan_database_bytes", "How large the database is.", []string{"kind"}},
+	{"portolan_database_condition", "1 for the condition that the database is in: READY, FULL, DAMAGED or AWAY; 0 for the others.",
+		[]string{"condition"}},
 	{"portolan_database_log_bytes", "How long the log of SQLite is that is not folded into the database.", nil},
 	{"portolan_standby_behind_bytes", "How far the standby that lists are read from is behind.", nil},
 	{"portolan_disk_free_bytes", "How much room the disk of the data directory has.", nil},
@@ -279,6 +281,13 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 			}
 		}
 		give("portolan_alarms", float64(n), strings.ToLower(severity))
+	}
+	for _, one := range store.Conditions {
+		value := 0.0
+		if one == s.Database.Condition {
+			value = 1
+		}
+		give("portolan_database_condition", value, string(one))
 	}
 	give("portolan_database_bytes", float64(s.Database.Bytes), s.Database.Kind)
 	for name, value := range map[string]*int64{"portolan_database_log_bytes": s.Database.LogBytes,

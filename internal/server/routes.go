@@ -116,9 +116,13 @@ func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
 
 func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := m.Store.Ready(r.Context()); err != nil {
+		if p, ok := problem.As(err); ok && p.Code == "DatabaseDamaged" {
+			return p
+		}
 		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	is, _, _ := m.Store.Condition()
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
 	return nil
 }
 

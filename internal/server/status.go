@@ -253,6 +253,14 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
 			"make room, or move the directory: a change that has no room is refused")
 	}
+	switch s.Database.Condition {
+	case store.Full:
+		add(critical, "the disk of the database is full: changes are refused", "make room (docs/troubleshoot.md): it goes on by itself")
+	case store.Damaged:
+		add(critical, "the database is damaged", "portolan check names the tables; recover it as docs/troubleshoot.md says")
+	case store.Away:
+		add(critical, "the database is away", "look after its machine and the network to it")
+	}
 	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
 		add(warning, fmt.Sprintf("the log of the database is %d MiB long", *s.Database.LogBytes>>20),
 			"something reads for very long: look for a list or a backup that does not end")

@@ -13,6 +13,9 @@ type Figures struct {
 	// Kind is SQLite or PostgreSQL, Version what it says of itself.
 	Kind    string `json:"kind"`
 	Version string `json:"version"`
+	// Condition is how it is; Since is since when, where it is not READY.
+	Condition Condition  `json:"condition"`
+	Since     *time.Time `json:"since,omitempty"`
 	// Bytes is how large the database is. LogBytes is how long the log of SQLite is that is not folded into it yet; nil on PostgreSQL, which
 	// looks after its own.
 	Bytes    int64  `json:"bytes"`
@@ -28,6 +31,10 @@ type Figures struct {
 // Figures asks the database how it is.
 func (s *Store) Figures(ctx context.Context) (f Figures, err error) {
 	f.Waiting = s.updates.Load()
+	var since time.Time
+	if f.Condition, since, _ = s.Condition(); f.Condition != Ready {
+		f.Since = &since
+	}
 	err = s.Read(ctx, func(tx *Tx) error {
 		if err := tx.QueryRow(s.engine.sizeQuery()).Scan(&f.Bytes); err != nil {
 			return err

@@ -414,14 +414,23 @@ func TestFullDisk(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			if err := s.Update(t.Context(), Author{}, big); !problem.Is(err, "DatabaseUnavailable") {
+			if err := s.Update(t.Context(), Author{}, big); !problem.Is(err, "DatabaseFull") {
 				t.Errorf("what does not fit gets %v", err)
 			}
 		})
 	}
 	all.Wait()
+	if is, since, why := s.Condition(); is != Full || since.IsZero() || why == nil {
+		t.Errorf("the condition is %s since %s: %v", is, since, why)
+	}
+	if count(t, s); s.condition.Load() == nil {
+		t.Error("a read shows room")
+	}
 	limit(1 << 30)
 	insert(t, s, thing("after"))
+	if is, _, _ := s.Condition(); is != Ready {
+		t.Errorf("with room again the condition is %s", is)
+	}
 	if n := count(t, s); n != 2 {
 		t.Errorf("%d resources", n)
 	}

@@ -9,7 +9,7 @@ import (
 
 // View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
-	return s.engine.snapshot(ctx, readShort, s.onto(ctx, fn))
+	return s.notice(s.engine.snapshot(ctx, readShort, s.onto(ctx, fn)), false)
 }
 
 // begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
@@ -44,10 +44,10 @@ func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
 
 func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
 	began := false
-	err := s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
+	err := s.notice(s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
 		began = true
 		return fn(tx)
-	}))
+	})), false)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if !began {
 			p := problem.New(503, "DatabaseBusy", "every connection for long reads is in use; try again")
@@ -71,17 +71,20 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		tx.latest = true
 		return fn(tx)
 	}
-	return s.engine.latest(ctx, latest)
+	return s.notice(s.engine.latest(ctx, latest), false)
 }
 
 // OneWriter reports whether one change is made after another, as on SQLite, where those that wait share a commit.
 func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
 
-// Ready reports whether the database answers.
+// Ready reports whether the database answers, and is not known to be damaged.
 func (s *Store) Ready(ctx context.Context) error {
+	if is, _, why := s.Condition(); is == Damaged {
+		return damaged(why)
+	}
 	ask := func(tx *Tx) error {
 		var n int
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
-	return s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask))
+	return Unavailable(s.notice(s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask)), false))
 }

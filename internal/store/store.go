@@ -61,6 +61,8 @@ type Store struct {
 	givenClock bool
 	// schema is the version of the schema that the database has.
 	schema int
+	// condition is how the database is; nil where it is ready.
+	condition atomic.Pointer[found]
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
 	few int64
 	// headsKnown is how many lists in a row needed no heads but those that were remembered (Tx.NoteHeads), at most knownInARow or a few more.
@@ -258,14 +260,24 @@ func IsFailure(err error) bool {
 // NoRoom reports whether an error says that the disk of a SQLite has no room left.
 func NoRoom(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull }
 
-// Unavailable words a failure of the database itself as 503 DatabaseUnavailable; other errors pass.
+// Unavailable words a failure of the database itself: 507 DatabaseFull, 503 DatabaseDamaged or 503 DatabaseUnavailable; other errors pass.
 func Unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultFull, sqlite.ResultCantOpen:
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultCantOpen:
 		return unavailable(err)
+	case sqlite.ResultFull:
+		return full(err)
+	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
+		return damaged(err)
+	}
+	switch codeOf(err) {
+	case pgDiskFull:
+		return full(err)
+	case pgDataCorrupted, pgIndexCorrupted:
+		return damaged(err)
 	}
 	return err
 }

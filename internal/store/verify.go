@@ -11,7 +11,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.chainFaults,
 		tx.imagesFaults,
 		tx.originFaults, tx.totalsFaults, tx.trigramFaults} {
-		if err := check(fault); err != nil {
+		if err := tolerate(check(fault), fault); err != nil {
 			return err
 		}
 	}
@@ -20,9 +20,20 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 			continue
 		}
 		if err := e.Verify(tx, fault); err != nil {
-			return fmt.Errorf("verifying %s: %w", e.Name, err)
+			if err := tolerate(fmt.Errorf("verifying %s: %w", e.Name, err), fault); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+// tolerate makes an error that comes from damage a fault, so that what comes behind it is checked, too; others are given back.
+func tolerate(err error, fault func(string, ...any)) error {
+	if !IsDamage(err) {
+		return err
+	}
+	fault("not checked, since the database is damaged there: %v", err)
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	s.updates.Add(1)
 	defer s.updates.Add(-1)
 	defer s.changed(ctx, time.Now())
-	return s.engine.update(ctx, scope, author, fn)
+	return s.notice(s.engine.update(ctx, scope, author, fn), true)
 }
 
 // yieldTime is how long a tool leaves the lock of an SQLite database to others between two changes of many. SQLite looks for the lock

@@ -63,7 +63,8 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		}
 		id := fmt.Sprint(i)
 		hashes[id] = h.String()
-		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer, Update: z.update,
+		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer,
+			Update: z.update,
 			Notify: z.notify, Signing: z.signing, Primaries: z.primaries})
 		settings.Keys = append(settings.Keys, z.keys...)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestSignedUpdatesAreTakenOnce sends a signed update again, within the time that its signature is good: it is answered as before, and decided
-// on once. One that was signed before the start is refused.
+// TestSignedUpdatesAreTakenOnce sends a signed update again, within the time that its signature is good: it is answered as before, and
+// decided on once. One that was signed before the start is refused.
 func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	key, match := keyed("client-key.", dns.HmacSHA256)
 	a := start(t, nil, given{name: "harbour.example.", records: harbour, update: match, keys: []zonedata.SigningKey{key}})
@@ -87,7 +87,8 @@ func TestReplaysAreBounded(t *testing.T) {
 	var r replays
 	k, now := &key{name: "k"}, time.Unix(1_000_000, 0)
 	at := func(i int) *signature {
-		return &signature{time: uint64(now.Unix()) + uint64(i/mostRemembered), fudge: 300, mac: []byte{byte(i), byte(i >> 8), byte(i >> 16)}} //nolint:gosec // small
+		return &signature{time: uint64(now.Unix()) + uint64(i/mostRemembered), fudge: 300, mac: []byte{byte(i), byte(i >> 8),
+			byte(i >> 16)}} //nolint:gosec // small
 	}
 	for i := range mostRemembered + 10 {
 		if one, again, late := r.take(k, at(i), now); one == nil || again || late {

@@ -187,8 +187,8 @@ func (a *authority) update(m []byte, client netip.Addr) (wire []byte) {
 	return wire
 }
 
-// askOnce is askUpdate of a message that, where it is an update with a signature, is decided on once. Whatever ends it, those who wait for the
-// same message are answered.
+// askOnce is askUpdate of a message that, where it is an update with a signature, is decided on once. Whatever ends it, those who wait for
+// the same message are answered.
 func (a *authority) askOnce(s *served, q *query, m []byte, w zonedata.Client, sign *signer) (code int, ok bool) {
 	if sign == nil || q.opcode != dns.OpcodeUpdate {
 		return a.askUpdate(s, q, m, w)

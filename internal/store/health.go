@@ -1,0 +1,97 @@
+package store
+
+import (
+	"time"
+
+	"portolan/internal/problem"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// Condition is how the database of a store is.
+type Condition string
+
+// The conditions. A FULL database is read and refuses changes until one has room again. A DAMAGED one stays so until the process ends: only
+// a person can say that it was mended. One that is AWAY comes back by itself.
+const (
+	Ready   Condition = "READY"
+	Full    Condition = "FULL"
+	Damaged Condition = "DAMAGED"
+	Away    Condition = "AWAY"
+)
+
+// Conditions are all of them.
+var Conditions = []Condition{Ready, Full, Damaged, Away}
+
+// conditionCodes are the codes of the errors by which a condition is noticed.
+var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged": Damaged, "DatabaseUnavailable": Away}
+
+// found is a condition other than READY, with the error by which it was noticed.
+type found struct {
+	is    Condition
+	since time.Time
+	why   error
+}
+
+// Condition gives how the database is, since when where it is not READY, and the error by which that was noticed.
+func (s *Store) Condition() (is Condition, since time.Time, why error) {
+	f := s.condition.Load()
+	if f == nil {
+		return Ready, time.Time{}, nil
+	}
+	return f.is, f.since, f.why
+}
+
+// notice keeps what the error of an access says of the database, and gives the error back. change says that it was a change: that one was
+// made shows that there is room.
+func (s *Store) notice(err error, change bool) error {
+	was := s.condition.Load()
+	if err == nil {
+		if was != nil && (was.is == Away || was.is == Full && change) {
+			s.condition.CompareAndSwap(was, nil)
+		}
+		return nil
+	}
+	p, ok := problem.As(Unavailable(err))
+	if !ok {
+		return err
+	}
+	is, known := conditionCodes[p.Code]
+	if !known || waits(err) || was != nil && (was.is == is || was.is == Damaged) {
+		return err
+	}
+	s.condition.CompareAndSwap(was, &found{is, time.Now(), err})
+	return err
+}
+
+// waits reports whether an error only says that others have the database for long.
+func waits(err error) bool {
+	code := sqlite.ErrCode(err).ToPrimary()
+	return code == sqlite.ResultBusy || code == sqlite.ResultLocked || codeOf(err) == queryCanceled
+}
+
+// Errors of PostgreSQL (its documentation, appendix A): disk_full, data_corrupted and index_corrupted.
+const (
+	pgDiskFull       = "53100"
+	pgDataCorrupted  = "XX001"
+	pgIndexCorrupted = "XX002"
+)
+
+// full is what a change gets that the disk has no room for.
+func full(err error) error {
+	p := problem.New(507, "DatabaseFull",
+		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")
+	p.Err = err
+	return p
+}
+
+// damaged is what a request gets that comes to a damaged place of the database.
+func damaged(err error) error {
+	p := problem.New(503, "DatabaseDamaged",
+		"the database is damaged at a place that this request needs: portolan check names it, and docs/troubleshoot.md says how to recover")
+	p.Err = err
+	return p
+}
+
+// IsDamage reports whether an error comes from a damaged place of the database.
+func IsDamage(err error) bool { return problem.Is(Unavailable(err), "DatabaseDamaged") }
