@@ -137,7 +137,7 @@ func TestChart(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{"ServiceMonitor harbour": "serverName: harbour.quay.svc",
-		"StatefulSet harbour": "name: PORTOLAN_MASTER_KEY",
+		"StatefulSet harbour":            "name: PORTOLAN_MASTER_KEY",
 		"StatefulSet harbour-postgresql": "ssl=on"} {
 		if !strings.Contains(whole[name], says) {
 			t.Errorf("%s lacks %s:\n%s", name, says, whole[name])
