@@ -57,7 +57,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 	other, file := p.configuration(up, `,"cache":{"entries":77}`)
 	p.fleet("deploy", "edge", id, "--configuration", file)
 	if !until(func() bool {
-		return strings.Contains(p.fleet("show", "edge"), "what is to run cannot be kept on the disk")
+		return strings.Contains(p.fleet("show", "edge"), "the desired state cannot be kept on the disk")
 	}) {
 		t.Errorf("a full disk is not shown:\n%s\n%s", p.fleet("show", "edge"), p.process.text())
 	}
