@@ -280,67 +280,6 @@ func (s *session) list(query string, args []any, _ bool, fn func(row) error) err
 	return s.each(query, args, fn)
 }
 
-func (s *session) damage() (faults []string, err error) {
-	there, err := hasTable(s, trigramTable.Name)
-	if err != nil {
-		return nil, err
-	}
-	if there { // FTS5 checks what it knew of itself at this connection's last question: one more lets it look anew (SQLite 3.54.1)
-		err := s.each("SELECT rowid FROM trigram WHERE trigram MATCH 'abc' LIMIT 1", nil, func(row) error { return nil })
-		if err != nil && !IsDamage(err) {
-			return nil, err
-		}
-	}
-	faults, err = s.integrity("PRAGMA integrity_check(20)")
-	if err != nil && !IsDamage(err) || err == nil && len(faults) == 0 {
-		return faults, err
-	}
-	// It is damaged: which tables are? A table takes its indexes along.
-	var tables []string
-	if err := s.each("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", nil, func(r row) error {
-		var name string
-		err := r.scan(&name)
-		tables = append(tables, name)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	named := 0
-	for _, table := range tables {
-		of, err := s.integrity(fmt.Sprintf("PRAGMA integrity_check(%q)", table))
-		if err != nil {
-			of = append(of, err.Error())
-		}
-		for _, text := range of {
-			faults = append(faults, "table "+table+": "+text)
-			named++
-		}
-	}
-	if named > 0 { // which say it again, with the table
-		faults = faults[len(faults)-named:]
-	}
-	return faults, nil
-}
-
-// longestFault is how many bytes of a fault are shown: SQLite lists every page that it finds.
-const longestFault = 300
-
-// integrity gives the faults that a PRAGMA integrity_check finds.
-func (s *session) integrity(pragma string) (faults []string, err error) {
-	err = s.each(pragma, nil, func(r row) error {
-		var text string
-		err := r.scan(&text)
-		if text != "ok" {
-			if text = strings.Join(strings.Fields(text), " "); len(text) > longestFault {
-				text = text[:longestFault] + "..."
-			}
-			faults = append(faults, text)
-		}
-		return err
-	})
-	return faults, err
-}
-
 func (s *session) mark(kind string) (value int64, err error) {
 	err = s.each("SELECT value FROM counter WHERE name = ?", []any{kind}, func(r row) error { return r.scan(&value) })
 	return value, err

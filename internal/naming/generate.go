@@ -1,0 +1,129 @@
+package naming
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// generate takes a $GENERATE directive: a range, and a record with the number in the place of $, once for each.
+func (r *zoneFileReader) generate(arguments []string) error {
+	if len(arguments) < 4 {
+		r.fault("$GENERATE needs a range, an owner, a type and data")
+		return nil
+	}
+	if data := arguments[len(arguments)-1]; len(data) > 1 && data[0] == '"' { // quotes around the data keep its fields together
+		arguments = append(arguments[:len(arguments)-1:len(arguments)-1], data[1:len(data)-1])
+	}
+	first, last, step, ok := rangeOf(arguments[0])
+	if !ok {
+		r.fault("$GENERATE: %q is not a range such as 1-9 or 1-9/2", arguments[0])
+		return nil
+	}
+	if r.generated += (last-first)/step + 1; r.generated > MaxGenerated {
+		return fmt.Errorf("%s: the $GENERATE directives of the file make more than %d records", r.at(), MaxGenerated)
+	}
+	run, ttls := r.run, r.runTTLs // the records before it go on behind it
+	defer func() { r.run, r.runTTLs = run, ttls }()
+	for number := first; number <= last; number += step {
+		r.run = ""
+		tokens := make([]string, len(arguments)-1)
+		for i, text := range arguments[1:] {
+			var err error
+			if tokens[i], err = numberedText(text, number); err != nil {
+				r.fault("$GENERATE: %v", err)
+				return nil
+			}
+		}
+		r.record(r.complete(tokens[0]), tokens[1:])
+	}
+	return nil
+}
+
+// rangeOf reads first-last or first-last/step.
+func rangeOf(text string) (first, last, step int, ok bool) {
+	span, stepText, stepped := strings.Cut(text, "/")
+	low, high, dash := strings.Cut(span, "-")
+	step = 1
+	var err [3]error
+	first, err[0] = strconv.Atoi(low)
+	last, err[1] = strconv.Atoi(high)
+	if stepped {
+		step, err[2] = strconv.Atoi(stepText)
+	}
+	return first, last, step, dash && errors.Join(err[:]...) == nil && first >= 0 && last >= first && step > 0 && last <= maxTTL
+}
+
+// numberedText puts a number into a text of $GENERATE: $, ${offset}, ${offset,width} and ${offset,width,base} with a base of d, o, x, X, n
+// and N; $$ and \$ stand for the character.
+func numberedText(text string, number int) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && i+1 < len(text):
+			b.WriteString(text[i : i+2])
+			i++
+		case text[i] != '$':
+			b.WriteByte(text[i])
+		case strings.HasPrefix(text[i:], "$$"):
+			b.WriteByte('$')
+			i++
+		case strings.HasPrefix(text[i:], "${"):
+			length := strings.IndexByte(text[i:], '}')
+			if length < 0 {
+				return "", fmt.Errorf("%q has a brace that is not closed", text)
+			}
+			formatted, err := numbered(text[i+2:i+length], number)
+			if err != nil {
+				return "", fmt.Errorf("%q: %w", text, err)
+			}
+			b.WriteString(formatted)
+			i += length
+		default:
+			b.WriteString(strconv.Itoa(number))
+		}
+	}
+	return b.String(), nil
+}
+
+// numbered formats a number by what stands between the braces of ${}.
+func numbered(format string, number int) (string, error) {
+	parts := strings.Split(format, ",")
+	offset, err := strconv.Atoi(parts[0])
+	width, base := 0, "d"
+	if err == nil && len(parts) > 1 {
+		width, err = strconv.Atoi(parts[1])
+	}
+	if len(parts) > 2 {
+		base = parts[2]
+	}
+	if number += offset; err != nil || len(parts) > 3 || width < 0 || width > MaxName {
+		return "", fmt.Errorf("{%s} is not an offset, a width and a base", format)
+	}
+	switch base {
+	case "d":
+		return fmt.Sprintf("%0*d", width, number), nil
+	case "o", "x", "X":
+		return fmt.Sprintf("%0*"+base, width, uint32(number)), nil //nolint:gosec // its 32 bits are printed
+	case "n", "N":
+		digits := "0123456789abcdef"
+		if base == "N" {
+			digits = "0123456789ABCDEF"
+		}
+		var b strings.Builder
+		for value := uint32(number); ; { //nolint:gosec // its bits are taken
+			b.WriteByte(digits[value&15])
+			value >>= 4
+			if width--; width > 0 || value != 0 {
+				b.WriteByte('.')
+				width--
+			}
+			if width <= 0 && value == 0 {
+				break
+			}
+		}
+		return b.String(), nil
+	}
+	return "", fmt.Errorf("{%s} has a base that is none of d, o, x, X, n, N", format)
+}
