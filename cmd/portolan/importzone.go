@@ -220,7 +220,7 @@ func (c *importZone) Run(s *session) error {
 	})
 }
 
-// isReverse reports whether a zone leads back from addresses.
+// isReverse reports whether a zone is a reverse zone, below in-addr.arpa or ip6.arpa.
 func isReverse(zone string) bool {
 	zone = "." + naming.Key(zone)
 	return slices.ContainsFunc([]string{".in-addr.arpa", ".ip6.arpa"}, func(end string) bool { return strings.HasSuffix(zone, end) })

@@ -33,7 +33,7 @@ type found struct {
 	why   error
 }
 
-// Condition gives how the database is, since when where it is not READY, and the error by which that was noticed.
+// Condition returns the condition of the database and, where it is not READY, its beginning and the error that showed it.
 func (s *Store) Condition() (is Condition, since time.Time, why error) {
 	f := s.condition.Load()
 	if f == nil {
@@ -42,8 +42,8 @@ func (s *Store) Condition() (is Condition, since time.Time, why error) {
 	return f.is, f.since, f.why
 }
 
-// notice keeps what the error of an access says of the database, and gives the error back. change says that it was a change: that one was
-// made shows that there is room.
+// notice derives the condition of the database from the error of an access, and returns the error. change reports whether the access was a
+// change: a change that succeeds ends FULL, and any access that succeeds ends AWAY.
 func (s *Store) notice(err error, change bool) error {
 	was := s.condition.Load()
 	if err == nil {
@@ -57,7 +57,9 @@ func (s *Store) notice(err error, change bool) error {
 		return err
 	}
 	is, known := conditionCodes[p.Code]
-	if !known || waits(err) || was != nil && (was.is == is || was.is == Damaged) {
+	// An index of trigrams is derived: damage there slows searches down and loses nothing.
+	derived := sqlite.ErrCode(err) == sqlite.ResultCorruptVTab
+	if !known || derived || waits(err) || was != nil && (was.is == is || was.is == Damaged) {
 		return err
 	}
 	s.condition.CompareAndSwap(was, &found{is, time.Now(), err})
@@ -77,7 +79,7 @@ const (
 	pgIndexCorrupted = "XX002"
 )
 
-// full is what a change gets that the disk has no room for.
+// full is the error of a change that the disk has no room for.
 func full(err error) error {
 	p := problem.New(507, "DatabaseFull",
 		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")
@@ -85,7 +87,7 @@ func full(err error) error {
 	return p
 }
 
-// damaged is what a request gets that comes to a damaged place of the database.
+// damaged is the error of a request that needs a damaged page of the database.
 func damaged(err error) error {
 	p := problem.New(503, "DatabaseDamaged",
 		"the database is damaged at a place that this request needs: portolan check names it, and docs/troubleshoot.md says how to recover")

@@ -12,7 +12,7 @@ const mostRemembered = 1 << 16
 
 // replays are the signed updates that were taken, by key and signature, for as long as their time is good. An update that comes again is
 // answered as before, and changes nothing. Updates that were signed before the latest time that is not remembered are refused with BADTIME
-// (RFC 8945 section 5.2.3): the time of the start, so that a restart forgets nothing that matters, or that of an update that was forgotten.
+// (RFC 8945 section 5.2.3): the time of the start, since signatures from before are not known, or that of an update that was forgotten.
 type replays struct {
 	mu sync.Mutex
 	// What follows is guarded by mu. latest is that time, in Unix seconds; order has those that are remembered as they came.
