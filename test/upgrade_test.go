@@ -104,6 +104,10 @@ func upgraded(t *testing.T, dir string, where ...string) {
 		status != 200 {
 		t.Errorf("the fleet: %d %s %v", status, text, err)
 	}
+	if status, text, err := call(t.Context(), "POST", "http://"+m.api+"/api/v1/fleetInstanceMinimumConfig", m.token,
+		`{"name":"after the upgrade"}`); err != nil || status != 202 {
+		t.Errorf("a new service point: %d %s %v", status, text, err)
+	}
 	m.id("/configurations", `{"name":"after the upgrade"}`)
 	if got := m.check(); got != "nothing is wrong" {
 		t.Errorf("check after a change: %s", got)

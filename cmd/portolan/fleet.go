@@ -22,7 +22,7 @@ type fleetCommand struct {
 	Show   fleetShow   `cmd:"" example:"portolan fleet show quay" help:"Show one service point, by its name or id, as JSON."`
 	Create fleetCreate `cmd:"" example:"portolan fleet create quay" help:"Create a service point and print what it needs to enrol."`
 	Rekey  fleetRekey  `cmd:"" example:"portolan fleet rekey quay" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
-	Delete fleetDelete `cmd:"" example:"portolan fleet delete quay" help:"Delete a service point; its certificate is refused from then on."`
+	Delete fleetDelete `cmd:"" example:"portolan fleet delete quay" help:"Delete a service point; its certificate is refused from then on, and its machines end what they run."`
 
 	Node struct {
 		Add    fleetNodeAdd    `cmd:"" example:"portolan fleet node add quay" help:"Let a service point have one node more, and print what it needs to enrol."`

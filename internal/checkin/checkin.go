@@ -34,6 +34,13 @@ const (
 // NodeRemoved is the code of the refusal of a node that was taken away from its service point: it is to run nothing any more.
 const NodeRemoved = "NodeRemoved"
 
+// ServicePointDeleted is the code of the refusal of a service point that was deleted: it is to run nothing any more. One that a manager does
+// not know goes on, as the manager may have lost it.
+const ServicePointDeleted = "ServicePointDeleted"
+
+// OtherMachine is the code of the refusal of a machine that has a copy of the state directory of another one: it is to run nothing.
+const OtherMachine = "OtherMachineAnswers"
+
 // CertificateExpired is the code of the refusal of a check-in whose certificate has expired: it can be renewed.
 const CertificateExpired = "CertificateExpired"
 
@@ -84,10 +91,21 @@ type Request struct {
 	Digest string `json:"digest,omitempty"`
 	// Desired is the generation of the desired state that the service point has on its disk.
 	Desired int64 `json:"desired"`
+	// Process is the process that asks; nil where it does not say.
+	Process *Process `json:"process,omitempty"`
 	// Leaving says that the service point ends: it is not missed for three intervals.
 	Leaving bool `json:"leaving,omitempty"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
+}
+
+// Process is a process of an agent. Two that answer in turn are two machines.
+type Process struct {
+	// ID is a random text of up to 64 bytes; Before is that of the process that last had an answer with the same state directory.
+	ID     string `json:"id"`
+	Before string `json:"before,omitempty"`
+	// Address is where its machine can be found.
+	Address string `json:"address,omitempty"`
 }
 
 // Desired is what a service point is to run. Whatever is changed in it gives it a higher generation.

@@ -23,6 +23,8 @@ type row struct {
 	// digest is that of the report; reported says that there is one.
 	digest   string
 	reported bool
+	// process is the process that is answered (lineage.go); empty where none is known.
+	process string
 	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
 	logs, several bool
 	at            seat
@@ -45,13 +47,14 @@ func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Cert
 	known = p.row
 	known.at = at
 	if !there {
-		return known, errUnknown
+		return known, unknown(tx, at.id)
 	}
 	if known.several {
 		floor, reported := known.generation, 0
-		err = tx.QueryRow("SELECT acknowledged, generation, sequence, digest, CASE WHEN body = '' THEN 0 ELSE 1 END FROM node "+
-			"WHERE service_point = ? AND number = ?", at.id, at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
-			&known.digest, &reported)
+		err = tx.QueryRow("SELECT n.acknowledged, n.generation, n.sequence, n.digest, CASE WHEN n.body = '' THEN 0 ELSE 1 END, "+
+			"coalesce(l.process, '') FROM node n LEFT JOIN lineage l ON l.service_point = n.service_point AND l.node = n.number "+
+			"WHERE n.service_point = ? AND n.number = ?", at.id, at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
+			&known.digest, &reported, &known.process)
 		if errors.Is(err, sql.ErrNoRows) {
 			return known, errUnknown
 		}
@@ -82,13 +85,14 @@ func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err 
 		var p knownPoint
 		var reported, logs, several int
 		err := scan(&id, &p.status, &p.desired, &p.acknowledged, &p.generation, &p.sequence, &p.digest, &reported, &logs, &several,
-			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast)
+			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast, &p.process)
 		p.reported, p.logs, p.several = reported == 1, logs == 1, several == 1
 		points[id] = p
 		return err
 	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several, s.target_version, s.update_asked, s.ntp_servers, s.anycast "+
-		"FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", "")
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several, s.target_version, s.update_asked, s.ntp_servers, s.anycast, "+
+		"coalesce(l.process, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id "+
+		"LEFT JOIN lineage l ON l.service_point = s.id AND l.node = 1 WHERE s.id IN ", "")
 }
 
 // state is what it is to run, its applications and its update left out.
@@ -119,6 +123,11 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	if len(rq.Digest) > maxDigest || strings.ContainsRune(rq.Digest, 0) {
 		return a, false, problem.Invalid("digest", "has more than %d bytes, or a NUL", maxDigest)
 	}
+	if p := rq.Process; p != nil && (p.ID == "" || len(p.ID) > maxProcess || len(p.Before) > maxProcess || len(p.Address) > maxText ||
+		strings.ContainsRune(p.ID+p.Before+p.Address, 0)) {
+		return a, false, problem.Invalid("process", "has an id of more than %d bytes, or none, an address of more than %d, or a NUL", maxProcess,
+			maxText)
+	}
 	id := shown.Subject.CommonName
 	h := s.hold(id)
 	defer func() {
@@ -133,6 +142,9 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	if rq.Leaving {
+		if known.another(rq) { // it is not this one that answers
+			return s.answer(shown, known, rq), false, nil
+		}
 		return s.answer(shown, known, rq), false, s.left(ctx, known)
 	}
 	s.hear(known)
@@ -156,7 +168,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
 		known, err = s.look(ctx, shown)
-		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) {
+		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) && (rq.Leaving || !known.another(rq)) {
 			return known, err
 		}
 	} else if err = s.inTime(shown); err != nil {
@@ -165,6 +177,9 @@ func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.
 	known.at = seatOf(shown)
 	return known, s.write(ctx, generationOf(shown), &known, rq)
 }
+
+// another reports whether a request comes from another process than the one that is answered.
+func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
 // is from an agent that says what it was told, and runs nothing.
@@ -216,6 +231,7 @@ const (
 	maxReport     = 64 << 10
 	maxVersion    = 128
 	maxDigest     = 128
+	maxProcess    = 64
 )
 
 // checkKind refuses a kind of service point that there is not, and a version that is none.

@@ -158,8 +158,10 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 	now := s.now()
 	least := now.Add(endsBefore).UnixMilli()
 	tx.Touch(store.Detail(topic, id))
-	if err := tx.Write("DELETE FROM node WHERE service_point = ?", id); err != nil {
-		return err
+	for _, table := range []string{"node", "lineage"} {
+		if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
+			return err
+		}
 	}
 	// Nothing is heard of it from then on.
 	n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1", id)

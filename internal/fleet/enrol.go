@@ -120,17 +120,32 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 // from the time, so that also a database that was restored gives later ones than it gave before.
 func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().UnixMilli(), goodFrom+1) }
 
-// errUnknown is a certificate that is no longer, or never was, a service point's; errNodeRemoved one of a node that was taken away.
+// errDeleted is a certificate of a service point that was deleted, errUnknown another one that is no longer, or never was, a service
+// point's, errNodeRemoved one of a node that was taken away.
 // errCertificateExpired is one that can be renewed,
 // and nothing else.
 var (
+	errDeleted = problem.New(http.StatusGone, checkin.ServicePointDeleted, "this service point was deleted: it is to run nothing any more")
 	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
-		"this service point is not known here: it was deleted, or its certificate was replaced")
+		"this service point is not known here, or its certificate was replaced")
 	errNodeRemoved = problem.New(http.StatusGone, checkin.NodeRemoved,
 		"this node was taken away from its service point, or another machine has its place")
 	errCertificateExpired = problem.New(http.StatusUnauthorized, checkin.CertificateExpired,
 		"the certificate of this service point has expired: it has to be renewed first")
 )
+
+// unknown is the refusal of a service point that is not there: errDeleted or errUnknown.
+func unknown(tx *store.Tx, id string) error {
+	var deleted bool
+	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM deleted_service_point WHERE id = ?)", id).Scan(&deleted)
+	switch {
+	case err != nil:
+		return err
+	case deleted:
+		return errDeleted
+	}
+	return errUnknown
+}
 
 // Renew gives a service point a new certificate for the one it shows, which may have expired. The old one stays good until
 // the new one is used.
@@ -144,7 +159,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	err = s.change(ctx, func(tx *store.Tx) error {
 		if err := locked(tx, id); err != nil {
 			if _, gone := problem.As(err); gone {
-				err = errUnknown
+				err = unknown(tx, id)
 			}
 			return err
 		}

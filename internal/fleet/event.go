@@ -17,6 +17,8 @@ const (
 	fieldNode = "nodeConnectionStatus"
 	// fieldNodeCount is how many nodes there may be.
 	fieldNodeCount = "nodeCount"
+	// fieldMachines is how many machines answer as one node.
+	fieldMachines = "machines"
 )
 
 // Move is what is counted of a move: the field, and what it became.

@@ -45,6 +45,8 @@ func Extension() *store.Extension {
 			Earlier: []store.Earlier{{Before: 9,
 				Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status", "conditions",
 					"configuration", "generation", "created", "deleted"}}}},
+		{Name: "lineage", Columns: []string{"service_point", "node", "process", "body"}, Key: 2},
+		{Name: "deleted_service_point", Columns: []string{"id"}, Key: 1},
 		{Name: "spent_key", Columns: []string{"key_hash", "until"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},
 		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "reason", "seq"},

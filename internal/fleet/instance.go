@@ -262,7 +262,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 // Unknown is the problem of a service point that there is not.
 func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
 
-// Delete forgets a service point. Its certificate is refused from then on.
+// Delete forgets a service point. Its certificate is refused from then on, with ServicePointDeleted, so that its machines end what they run.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
@@ -279,7 +279,10 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return Unknown(id)
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node"} {
+		if err := tx.Write("INSERT INTO deleted_service_point (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
+			return err
+		}
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

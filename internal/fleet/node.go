@@ -218,8 +218,9 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 			tx.Touch(store.Detail(topic, id))
 			// Its place remembers which certificates are not good.
 			floor := max(all[i].generation+1, s.now().Add(endsBefore).UnixMilli())
-			return errors.Join(tx.Write("UPDATE node SET key_public = '', generation = ?, acknowledged = 0, last_seen = 0, connected = 0, "+
-				"sequence = 0, digest = '', body = '' WHERE service_point = ? AND number = ?", floor, id, all[i].number),
+			return errors.Join(tx.Write("DELETE FROM lineage WHERE service_point = ? AND node = ?", id, all[i].number),
+				tx.Write("UPDATE node SET key_public = '', generation = ?, acknowledged = 0, last_seen = 0, connected = 0, "+
+					"sequence = 0, digest = '', body = '' WHERE service_point = ? AND number = ?", floor, id, all[i].number),
 				s.setCount(tx, id, func(count int64) int64 { return max(count-1, int64(len(all))-1) }))
 		})
 	})

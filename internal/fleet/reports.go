@@ -22,6 +22,8 @@ type pendingReport struct {
 	text, status string
 	// known is what is kept of the service point from then on.
 	known *row
+	// condition is what the manager itself has to say of the service point.
+	condition string
 	// alone says that its service point was locked, or is not there: it is written by itself. Guarded by Service.mu.
 	alone bool
 	// refused says why it is not written while others are, err why none is; done is closed behind that.
@@ -197,17 +199,37 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 		if err != nil {
 			return err
 		}
+		families, err := lineages(tx, ids)
+		if err != nil {
+			return err
+		}
 		for _, w := range some {
 			is, there := all[w.id()]
 			if !there && !w.alone {
 				left[w] = true
 				continue
 			}
-			if w.refused = nil; !there || !is.several && (w.generation < is.generation || w.known.at.node != 1) {
+			if w.refused = nil; !there {
+				if w.refused = unknown(tx, w.id()); !isProblem(w.refused) {
+					return w.refused
+				}
+				continue
+			}
+			if !is.several && (w.generation < is.generation || w.known.at.node != 1) {
 				w.refused = errUnknown // nothing was written for it, and the others go on
 				continue
 			}
-			*w.known = is.known(w.known.at)
+			at := w.known.at
+			if w.refused, err = s.traces(tx, w, is, families[at]); err != nil || w.refused != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			*w.known = is.known(at)
+			if w.rq.Process != nil {
+				w.known.process = w.rq.Process.ID
+			}
 			if is.several {
 				w.refused, err = s.writeNode(tx, w, is)
 			} else {
@@ -225,21 +247,43 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 	})
 }
 
+// says gives the report with what the manager itself has to say, its text, and the status that it makes of the service point; nil and
+// empty texts where there is no report.
+func (w *pendingReport) says() (r *checkin.Report, text, status string, err error) {
+	if r = w.rq.Report; r == nil || w.condition == "" {
+		return r, w.text, w.status, nil
+	}
+	with := *r
+	with.ErrorConditions = append(slices.Clone(r.ErrorConditions), w.condition)
+	body, err := json.Marshal(&with)
+	return &with, string(body), statusOf(&with), err
+}
+
+// isProblem reports whether an error is a refusal, and not one of the database.
+func isProblem(err error) bool {
+	_, is := problem.As(err)
+	return is
+}
+
 // writeOnly writes what a service point with one node says.
 func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) error {
-	known, now, r := w.known, *is, w.rq.Report
+	known, now := w.known, *is
+	r, text, status, err := w.says()
+	if err != nil {
+		return err
+	}
 	known.generation = w.generation
 	if acknowledges(w.rq, *known) {
 		known.acknowledged = w.rq.Desired
 	}
 	now.generation, now.acknowledged = known.generation, known.acknowledged
-	if w.rq.Sequence != 0 && w.rq.Sequence <= is.sequence || is.body == w.text && is.status == w.status &&
+	if w.rq.Sequence != 0 && w.rq.Sequence <= is.sequence || is.body == text && is.status == status &&
 		w.generation == is.generation && is.digest == w.rq.Digest {
 		r = nil
 	}
 	if r != nil {
-		known.sequence, known.digest, known.status, known.reported = max(is.sequence, w.rq.Sequence), w.rq.Digest, w.status, true
-		now.sequence, now.digest, now.body = known.sequence, known.digest, w.text
+		known.sequence, known.digest, known.status, known.reported = max(is.sequence, w.rq.Sequence), w.rq.Digest, status, true
+		now.sequence, now.digest, now.body = known.sequence, known.digest, text
 	}
 	if err := s.applyReport(tx, &now, r); err != nil {
 		return err
@@ -288,8 +332,12 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 	if acknowledges(rq, *known) {
 		known.acknowledged = rq.Desired
 	}
+	_, text, _, err := w.says()
+	if err != nil {
+		return nil, err
+	}
 	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
-		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, w.text
+		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, text
 	}
 	known.reported = body != ""
 	return nil, s.regroup(tx, at.id, func() error {

@@ -178,7 +178,7 @@ func documentedPaths() object {
 					"labels":        object{"type": "object", "additionalProperties": object{"type": []string{"string", "null"}}}}},
 					object{"labels": object{"site": "oslo"}})}),
 			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points",
-				"Forgets it; its certificate is refused from then on.",
+				"Forgets it; its certificate is refused from then on, and its machines end what they run.",
 				answers("204", "It is gone.", nil, "403", "404"), nil)},
 		"/user/api/v1/fleetInstances/{id}/registrationKey": object{"parameters": []any{id},
 			"post": operation("rekeyFleetInstance", "Give one of the fleet service points a new registration key (ours)",

@@ -382,8 +382,12 @@ func TestCheckInDoor(t *testing.T) {
 	}
 	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, second); status != 410 ||
-		a["code"] != "ServicePointUnknown" {
+		a["code"] != checkin.ServicePointDeleted {
 		t.Errorf("after deletion: %d %v", status, a)
+	}
+	if status, a := m.doorPost(checkin.RenewPath, checkin.RenewRequest{Request: fresh.request}, second); status != 410 ||
+		a["code"] != checkin.ServicePointDeleted {
+		t.Errorf("renewal after deletion: %d %v", status, a)
 	}
 }
 

@@ -93,6 +93,9 @@ type Agent struct {
 	desired    int64
 	// before is the id from before it enrols anew. It belongs to Run.
 	before string
+	// process is this process, for check-ins; processKept says that the state directory has it. They belong to Run.
+	process     checkin.Process
+	processKept bool
 	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
 	releases *releases
 	machine  *machine
@@ -142,6 +145,10 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, releases: newReleases(o.State, cmp.Or(o.Base, o.Version), o.Version), state: state{o.State},
 		host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1), interval: checkin.Interval}
 	a.machine = newMachine(o.State, o.Log, a.move)
+	if a.process, err = a.state.newProcess(); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
 	if err := a.begin(); err != nil {
 		_ = lock.Close()
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,6 +162,33 @@ func digestOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// thisProcess is what check-ins say of the process that sends them, whose latest report is at hand.
+func (a *Agent) thisProcess(r checkin.Report) *checkin.Process {
+	p := a.process
+	if len(r.Nodes) > 0 {
+		n := r.Nodes[0]
+		if at, err := url.Parse(n.DiagnosticsURL); err == nil {
+			p.Address = at.Hostname()
+		}
+		if p.Address == "" && len(n.Addresses) > 0 {
+			p.Address = n.Addresses[0].IPAddress
+		}
+	}
+	return &p
+}
+
+// keepProcess keeps, once, that this process had an answer: the next one names it.
+func (a *Agent) keepProcess() {
+	if a.processKept {
+		return
+	}
+	if err := a.state.write(processFile, []byte(a.process.ID+"\n")); err != nil {
+		a.log.Warn("process not kept", "error", err)
+		return
+	}
+	a.processKept = true
+}
+
 // leastPause is the least time between the beginnings of two check-ins that bring nothing.
 const leastPause = time.Second
 
@@ -177,7 +206,7 @@ func (a *Agent) leave(ctx context.Context, l latest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
 	if err := a.manager.post(ctx, checkin.CheckInPath, 0, checkin.Request{Desired: a.desired, Sequence: l.sequence, Digest: l.digest,
-		Leaving: true}, &checkin.Answer{}); err != nil {
+		Process: a.thisProcess(l.report), Leaving: true}, &checkin.Answer{}); err != nil {
 		a.log.Debug("the manager does not hear that this service point ends", "error", err)
 	}
 }
@@ -195,7 +224,8 @@ func (a *Agent) checkIn(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest}
+		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest,
+			Process: a.thisProcess(l.report)}
 		if l.refused { // what is to run comes down all the same
 			request.Digest = ""
 		}
@@ -209,6 +239,7 @@ func (a *Agent) checkIn(ctx context.Context) {
 				a.log.Info("checking in again")
 			}
 			b, l.kept = backoff{}, !answer.SendReport
+			a.keepProcess()
 			a.answered(answer)
 			if answer.SendReport && answer.Sequence >= l.sequence { // the state directory is older than the manager's
 				l.sequence = a.number(answer.Sequence)
@@ -262,7 +293,7 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 		a.log.Warn("the certificate has expired")
 		a.renewing(ctx)
 		b.pause(ctx)
-	case errors.As(err, &r) && r.Code == checkin.NodeRemoved:
+	case errors.As(err, &r) && slices.Contains(retiring, r.Code):
 		a.disown()
 		a.retire(err)
 		a.patiently(ctx)
@@ -295,11 +326,13 @@ func (a *Agent) disown() {
 	a.mu.Unlock()
 }
 
-// retire ends what runs: the node was taken away from its service point, and others do what it did. One that the manager merely does not
-// know goes on: it may have lost it.
+// retiring are the codes of the refusals by which a machine ends what it runs: others do that, or nobody is to.
+var retiring = []string{checkin.NodeRemoved, checkin.ServicePointDeleted, checkin.OtherMachine}
+
+// retire ends what runs: the refusal is one of retiring. One that the manager merely does not know goes on: it may have lost it.
 func (a *Agent) retire(why error) {
 	a.register(deregistered, why.Error())
-	a.log.Error("this node was taken away: it runs nothing any more", "reason", why)
+	a.log.Error("this machine runs nothing any more", "reason", why)
 	if a.desired == 0 {
 		return
 	}

@@ -91,6 +91,7 @@ func (c *Crowd) Changes(behind time.Time) (all []time.Time) {
 // simulated is a service point of a crowd.
 type simulated struct {
 	manager *manager
+	process checkin.Process
 	report  checkin.Report
 	desired checkin.Desired
 }
@@ -134,7 +135,7 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 		return nil, err
 	}
 	address := fmt.Sprintf("198.18.%d.%d", number/250%250, number%250+1) // RFC 2544: of a benchmark
-	return &simulated{manager: c.connect(number, newManager(base, config, http.ProxyFromEnvironment)),
+	return &simulated{process: newProcess(""), manager: c.connect(number, newManager(base, config, http.ProxyFromEnvironment)),
 		report: checkin.Report{Version: c.Version, BaseVersion: c.Version, Platform: release.Platform(), Variant: checkin.Fleet,
 			ErrorConditions: []string{},
 			Nodes: []checkin.Node{{ID: answer.ID + "-node-1", Name: "simulated", Hostname: "simulated", IPv4CIDRAddress: address + "/15",
@@ -175,7 +176,8 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 		if digest := digestOf(text); digest != l.digest {
 			l = latest{digest: digest, sequence: l.sequence + 1}
 		}
-		request := checkin.Request{Desired: p.desired.Generation, Sequence: l.sequence, Digest: l.digest, WaitSeconds: int(interval.Seconds())}
+		request := checkin.Request{Desired: p.desired.Generation, Sequence: l.sequence, Digest: l.digest, WaitSeconds: int(interval.Seconds()),
+			Process: &p.process}
 		if !l.kept {
 			request.Report, request.WaitSeconds = &p.report, 0
 		}

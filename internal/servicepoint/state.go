@@ -54,6 +54,7 @@ const (
 	identityFile = "identity.json"
 	keyFile      = "enrolment.key"
 	sequenceFile = "sequence"
+	processFile  = "process"
 )
 
 // load reads the identity; nil where there is none yet.
@@ -206,6 +207,29 @@ func (id *identity) tlsConfig() (*tls.Config, error) {
 
 // sessions is how many managers' sessions are kept, to come back to without another handshake.
 const sessions = 4
+
+// newProcess gives this process an id, and reads that of the one before.
+func (s state) newProcess() (p checkin.Process, err error) {
+	before, err := os.ReadFile(filepath.Join(s.dir, processFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return p, fmt.Errorf("reading the state: %w", err)
+	}
+	return newProcess(firstLine(before)), nil
+}
+
+// newProcess gives a process an id; before is that of the process before it.
+func newProcess(before string) checkin.Process {
+	return checkin.Process{ID: rand.Text(), Before: before}
+}
+
+// firstLine is the first line of a file, of up to 64 bytes; empty where it is longer.
+func firstLine(text []byte) string {
+	line, _, _ := strings.Cut(string(text), "\n")
+	if len(line) > 64 || strings.ContainsRune(line, 0) {
+		return ""
+	}
+	return line
+}
 
 // sequenceStep is how many numbers of reports are reserved at a time.
 const sequenceStep = 1000

@@ -25,6 +25,8 @@ type conn interface {
 	mark(kind string) (int64, error)
 	// setMark lets numbers go on behind the mark.
 	setMark(kind string, mark int64) error
+	// countOn lets the numbers that the database itself gives to rows go on behind those of the rows that were written with theirs.
+	countOn() error
 	// speaks is the database's dialect.
 	speaks() *dialect
 }

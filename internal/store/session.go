@@ -290,6 +290,9 @@ func (s *session) setMark(kind string, mark int64) error {
 	return err
 }
 
+// countOn has nothing to do: SQLite counts from the highest row on.
+func (s *session) countOn() error { return nil }
+
 func (s *session) speaks() *dialect { return &sqliteDialect }
 
 // sqliteRow is the row a statement stands at.
