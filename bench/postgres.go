@@ -417,7 +417,7 @@ func (b *bench) importFile(url, file string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, err := ipam.ReadAddresses(f)
+	lines, _, err := ipam.ReadAddresses(f)
 	if err != nil {
 		return err
 	}

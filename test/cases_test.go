@@ -96,7 +96,7 @@ func TestCases(t *testing.T) {
 			[]string{"cloud.example.com GenericRecord A 203.0.113.9", "good.example.com HostRecord",
 				"my_host.example.com GenericRecord A 192.0.2.11"}},
 		"phpipam-vrfs": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"), "-y"),
-			false, 1,
+			false, 2,
 			[]string{"there are the VRFs ALPHA, BETA: choose one by --vrf"}, nil},
 		"phpipam-vrfs, one": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"),
 			"--vrf", "BETA", "-y"), false, 0,

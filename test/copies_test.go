@@ -17,8 +17,8 @@ func (p *fleetPoint) runs() int {
 	return len(files)
 }
 
-// An agent with a copy of another one's state directory ends what it runs, and the service point says that there are two. One that is deleted
-// ends what it runs, too.
+// An agent with a copy of another one's state directory ends what it runs, and the service point says that there are two. One that is
+// deleted ends what it runs, too.
 func TestCopiedAndDeletedServicePoint(t *testing.T) {
 	m := serve(t, "")
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}
@@ -48,10 +48,14 @@ func TestCopiedAndDeletedServicePoint(t *testing.T) {
 		}
 	}
 	copied.start("")
-	if !until(func() bool { return strings.Contains(p.fleet("show", "edge"), "2 machines answer as this service point") }) {
+	if !until(func() bool {
+		return strings.Contains(p.fleet("show", "edge"), "2 machines answer as this service point")
+	}) {
 		t.Fatalf("a copy is not found: %s\n%s", p.fleet("show", "edge"), copied.process.text())
 	}
-	if !until(func() bool { return strings.Contains(copied.process.text(), "OtherMachineAnswers") && copied.runs() == 0 }) {
+	if !until(func() bool {
+		return strings.Contains(copied.process.text(), "OtherMachineAnswers") && copied.runs() == 0
+	}) {
 		t.Errorf("a copy runs %d applications:\n%s", copied.runs(), copied.process.text())
 	}
 	if p.runs() != 1 {

@@ -240,3 +240,59 @@ func TestImportsRefuse(t *testing.T) {
 		t.Errorf("there are %s blocks, before there were %s", text, before)
 	}
 }
+
+// A later import lists what went away at the source, and --prune takes it away: of this configuration alone, and not without a word.
+func TestImportListsWhatWentAway(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	dir := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		m.portolan("create", "configuration", "name="+name)
+	}
+	m.portolan("create", "tagGroup", "name=sources")
+	m.portolan("create", "tag", "name=ipam", "--in", "tagGroups/sources")
+	run := func(code int, configuration, subnets, addresses string, flags ...string) string {
+		t.Helper()
+		files := []string{filepath.Join(dir, "subnets"), filepath.Join(dir, "addresses")}
+		for i, text := range []string{"Subnet,Mask,Description\n" + subnets, "IP address,hostname,mac\n" + addresses} {
+			if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, out := m.wrong(append([]string{"import", "phpipam", files[0], files[1], "--configuration", configuration, "--tag", "tags/ipam"},
+			flags...)...)
+		if got != code {
+			t.Fatalf("%q ends with %d, want %d\n%s", flags, got, code, out)
+		}
+		return out
+	}
+	says := func(out string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("it does not say %q:\n%s", part, out)
+			}
+		}
+	}
+	const subnets, addresses = "10.1.0.0,24,office\n10.2.0.0,24,lab\n", "10.1.0.5,h5,00:00:5e:00:53:05\n10.1.0.6,h6,\n"
+	for _, configuration := range []string{"one", "two"} {
+		run(0, configuration, subnets, addresses, "-y")
+	}
+	later := []string{"10.1.0.0,24,office\n", "10.1.0.5,h5,\n"}
+	says(run(0, "one", later[0], later[1], "-y"), "not in the source, kept (--prune deletes it): IPv4Network 10.2.0.0/24",
+		"not in the source, kept (--prune deletes it): IPv4Address 10.1.0.6",
+		"empty in the source, kept (--prune takes it away): IPv4Address 10.1.0.5: macAddress")
+	says(run(2, "one", later[0], later[1], "--prune"), "then give --yes")
+	says(run(3, "one", later[0]+"10.9.0.0,x,bad\n", later[1], "--prune", "-y"), "nothing is deleted", "skipped 1: ")
+	says(run(0, "one", later[0], later[1], "--prune", "-y"), "2 deleted")
+	says(run(0, "one", later[0], later[1], "--prune", "-y"), "nothing had to be changed")
+	if text := m.portolan("list", "networks", "--total"); text != "3" {
+		t.Errorf("there are %s networks", text)
+	}
+	says(run(2, "three", later[0], later[1], "-y"), "there is no configuration")
+	code, out := m.wrong("import", "phpipam", filepath.Join(dir, "subnets"), "-y")
+	if code != 2 || !strings.Contains(out, "say into which") {
+		t.Errorf("without a configuration it ends with %d: %s", code, out)
+	}
+	m.check()
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -24,18 +26,25 @@ type planFlags struct {
 	// rows are where resources were read from, by the resources. refused is how many the manager refused, and reasons counts the codes.
 	rows    map[string]string
 	refused int
-	reasons map[string]int
+	reasons reasons
 }
+
+// placeOfResource is how a manager names a resource by its place.
+var placeOfResource = regexp.MustCompile(`resources\[(\d+)\]`)
 
 // report prints the resources that the manager refused.
 func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 	for _, one := range done.Refused {
-		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[string(a.Resources[one.Index])], one.Message)
-		if c.reasons == nil {
-			c.reasons = map[string]int{}
-		}
+		text := placeOfResource.ReplaceAllStringFunc(one.Message, func(place string) string {
+			i, err := strconv.Atoi(placeOfResource.FindStringSubmatch(place)[1])
+			if err != nil || i >= len(a.Resources) || c.rows[string(a.Resources[i])] == "" {
+				return place
+			}
+			return c.rows[string(a.Resources[i])]
+		})
+		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[string(a.Resources[one.Index])], text)
 		c.refused++
-		c.reasons[one.Code]++
+		c.reasons.add(one.Message)
 	}
 	if len(done.Refused) > 0 && a.Prune {
 		fmt.Fprintln(s.stderr, "nothing was deleted, because rows were skipped")
@@ -86,6 +95,9 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	if len(a.Resources) > applyAtOnce {
 		return c.inSteps(s, m, a)
 	}
+	if a.Prune && c.rows != nil && !c.DryRun && !c.Yes && !asked() {
+		return usageError{errors.New("--prune deletes what is not in the source: see what by --dry-run, then give --yes")}
+	}
 	if c.DryRun || c.Yes || !asked() {
 		done, err := send(s, m, a, c.options())
 		if err != nil {
@@ -130,6 +142,9 @@ const applyAtOnce = 10_000
 func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	n := len(a.Resources)
 	switch {
+	case !a.Skip && c.rows != nil:
+		return usageError{fmt.Errorf("--strict: goes with %d resources at most, and there are %d: of more each thousand is a transaction",
+			applyAtOnce, n)}
 	case a.Prune:
 		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, n)}
 	case c.DryRun:

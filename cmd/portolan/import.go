@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"portolan/internal/access"
 	"portolan/internal/deploy"
@@ -53,43 +56,114 @@ func (f importFlags) how(s *session, lines int) (how ipam.Import, end func()) {
 	return how, bar.end
 }
 
-// notesShown is how many networks that are there already are named when an import goes on.
-const notesShown = 20
-
-type importNetworks struct {
+// lineFlags say how a file of networks or addresses is imported.
+type lineFlags struct {
 	dataFlag
 	importFlags
+	Strict        bool   `help:"Import nothing where a row would be skipped."`
+	DryRun        bool   `help:"Only try it: nothing is kept." short:"n"`
+	Yes           bool   `help:"Do not ask." short:"y" env:"-"`
 	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// Run imports the networks of the file: of a short one all or none, of a long one in steps.
+// take imports lines that were read: tried first where somebody is asked. what they are is named in what it prints; skipped are the rows
+// that could not be read.
+func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
+	run func(*store.Store, ipam.Import) (ipam.Imported, error)) error {
+	if f.Strict && len(skipped) > 0 {
+		f.print(s, what, ipam.Imported{}, skipped, true)
+		return fmt.Errorf("%s: nothing was imported: %d rows would be skipped", f.File, len(skipped))
+	}
+	return f.open(func(st *store.Store, _ *access.Service) error {
+		how, end := f.how(s, lines)
+		defer func() { end() }()
+		if how.Strict = f.Strict; f.Strict {
+			how.InSteps = false // all or nothing
+		}
+		do := func(try bool) (done ipam.Imported, err error) {
+			if how.Try = try; try {
+				how.InSteps = false
+			}
+			if done, err = run(st, how); err != nil {
+				err = fmt.Errorf("%s: %w", f.File, err)
+			}
+			return done, err
+		}
+		if asks := !f.Yes && asked(); f.DryRun || asks {
+			inSteps := how.InSteps
+			done, err := do(true)
+			how.InSteps = inSteps
+			if err != nil {
+				return err
+			}
+			f.print(s, what, done, skipped, true)
+			if f.DryRun {
+				return skippedRows(len(skipped) + len(done.Skipped))
+			}
+			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
+			if !answered() {
+				return errors.New("nothing was changed")
+			}
+		}
+		done, err := do(false)
+		if err != nil {
+			return err
+		}
+		f.print(s, what, done, skipped, false)
+		return skippedRows(len(skipped) + len(done.Skipped))
+	})
+}
+
+// skippedRows is the error of so many rows that were skipped; nil of none.
+func skippedRows(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return skippedError{n}
+}
+
+// print tells what came of a file.
+func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped []string, tried bool) {
+	var why reasons
+	for _, one := range done.Changes {
+		fmt.Fprintln(s.stderr, "changed:", one)
+	}
+	for _, one := range slices.Concat(skipped, done.Skipped) {
+		fmt.Fprintln(s.stderr, "skipped:", one)
+		_, reason, _ := strings.Cut(one, ": ")
+		why.add(reason)
+	}
+	for _, one := range done.Differences {
+		fmt.Fprintln(s.stderr, "not in the file, kept:", one)
+	}
+	why.print(s)
+	did := "imported"
+	if tried {
+		did = "only tried"
+	}
+	if done.Partial {
+		did += ", of a part of the file"
+	}
+	fmt.Fprintf(s.stdout, "%s: %d %s made, %d changed, %d unchanged, %d rows skipped\n", did, done.Made, what, done.Changed, done.There,
+		len(skipped)+len(done.Skipped))
+}
+
+type importNetworks struct{ lineFlags }
+
+// Run imports the networks of the file.
 func (c *importNetworks) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, notes, err := ipam.ReadNetworks(f)
+	lines, skipped, err := ipam.ReadNetworks(f)
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st)
-		how, end := c.how(s, len(lines))
-		made, more, err := ipam.ImportNetworks(s.ctx, api, c.Configuration, lines, how)
-		end()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.File, err)
-		}
-		if how.InSteps && len(more) > notesShown {
-			notes, more = append(notes, fmt.Sprintf("%d networks that are there already", len(more))), nil
-		}
-		for _, note := range append(notes, more...) {
-			fmt.Fprintln(s.stderr, "left out:", note)
-		}
-		_, err = fmt.Fprintf(s.stdout, "imported %d networks\n", made)
-		return err
+	return c.take(s, "networks", len(lines), skipped, func(st *store.Store, how ipam.Import) (ipam.Imported, error) {
+		return ipam.ImportNetworks(s.ctx, server.NewAPI(st), c.Configuration, lines, how)
 	})
 }
 
@@ -126,36 +200,20 @@ func (c *exportZone) Run(s *session) error {
 	})
 }
 
-type importAddresses struct {
-	dataFlag
-	importFlags
-	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
-	File          string `arg:"" help:"The file." type:"existingfile"`
-}
+type importAddresses struct{ lineFlags }
 
-// Run imports the addresses of the file: of a short one all or none, of a long one in steps.
+// Run imports the addresses of the file.
 func (c *importAddresses) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, err := ipam.ReadAddresses(f)
+	lines, skipped, err := ipam.ReadAddresses(f)
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st)
-		how, end := c.how(s, len(lines))
-		there, err := ipam.ImportAddresses(s.ctx, api, c.Configuration, lines, how)
-		end()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.File, err)
-		}
-		if there > 0 {
-			fmt.Fprintf(s.stderr, "left out: %d addresses that are there already\n", there)
-		}
-		_, err = fmt.Fprintf(s.stdout, "imported %d addresses\n", len(lines)-there)
-		return err
+	return c.take(s, "addresses", len(lines), skipped, func(st *store.Store, how ipam.Import) (ipam.Imported, error) {
+		return ipam.ImportAddresses(s.ctx, server.NewAPI(st), c.Configuration, lines, how)
 	})
 }

@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"portolan/client"
+	"portolan/internal/cli"
 )
 
 type importFile struct {
@@ -15,12 +18,14 @@ type importFile struct {
 	jsonFlag
 	Into    string            `help:"What the rows belong below: a collection such as networks/100123/addresses, or a resource in which each finds its place, such as configurations/main." placeholder:"PATH" complete:"path"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
+	Strict  bool              `help:"Import nothing where a row would be skipped, of up to 10,000 rows: the same as --at-once." xor:"mode"`
+	Yes     bool              `help:"Do not ask." short:"y" env:"-"`
 	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`
 	Action  string            `help:"What is done with a row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
 	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
 	Header  map[string]string `help:"A header that holds for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
 	Kind    string            `help:"What the file is: csv, json or ndjson. Default: as it is called." enum:"csv,json,ndjson," default:""`
-	File    string            `arg:"" help:"The file." type:"existingfile"`
+	File    string            `arg:"" help:"The file; - reads standard input, of a kind that --kind says."`
 }
 
 // importKinds are the media types of files, by how they end.
@@ -37,7 +42,7 @@ func (c *importFile) Run(s *session) error {
 		return usageError{fmt.Errorf("%s: say by --kind what it is: csv, json or ndjson", c.File)}
 	}
 	switch {
-	case c.AtOnce:
+	case c.AtOnce, c.Strict:
 		o.Mode = "ALL_OR_NOTHING"
 	case c.DryRun:
 		o.Mode = "DRY_RUN"
@@ -53,11 +58,32 @@ func (c *importFile) Run(s *session) error {
 		}
 		o.Into = at.String()
 	}
-	f, err := os.Open(c.File)
-	if err != nil {
-		return err
+	if asked() && !c.Yes && !c.DryRun && c.File != "-" {
+		tried := o
+		tried.Mode = "DRY_RUN"
+		if err := c.run(s, cl, tried, true); err != nil && !errors.As(err, new(skippedError)) {
+			return err
+		}
+		fmt.Fprintf(s.stderr, "Do that? [y/N] ")
+		if !answered() {
+			return errors.New("nothing was changed")
+		}
 	}
-	defer func() { _ = f.Close() }()
+	return c.run(s, cl, o, c.DryRun)
+}
+
+// run imports the file, or only tries it.
+func (c *importFile) run(s *session, cl *cli.Manager, o client.ImportOptions, tried bool) error {
+	f := os.Stdin
+	if c.File != "-" {
+		var err error
+		if f, err = os.Open(c.File); errors.Is(err, fs.ErrNotExist) {
+			return usageError{fmt.Errorf("%s: there is no such file", c.File)}
+		} else if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+	}
 	one, err := cl.StartImport(s.ctx, filepath.Base(c.File), f, o)
 	if err != nil {
 		return err
@@ -73,18 +99,31 @@ func (c *importFile) Run(s *session) error {
 	if _, err := fmt.Fprint(s.stderr, log); err != nil {
 		return err
 	}
+	var why reasons
+	for line := range strings.Lines(log) { // "line 3: Code: why"
+		if parts := strings.SplitN(strings.TrimSpace(line), ": ", 3); len(parts) == 3 && !strings.Contains(parts[1], " ") {
+			why.add(parts[1] + ": " + parts[2])
+		}
+	}
+	if one.Refused > 0 {
+		why.print(s)
+	}
 	if c.JSON {
 		err = json.NewEncoder(s.stdout).Encode(one)
 	} else {
 		made := "created"
-		if c.DryRun {
+		if tried {
 			made = "would be created"
 		}
 		_, err = fmt.Fprintf(s.stdout, "import %d: %d rows: %d %s, %d updated, %d unchanged, %d refused\n", one.ID, one.Rows, one.Created, made,
 			one.Updated, one.Unchanged, one.Refused)
 	}
-	if err == nil && (one.State == "FAILED" || one.State == "CANCELLED" || one.Refused > 0) {
+	switch {
+	case err != nil:
+	case one.State == "FAILED" || one.State == "CANCELLED":
 		err = fmt.Errorf("the import ended as %s", one.State)
+	case one.Refused > 0:
+		err = skippedError{int(one.Refused)}
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,12 +39,18 @@ type fromFlags struct {
 // take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become
 // GenericRecords where generic is set. It fails with a skippedError where rows were skipped.
 func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
+	if f.Prune && f.Tag == "" {
+		return usageError{errors.New("--prune: goes with --tag: what has the tag and is not in the source is deleted")}
+	}
 	var m *cli.Manager
 	var known, networks convert.Known
 	a := client.Apply{Tag: f.Tag, Prune: f.Prune, Skip: !f.Strict}
 	var err error
 	if f.Write == "" {
 		if m, err = f.manager(); err != nil {
+			return err
+		}
+		if err := oneConfiguration(s.ctx, m); err != nil {
 			return err
 		}
 		if known, err = rangesOf(s.ctx, m, "blocks"); err != nil {
@@ -69,11 +76,15 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
 	var rows []string
-	if a.Resources, rows, err = d.JSON(); err != nil {
+	a.Prune = f.Prune && len(d.Skipped) == 0
+	if a.Resources, rows, err = d.JSON(a.Prune); err != nil {
 		return err
 	}
-	if len(a.Resources) == 0 {
+	if len(a.Resources) == 0 && !a.Prune {
 		return errors.New("there is nothing in it that could be imported")
+	}
+	if f.Prune && !a.Prune {
+		fmt.Fprintln(s.stderr, "note: nothing is deleted, because rows are skipped, which the manager may have")
 	}
 	if f.Write == "" {
 		if f.Header == nil { // names of others are led to, and not refused
@@ -84,6 +95,9 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 			f.rows[string(a.Resources[i])] = row
 		}
 		err := f.planned(s, m, a)
+		if err == nil && !a.Prune {
+			err = f.differences(s, m, d, a)
+		}
 		if err == nil && len(d.Skipped)+f.refused > 0 {
 			f.summarize(s, d)
 			return skippedError{len(d.Skipped) + f.refused}
@@ -103,17 +117,91 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	return err
 }
 
+// differences prints what the manager has and the source has not: resources with the tag, and members that the source leaves empty.
+func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
+	var err error
+	if a.Resources, _, err = d.JSON(true); err != nil || len(a.Resources) > applyAtOnce {
+		return err
+	}
+	a.Prune = a.Tag != ""
+	o := f.options()
+	o.DryRun = true
+	plan, err := m.Apply(s.ctx, a, o)
+	if err != nil {
+		return err
+	}
+	for _, one := range plan.Resources {
+		if one.Did == "DELETED" {
+			fmt.Fprintf(s.stderr, "not in the source, kept (--prune deletes it): %s %s\n", one.Type, one.Key)
+		}
+		for _, change := range one.Changes {
+			if after := string(change.After); one.Did == "CHANGED" && (after == "null" || after == "") {
+				fmt.Fprintf(s.stderr, "empty in the source, kept (--prune takes it away): %s %s: %s %s\n", one.Type, one.Key, change.Field,
+					change.Before)
+			}
+		}
+	}
+	switch {
+	case a.Tag == "" && plan.Created < len(plan.Resources):
+		fmt.Fprintln(s.stderr, "note: without --tag it is not known what an earlier import made that the source does not have any more")
+	case a.Prune && len(plan.Refused) > 0:
+		fmt.Fprintln(s.stderr, "note: resources that the source does not have any more are not looked for, because rows were skipped")
+	}
+	return nil
+}
+
+// oneConfiguration refuses an import that does not say into which of several configurations, or names one that is not there.
+func oneConfiguration(ctx context.Context, m *cli.Manager) error {
+	var names []string
+	if err := m.All(ctx, "configurations", client.Query{Limit: 1000, Fields: "name"}, func(raw json.RawMessage) error {
+		var one struct{ Name string }
+		err := json.Unmarshal(raw, &one)
+		names = append(names, one.Name)
+		return err
+	}); err != nil {
+		return err
+	}
+	switch {
+	case m.Configuration != "" && !slices.Contains(names, m.Configuration):
+		return usageError{fmt.Errorf("--configuration: there is no configuration %q; there are %s", m.Configuration, strings.Join(names, ", "))}
+	case m.Configuration == "" && len(names) != 1:
+		return usageError{fmt.Errorf("--configuration: say into which: there are %s", strings.Join(names, ", "))}
+	}
+	return nil
+}
+
 // summarize prints how many rows were skipped, by reason.
 func (f *fromFlags) summarize(s *session, d *convert.Document) {
-	counts := maps.Clone(f.reasons)
-	if counts == nil {
-		counts = map[string]int{}
-	}
 	for _, one := range d.Skipped {
-		counts[one.Reason]++
+		f.reasons.add(one.Reason)
 	}
-	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(s.stderr, "skipped %d: %s\n", counts[reason], reason)
+	f.reasons.print(s)
+}
+
+// reasons are how many rows were skipped, by why.
+type reasons map[string]int
+
+// add counts a row. What a reason says of the row itself is left out of it.
+func (r *reasons) add(why string) {
+	if *r == nil {
+		*r = reasons{}
+	}
+	words := strings.Fields(why)
+	for i, word := range words {
+		if strings.ContainsAny(word, "0123456789\"") || strings.Contains(strings.TrimRight(word, ".:;,"), ".") {
+			words[i] = "…"
+		}
+	}
+	(*r)[strings.Join(slices.Compact(words), " ")]++
+}
+
+// print prints them, and what to do.
+func (r reasons) print(s *session) {
+	for _, reason := range slices.Sorted(maps.Keys(r)) {
+		fmt.Fprintf(s.stderr, "skipped %d: %s\n", r[reason], reason)
+	}
+	if len(r) > 0 {
+		fmt.Fprintln(s.stderr, "Correct these rows at the source and import it again: what is there already stays.")
 	}
 }
 
@@ -155,6 +243,9 @@ func readFile(path string) (raw []byte, err error) {
 		defer func() { _ = f.Close() }() // it was read alone
 	}
 	raw, err = io.ReadAll(io.LimitReader(f, maxFrom+1))
+	if bytes.HasPrefix(raw, []byte("\xff\xfe")) || bytes.HasPrefix(raw, []byte("\xfe\xff")) {
+		return nil, usageError{fmt.Errorf("%s: it is UTF-16: save it as UTF-8", path)}
+	}
 	if err == nil && len(raw) > maxFrom {
 		err = usageError{fmt.Errorf("%s: is longer than %d MiB, which is as much as is read at once", path, maxFrom>>20)}
 	}
@@ -169,9 +260,18 @@ func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*conver
 	}
 	d, err := read(raw)
 	if err != nil {
-		return fmt.Errorf("%s: nothing was imported: %w", path, err)
+		return notImported(path, err)
 	}
 	return f.take(s, d, true)
+}
+
+// notImported is why a source is not imported: a choice that is missing is one of the command line.
+func notImported(path string, err error) error {
+	var choice convert.ChoiceError
+	if err = fmt.Errorf("%s: nothing was imported: %w", path, err); errors.As(err, &choice) {
+		return usageError{err}
+	}
+	return err
 }
 
 type importDhcpd struct {
@@ -243,7 +343,7 @@ func (c *importPhpipam) Run(s *session) error {
 	}
 	d, err := convert.Phpipam(c.VRF, files...)
 	if err != nil {
-		return fmt.Errorf("%s: nothing was imported: %w", strings.Join(c.Files, ", "), err)
+		return notImported(strings.Join(c.Files, ", "), err)
 	}
 	return c.take(s, d, false)
 }
@@ -287,7 +387,7 @@ func (c *importNetbox) Run(s *session) error {
 	}
 	d, err := convert.Netbox(lists, c.VRF, c.View)
 	if err != nil {
-		return fmt.Errorf("nothing was imported: %w", err)
+		return notImported(c.From, err)
 	}
 	return c.take(s, d, false)
 }
@@ -340,12 +440,18 @@ func (importBind) Help() string {
 
 // Run imports the zones of BIND, one after the other.
 func (c *importBind) Run(s *session) error {
-	zones, notes, err := convert.Named(c.File, readFile)
+	zones, notes, twice, err := convert.Named(c.File, readFile)
 	if err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(s.stderr, "left out:", note)
+	}
+	for _, one := range twice {
+		fmt.Fprintln(s.stderr, "skipped:", one)
+	}
+	if c.Strict && len(twice) > 0 {
+		return fmt.Errorf("nothing was imported: %d zones are there twice", len(twice))
 	}
 	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
 		reverse := isReverse(z.Name) && !c.Reverse
@@ -358,7 +464,12 @@ func (c *importBind) Run(s *session) error {
 		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
 	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
-		wrong, skipped := 0, 0
+		if c.Strict && !c.DryRun { // all of them or none
+			if err := c.tryAll(s, st, zones); err != nil {
+				return err
+			}
+		}
+		wrong, skipped := 0, len(twice)
 		for _, z := range zones { // one that is wrong keeps no other from being imported
 			n, err := c.zone(s, st, z)
 			if skipped += n; err != nil {
@@ -376,6 +487,18 @@ func (c *importBind) Run(s *session) error {
 		}
 		return nil
 	})
+}
+
+// tryAll refuses all zones where one of them would not be imported whole.
+func (c *importBind) tryAll(s *session, st *store.Store, zones []convert.NamedZone) error {
+	tried, quiet := *c, *s
+	tried.DryRun, quiet.stdout = true, io.Discard
+	for _, z := range zones {
+		if _, err := tried.zone(&quiet, st, z); err != nil {
+			return fmt.Errorf("nothing was imported: %s in the view %s: %w", z.Name, c.viewOf(z), err)
+		}
+	}
+	return nil
 }
 
 // viewOf is the view that a zone goes to.

@@ -36,9 +36,10 @@ type zoneFlags struct {
 	Yes    bool `help:"Do not ask." short:"y" env:"-"`
 }
 
-// how gives how a zone file of so many records is imported.
-func (f *zoneFlags) how(s *session, records int) (how ipam.Import, end func()) {
-	how, end = f.importFlags.how(s, records)
+// how gives how a zone is imported.
+func (f *zoneFlags) how(s *session, z *zoneText) (how ipam.Import, end func()) {
+	how, end = f.importFlags.how(s, len(z.records))
+	how.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
 	if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
 		how.InSteps = false // all or nothing
 	}
@@ -51,8 +52,12 @@ type zoneText struct {
 	view    string
 	zone    string
 	records []rr.RR
-	notes   []string
-	faults  []string
+	// places are where the records stand in the file.
+	places map[rr.RR]string
+	// whole says that the file has an SOA: it is a zone, and not a part of one.
+	whole  bool
+	notes  []string
+	faults []string
 }
 
 // readZoneFile reads a zone file. Files that it includes are in the first of some directories that has them.
@@ -72,7 +77,19 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	if err != nil {
 		return nil, err
 	}
-	t := &zoneText{from: path, zone: z.Zone, records: z.Records, notes: z.Notes, faults: z.Faults}
+	t := &zoneText{from: path, zone: z.Zone, records: z.Records, places: make(map[rr.RR]string, len(z.Records)), notes: z.Notes,
+		faults: z.Faults}
+	if len(z.Records) == 0 {
+		if len(z.Faults) > 0 {
+			return nil, errors.New(z.Faults[0])
+		}
+		return nil, errors.New("there is no record in it")
+	}
+	for i, one := range z.Records {
+		t.places[one] = z.Places[i]
+		_, soa := one.(*rr.SOA)
+		t.whole = t.whole || soa
+	}
 	for _, one := range z.Records {
 		if ns, is := one.(*rr.NS); is && rr.CanonicalName(ns.Hdr.Name) == z.Zone {
 			t.notes = append(t.notes, fmt.Sprintf("%s NS: once the zone has deployment roles, its name servers and their TTL follow from those",
@@ -94,44 +111,77 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 	if f.Strict && len(z.faults) > 0 {
 		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))
 	}
+	if f.Prune && !z.whole {
+		return 0, fmt.Errorf("%s: nothing was imported: --prune takes the file of a whole zone, and it has no SOA", z.from)
+	}
 	api := server.NewAPI(st)
-	if f.DryRun || f.Prune && !f.Yes && asked() {
-		how, end := f.how(s, len(z.records))
+	how, end := f.how(s, z)
+	defer func() { end() }()
+	if how.Prune && len(z.faults) > 0 {
+		how.Prune = false
+		fmt.Fprintln(s.stderr, notPruned)
+	}
+	if f.DryRun || how.Prune {
 		done, whole, err := dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
-		end()
-		if err != nil {
+		if err == nil && how.Prune && len(done.Skipped) > 0 {
+			how.Prune = false
+			fmt.Fprintln(s.stderr, notPruned)
+			if f.DryRun {
+				done, whole, err = dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+			}
+		}
+		switch {
+		case err != nil:
 			return 0, fmt.Errorf("%s: %w", z.from, err)
-		}
-		if f.DryRun || len(done.Differences) > 0 {
-			f.print(s, z, done, true, whole)
-		}
-		if f.DryRun {
+		case f.DryRun:
+			f.print(s, z, done, how.Prune, true, whole)
 			return len(done.Skipped) + len(z.faults), nil
-		}
-		if len(done.Differences) > 0 {
+		case how.Prune && len(done.Differences) > 0 && !f.Yes:
+			f.print(s, z, done, true, true, whole)
+			if !asked() {
+				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
+			}
 			fmt.Fprintf(s.stderr, "Delete the records that are not in the file? [y/N] ")
 			if !answered() {
 				return 0, errors.New("nothing was changed")
 			}
 		}
+		if how.Prune && !whole { // which records can be imported is known when they are: what goes, goes behind them
+			first := how
+			first.Prune = false
+			done, err := dns.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", z.from, err)
+			}
+			if len(done.Skipped) > 0 {
+				fmt.Fprintln(s.stderr, notPruned)
+				f.print(s, z, done, false, false, true)
+				return len(done.Skipped), nil
+			}
+		}
 	}
-	how, end := f.how(s, len(z.records))
 	done, err := dns.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
-	end()
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", z.from, err)
 	}
-	f.print(s, z, done, false, true)
+	f.print(s, z, done, how.Prune, false, true)
 	return len(done.Skipped) + len(z.faults), nil
 }
 
-// print tells what came of a zone: a line for each record that was skipped or differs, then a summary.
-func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, tried, whole bool) {
+// notPruned says why --prune does nothing.
+const notPruned = "note: nothing is deleted, because records are skipped, which the zone may have"
+
+// print tells what came of a zone: a line for each record that was skipped or differs, then a summary. pruned says that records that the
+// file does not have are deleted.
+func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, pruned, tried, whole bool) {
+	for _, one := range done.Changes {
+		fmt.Fprintln(s.stderr, "changed:", one)
+	}
 	for _, skipped := range done.Skipped {
 		fmt.Fprintln(s.stderr, "skipped:", skipped)
 	}
 	for _, one := range done.Differences {
-		if f.Prune {
+		if pruned {
 			fmt.Fprintln(s.stderr, "not in the file, deleted:", one)
 		} else {
 			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)

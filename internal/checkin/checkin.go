@@ -34,8 +34,8 @@ const (
 // NodeRemoved is the code of the refusal of a node that was taken away from its service point: it is to run nothing any more.
 const NodeRemoved = "NodeRemoved"
 
-// ServicePointDeleted is the code of the refusal of a service point that was deleted: it is to run nothing any more. One that a manager does
-// not know goes on, as the manager may have lost it.
+// ServicePointDeleted is the code of the refusal of a service point that was deleted: it is to run nothing any more. One that a manager
+// does not know goes on, as the manager may have lost it.
 const ServicePointDeleted = "ServicePointDeleted"
 
 // OtherMachine is the code of the refusal of a machine that has a copy of the state directory of another one: it is to run nothing.

@@ -24,13 +24,36 @@ type Resource map[string]any
 type Document struct {
 	Resources []Resource
 	// routers are gateways of which it is not said of which network they are.
-	routers []netip.Addr
+	routers []router
 	// notes are how often something was left out, by what that was.
 	notes map[string]int
 	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
 	at      string
 	Skipped []Skipped
 }
+
+// router is a gateway, with the row that names it.
+type router struct {
+	address netip.Addr
+	row     string
+}
+
+// cleared is the value of a member that the source has and leaves empty: nobody says what it is, or it is to be null.
+type cleared struct{}
+
+// MarshalJSON writes null.
+func (cleared) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// clearable are the members that can be cleared.
+var clearable = []string{"name", "macAddress", "ttl", "gateway"}
+
+// has reports whether a resource has a value of a member.
+func (r Resource) has(name string) bool { return r[name] != nil && r[name] != cleared{} }
+
+// ChoiceError says that a choice is missing, or is none of the file.
+type ChoiceError string
+
+func (e ChoiceError) Error() string { return string(e) }
 
 // Skipped is a row that was left out.
 type Skipped struct {
@@ -88,8 +111,11 @@ func (d *Document) Notes() (all []string) {
 // add adds a resource.
 func (d *Document) add(r Resource) {
 	for name, value := range r {
-		if text, ok := value.(string); ok && text == "" {
-			delete(r, name)
+		if text, ok := value.(string); !ok || text != "" {
+			continue
+		}
+		if delete(r, name); slices.Contains(clearable, name) {
+			r[name] = cleared{}
 		}
 	}
 	if d.at != "" {
@@ -98,13 +124,16 @@ func (d *Document) add(r Resource) {
 	d.Resources = append(d.Resources, r)
 }
 
-// JSON gives the resources, what others lie in before them, and the rows that they were read from.
-func (d *Document) JSON() (all []json.RawMessage, rows []string, err error) {
+// JSON gives the resources, what others lie in before them, and the rows that they were read from. With empty, members that the source
+// leaves empty are null; else they are left out.
+func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err error) {
 	order := slices.Clone(d.Resources)
 	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, r := range order {
 		row := rowOf(r)
+		r = maps.Clone(r)
 		delete(r, origin)
+		maps.DeleteFunc(r, func(_ string, value any) bool { return value == cleared{} && !empty })
 		raw, err := json.Marshal(r)
 		if err != nil {
 			return nil, nil, err
@@ -223,15 +252,16 @@ func (d *Document) Settle(known Known, generic bool) {
 	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
 	for p, gateway := range known {
 		networks[p] = true
-		if r := own[p]; r["gateway"] == nil { // which says nothing of it, and leaves it as it is
-			gateways[gateway] = gateway != ""
-			delete(r, "gateway")
+		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
+			if gateways[gateway] = gateway != ""; r != nil {
+				r["gateway"] = cleared{}
+			}
 		}
 	}
 	for p, r := range own {
 		networks[p] = true
-		if gateway := fmt.Sprint(r["gateway"]); r["gateway"] != nil {
-			gateways[gateway] = true
+		if r.has("gateway") {
+			gateways[fmt.Sprint(r["gateway"])] = true
 		}
 	}
 	nobodys := func(a netip.Addr) bool {
@@ -257,7 +287,7 @@ func (d *Document) Settle(known Known, generic bool) {
 			return false
 		}
 		switch {
-		case gateways[text] && r["macAddress"] == nil && r["name"] == nil:
+		case gateways[text] && !r.has("macAddress") && !r.has("name"):
 			return true // the network has it
 		case gateways[text]:
 			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
@@ -316,7 +346,8 @@ func recordType(a netip.Addr) string {
 
 // routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
 func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
-	for _, a := range d.routers {
+	for _, one := range d.routers {
+		a := one.address
 		p, ours := holding(own, a)
 		at, there := holding(known, a)
 		switch {
@@ -324,6 +355,9 @@ func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
 			d.leave("the gateway %v: networks of IPv6 have none", a)
 		case ours && edge(p, a) || !ours && there && edge(at, a):
 			d.leave("the gateway %v, which no host of its network has", a)
+		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
+			d.Skipped = append(d.Skipped, Skipped{one.row, fmt.Sprintf("the network %v has the gateway %v already: a network has one gateway",
+				p, own[p]["gateway"])})
 		case ours:
 			own[p]["gateway"] = a.String()
 		case there:

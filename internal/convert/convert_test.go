@@ -20,7 +20,7 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 	}
 	d.Within(networks)
 	d.Settle(networks, true)
-	all, _, err := d.JSON()
+	all, _, err := d.JSON(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,8 @@ func TestWhatCannotBe(t *testing.T) {
 	}
 	for _, want := range []string{"reservation 10.1.0.9: it has the same key as reservation 10.1.0.9", "10.1.0.1: the address is the gateway",
 		"10.1.0.255: the address is the first or the last",
-		"10.1.0.0: the address is the first or the last", "DUIDs of clients of IPv4", "the host without a name: 999.1.1.1 is no address",
+		"10.1.0.0: the address is the first or the last",
+		"DUIDs of clients of IPv4", "reservation 999.1.1.1: \"999.1.1.1\" is no address: correct the reservation",
 		"prefixes that are reserved"} {
 		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
 			t.Errorf("it is not said that left out is %q: %q", want, notes)

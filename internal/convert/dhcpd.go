@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 
 	"portolan/internal/space"
 )
@@ -65,9 +66,13 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		case s.is("group"), s.is("pool"), s.is("class"), s.is("subclass"):
 			err = d.block(s.block, shared)
 		case s.is("subnet"):
-			err = d.subnet(s, shared)
+			if err = d.subnet(s, shared); err != nil {
+				d.hosts(s)
+			}
 		case s.is("subnet6"):
-			err = d.subnet6(s, shared)
+			if err = d.subnet6(s, shared); err != nil {
+				d.hosts(s)
+			}
 		case s.is("host"):
 			err = d.host(s)
 		case s.is("include"):
@@ -82,6 +87,16 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		d.skipStatement(s, err)
 	}
 	return nil
+}
+
+// hosts reads the hosts in a subnet that is skipped.
+func (d *dhcpd) hosts(s statement) {
+	for _, one := range s.block {
+		if one.is("host") {
+			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
+			d.skipStatement(one, d.host(one))
+		}
+	}
 }
 
 // skipStatement leaves a statement out that cannot be imported; err is nil where it can.
@@ -255,9 +270,12 @@ func (d *dhcpd) host(s statement) error {
 // reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
 func (d *Document) reservation(address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
+	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {
+		d.leave("the host %s: %s is no address", cmp.Or(name, "without a name"), address) // a name, which dhcpd looks up
+		return nil
+	}
 	if err != nil {
-		d.leave("the host %s: %s is no address", cmp.Or(name, "without a name"), address)
-		return nil //nolint:nilerr // which is noted
+		return fmt.Errorf("%q is no address", address)
 	}
 	if mac != "" && !hardware(mac) {
 		return fmt.Errorf("%q is no hardware address", mac)

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -17,20 +16,20 @@ import (
 // view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the
 // network view; empty: the only one. A row that cannot be read is skipped.
 func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
-	r := csv.NewReader(strings.NewReader(text(raw)))
-	r.FieldsPerRecord, r.LazyQuotes = -1, true
+	rows := &csvRows{rest: text(raw), comma: ',', line: 1}
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
 		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {
-		row, err := r.Read()
+		row, line, err := rows.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			x.at = fmt.Sprintf("line %d", line)
+			x.skip("%v: correct the row", err)
+			continue
 		}
-		line, _ := r.FieldPos(0)
 		kind := strings.ToLower(strings.TrimSpace(row[0]))
 		if name, ok := strings.CutPrefix(kind, "header-"); ok {
 			columns := map[string]int{}
@@ -44,7 +43,9 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 			continue
 		}
 		if x.columns[kind] == nil {
-			return nil, fmt.Errorf("line %d: %s: there is no line header-%s before it", line, row[0], kind)
+			x.at = fmt.Sprintf("line %d (%s)", line, kind)
+			x.skip("there is no line header-%s before it: add the line", kind)
+			continue
 		}
 		of := func(name string) string {
 			if i, ok := x.columns[kind][name]; ok && i < len(row) {
@@ -58,12 +59,20 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 		}
 	}
 	if len(x.columns) == 0 {
+		if len(x.Skipped) > 0 {
+			return nil, errors.New(x.Skipped[0].String())
+		}
 		return nil, errors.New("has no line that begins with header-: it is no export of Infoblox")
 	}
 	for _, column := range []string{"view", "network_view"} {
-		if all := slices.Sorted(maps.Keys(x.views[column])); len(all) > 1 && x.from[column] == "" {
-			return nil, fmt.Errorf("the file has several %ss (%s): choose one by --from-%s", strings.ReplaceAll(column, "_", " "),
-				strings.Join(all, ", "), strings.ReplaceAll(column, "_", "-"))
+		all := slices.Sorted(maps.Keys(x.views[column]))
+		if asked := x.from[column]; asked != "" && !x.views[column][asked] {
+			return nil, ChoiceError(fmt.Sprintf("there is no %s %q in the file; there are %s", strings.ReplaceAll(column, "_", " "), asked,
+				strings.Join(all, ", ")))
+		}
+		if len(all) > 1 && x.from[column] == "" {
+			return nil, ChoiceError(fmt.Sprintf("the file has several %ss (%s): choose one by --from-%s", strings.ReplaceAll(column, "_", " "),
+				strings.Join(all, ", "), strings.ReplaceAll(column, "_", "-")))
 		}
 	}
 	return x.Document, nil
@@ -82,15 +91,19 @@ type infoblox struct {
 	silent map[string]map[string]Resource
 }
 
-// prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network.
-func prefixOf(network, mask string) (netip.Prefix, error) {
+// prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network. Bits behind the mask are cut off, which is
+// noted.
+func (d *Document) prefixOf(network, mask string) (netip.Prefix, error) {
 	if strings.Contains(network, "/") {
 		p, err := netip.ParsePrefix(network)
-		return p.Masked(), err
+		if err != nil {
+			return p, fmt.Errorf("%q is no prefix", network)
+		}
+		return d.masked(p), nil
 	}
 	a, err := netip.ParseAddr(network)
 	if err != nil {
-		return netip.Prefix{}, err
+		return netip.Prefix{}, fmt.Errorf("%q is no address", network)
 	}
 	bits, err := strconv.Atoi(mask)
 	if m := net.ParseIP(mask).To4(); m != nil {
@@ -105,7 +118,15 @@ func prefixOf(network, mask string) (netip.Prefix, error) {
 	if !p.IsValid() {
 		return p, fmt.Errorf("%s/%s is no network", network, mask)
 	}
-	return p.Masked(), nil
+	return d.masked(p), nil
+}
+
+// masked is a prefix without the bits behind its mask, which are noted.
+func (d *Document) masked(p netip.Prefix) netip.Prefix {
+	if p != p.Masked() {
+		d.leave("the bits of %v behind its mask: it is %v", p, p.Masked())
+	}
+	return p.Masked()
 }
 
 // row reads a row; of gives its cells by the names of its columns.
@@ -122,9 +143,10 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		name := of(column)
 		switch {
 		case name == "" || kind == "hostaddress" || kind == "ipv6hostaddress" || column == "view" && x.view == "":
-		case x.from[column] == "":
+		case x.from[column] == "" || x.from[column] == name:
 			x.views[column][name] = true
-		case x.from[column] != name:
+		default:
+			x.views[column][name] = true
 			x.leave("what is in the %s %s: import it by itself, by --from-%s", strings.ReplaceAll(column, "_", " "), name,
 				strings.ReplaceAll(column, "_", "-"))
 			return nil
@@ -136,13 +158,13 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 	}
 	switch kind {
 	case "networkcontainer", "ipv6networkcontainer":
-		p, err := prefixOf(of("address"), first("netmask", "cidr"))
+		p, err := x.prefixOf(of("address"), first("netmask", "cidr"))
 		if err != nil {
 			return err
 		}
 		x.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": of("comment")})
 	case "network", "ipv6network":
-		p, err := prefixOf(of("address"), first("netmask", "cidr"))
+		p, err := x.prefixOf(of("address"), first("netmask", "cidr"))
 		if err != nil {
 			return err
 		}
@@ -177,11 +199,16 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		return nil
 	}
 	fqdn := strings.TrimSuffix(of("fqdn"), ".")
-	record := func(r Resource) {
-		r["absoluteName"], r["view"] = fqdn, x.view
-		if ttl, err := strconv.Atoi(of("ttl")); err == nil {
-			r["ttl"] = ttl
+	var ttl any = cleared{}
+	if text := of("ttl"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return fmt.Errorf("the ttl %q is no number of seconds", text)
 		}
+		ttl = seconds
+	}
+	record := func(r Resource) {
+		r["absoluteName"], r["view"], r["ttl"] = fqdn, x.view, ttl
 		x.add(r)
 	}
 	switch kind {
@@ -209,7 +236,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return x.reservation(of("address"), mac, "", host(of("parent")))
 			}
 		} else {
-			x.leave("addresses of hosts that are not in the file before them")
+			x.skip("the host %s is not in the file before it, or was skipped: put its row first", of("parent"))
 		}
 	case "arecord", "aaaarecord":
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {

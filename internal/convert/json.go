@@ -9,6 +9,11 @@ import (
 	"unicode/utf8"
 )
 
+// wrongKind is a value of another kind than belongs there: it is left out, and all others are read.
+type wrongKind string
+
+func (e wrongKind) Error() string { return string(e) }
+
 // readJSON reads JSON that another product has written. It words what is wrong with the line, the field and what belongs there.
 func readJSON(text []byte, into any) error {
 	if !utf8.Valid(text) {
@@ -22,9 +27,10 @@ func readJSON(text []byte, into any) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: it is no JSON: %w", line(syntax.Offset), syntax)
 	case errors.As(err, &kind) && kind.Field == "":
-		return fmt.Errorf("line %d: has a JSON %s, where %s belongs", line(kind.Offset), kind.Value, kindOf(kind.Type))
+		return wrongKind(fmt.Sprintf("line %d: has a JSON %s, where %s belongs", line(kind.Offset), kind.Value, kindOf(kind.Type)))
 	case errors.As(err, &kind):
-		return fmt.Errorf("line %d: %s: has a JSON %s, where %s belongs", line(kind.Offset), kind.Field, kind.Value, kindOf(kind.Type))
+		return wrongKind(fmt.Sprintf("line %d: %s: has a JSON %s, where %s belongs", line(kind.Offset), kind.Field, kind.Value,
+			kindOf(kind.Type)))
 	}
 	return err
 }

@@ -82,13 +82,16 @@ func (d *Document) keaRouters(all []keaOption, where string) (routers []string) 
 // Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
 func Kea(raw []byte) (*Document, error) {
 	var f keaFile
-	if err := readJSON([]byte(withoutComments(text(raw))), &f); err != nil {
+	d := &Document{}
+	var kind wrongKind
+	if err := readJSON([]byte(withoutComments(text(raw))), &f); errors.As(err, &kind) {
+		d.Skipped = append(d.Skipped, Skipped{"a value", fmt.Sprintf("%v: correct it", err)})
+	} else if err != nil {
 		return nil, err
 	}
 	if f.Dhcp4 == nil && f.Dhcp6 == nil {
 		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is no file of Kea's settings")
 	}
-	d := &Document{}
 	for _, s := range []*keaServer{f.Dhcp4, f.Dhcp6} {
 		if s == nil {
 			continue
@@ -117,9 +120,11 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 	d.at = "subnet " + s.Subnet
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil {
-		d.skip("it is no prefix, and nothing of it is imported: correct the subnet")
+		d.skip("it is no prefix, and nothing of it but its reservations is imported: correct the subnet")
+		d.keaReservations(s.Reservations)
 		return
 	}
+	p = d.masked(p)
 	gateway := d.router(p, d.keaRouters(s.Options, ""), around)
 	name := s.Context.Name
 	if name == "" {

@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,11 +16,11 @@ type NamedZone struct {
 }
 
 // Named reads the settings of BIND (named.conf): the zones that it is primary for, by their views. read gives the files that it includes.
-// What of it is not taken, such as zones that are copied from others, is noted.
-func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZone, notes []string, err error) {
+// What of it is not taken, such as zones that are copied from others, is noted, and a zone that is there twice is skipped.
+func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZone, notes []string, skipped []Skipped, err error) {
 	n := &namedFile{Document: &Document{}, read: read, directory: filepath.Dir(path), base: filepath.Dir(path)}
 	if err := n.file(path, "", 0); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for i, z := range n.zones {
 		n.zones[i].Directory = n.directory
@@ -27,7 +28,7 @@ func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZo
 			n.zones[i].File = filepath.Join(n.directory, z.File)
 		}
 	}
-	return n.zones, n.Notes(), nil
+	return n.zones, n.Notes(), n.Skipped, nil
 }
 
 type namedFile struct {
@@ -110,6 +111,9 @@ func (n *namedFile) zone(s statement, view string) {
 		n.leave("zones of the type %s", kind)
 	case file == "":
 		n.leave("the zone %s, which names no file", name)
+	case slices.ContainsFunc(n.zones, func(z NamedZone) bool { return z.View == view && strings.EqualFold(z.Name, name) }):
+		n.Skipped = append(n.Skipped, Skipped{fmt.Sprintf("zone %s in the file %s", name, file),
+			"a statement before it names the same zone: remove one of the two"})
 	default:
 		n.zones = append(n.zones, NamedZone{View: view, Name: name, File: file})
 	}

@@ -38,20 +38,22 @@ type netboxOne struct {
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	switch all := vrfsOf(lists); {
 	case vrf == "" && len(all) > 1:
-		return nil, fmt.Errorf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", "))
+		return nil, ChoiceError(fmt.Sprintf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", ")))
 	case vrf != "" && vrf != Global && !slices.Contains(all, vrf):
-		return nil, fmt.Errorf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", "))
+		return nil, ChoiceError(fmt.Sprintf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", ")))
 	case vrf == "" && len(all) == 1:
 		vrf = all[0]
 	}
 	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
 		zones: map[string]bool{},
-		hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
+		hosts: map[string]Resource{}, met: map[netip.Addr]string{}}
 	for i, list := range lists {
-		for _, raw := range list {
+		for n, raw := range list {
 			var one netboxOne
 			if err := readJSON(raw, &one); err != nil {
-				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
+				d.at = fmt.Sprintf("%s number %d", strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/"), n+1)
+				d.skip("%v: correct it there", err)
+				continue
 			}
 			if in := one.vrf(); i > 0 && in != vrf && vrf != "" {
 				d.leave("what is in the VRF %s", in)
@@ -113,7 +115,7 @@ type netbox struct {
 	names, rows          map[netip.Prefix]string
 	zones                map[string]bool
 	hosts                map[string]Resource
-	met                  map[netip.Addr]bool
+	met                  map[netip.Addr]string
 }
 
 func (d *netbox) one(one netboxOne, aggregate bool) error {
@@ -123,7 +125,7 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 		if err != nil {
 			return fmt.Errorf("%q is no prefix", one.Prefix)
 		}
-		p = p.Masked()
+		p = d.masked(p)
 		if aggregate {
 			d.aggregates = append(d.aggregates, p)
 			return nil
@@ -163,10 +165,10 @@ func (d *netbox) address(one netboxOne) error {
 	if name == "" {
 		name = one.Description
 	}
-	if d.met[p.Addr()] {
-		d.leave("addresses that are there twice")
+	if first, twice := d.met[p.Addr()]; twice {
+		d.skip("it has the same key as %s: remove one of the two", first)
 	} else {
-		d.met[p.Addr()] = true
+		d.met[p.Addr()] = d.at
 		d.Document.address(p.Addr(), Resource{"address": p.Addr().String(), "state": state, "name": name})
 	}
 	_, zone, _ := strings.Cut(strings.ToLower(strings.TrimSuffix(one.DNSName, ".")), ".")

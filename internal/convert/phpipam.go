@@ -2,7 +2,6 @@ package convert
 
 import (
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -28,17 +27,24 @@ const Global = "global"
 // the VRF that is read, or Global; empty: the only one. A row that cannot be read is skipped.
 func Phpipam(vrf string, files ...[]byte) (*Document, error) {
 	d := &phpipam{Document: &Document{}, vrf: vrf, vrfs: map[string]bool{}}
-	for _, raw := range files {
+	for i, raw := range files {
+		if len(files) > 1 {
+			d.in = fmt.Sprintf("file %d ", i+1)
+		}
 		if err := d.file(raw); err != nil {
 			return nil, err
 		}
 	}
+	if len(d.vrfs) == 0 {
+		d.vrfs[Global] = true
+	}
 	switch all := slices.Sorted(maps.Keys(d.vrfs)); {
 	case vrf == "" && len(all) > 1:
-		return nil, fmt.Errorf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", "))
+		return nil, ChoiceError(fmt.Sprintf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", ")))
 	case vrf != "" && !d.vrfs[vrf]:
-		return nil, fmt.Errorf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", "))
+		return nil, ChoiceError(fmt.Sprintf("nothing is in a VRF %q; there are %s", vrf, strings.Join(all, ", ")))
 	}
+	d.withoutVRF()
 	d.subnets()
 	return d.Document, nil
 }
@@ -52,16 +58,62 @@ type phpipam struct {
 	names    map[netip.Prefix]string
 	// rows are where the subnets stand.
 	rows map[netip.Prefix]string
+	// in names the file that is read, where there are several.
+	in string
+	// all are the subnets of all VRFs, with the VRFs that have them; later are rows of addresses that do not say in which VRF they are.
+	all   map[netip.Prefix][]string
+	later []phpipamRow
+}
+
+// phpipamRow is a row: where it stands, and what gives its cells.
+type phpipamRow struct {
+	at string
+	of func(string) string
+}
+
+// known notes that a VRF has the subnet of a row.
+func (d *phpipam) known(vrf string, of func(string) string) {
+	if p, err := (&Document{}).prefixOf(of("subnet"), of("mask")); err == nil {
+		if d.all == nil {
+			d.all = map[netip.Prefix][]string{}
+		}
+		d.all[p] = append(d.all[p], vrf)
+	}
+}
+
+// withoutVRF reads the addresses that do not say in which VRF they are: each is in that of its subnet.
+func (d *phpipam) withoutVRF() {
+	for _, row := range d.later {
+		d.at = row.at
+		in := []string{Global}
+		if len(d.vrfs) == 1 {
+			in = slices.Collect(maps.Keys(d.vrfs))
+		} else if a, err := netip.ParseAddr(strings.SplitN(row.of("address"), "/", 2)[0]); err == nil {
+			if p, ok := holding(d.all, a); ok {
+				in = d.all[p]
+			}
+		}
+		switch {
+		case len(in) > 1:
+			d.skip("its subnet is in the VRFs %s, and the row does not say in which it is: export the column VRF", strings.Join(in, ", "))
+			continue
+		case d.vrf != "" && in[0] != d.vrf:
+			d.leave("what is in the VRF %s", in[0])
+			continue
+		}
+		if err := d.address(row.of); err != nil {
+			d.skip("%v: correct the row", err)
+		}
+	}
 }
 
 func (d *phpipam) file(raw []byte) error {
 	content := text(raw)
-	r := csv.NewReader(strings.NewReader(content))
-	r.FieldsPerRecord, r.LazyQuotes = -1, true
+	r := &csvRows{rest: content, comma: ',', line: 1}
 	if first, _, _ := strings.Cut(content, "\n"); strings.Count(first, ";") > strings.Count(first, ",") {
-		r.Comma = ';'
+		r.comma = ';'
 	}
-	head, err := r.Read()
+	head, _, err := r.next()
 	if err != nil {
 		return errors.New("has no line of names")
 	}
@@ -75,6 +127,7 @@ func (d *phpipam) file(raw []byte) error {
 	}
 	_, subnets := columns["subnet"]
 	_, addresses := columns["address"]
+	_, vrfs := columns["vrf"]
 	if !subnets && !addresses {
 		return errors.New("has neither a column Subnet nor a column IP address: it is no export of phpIPAM")
 	}
@@ -84,26 +137,38 @@ func (d *phpipam) file(raw []byte) error {
 		}
 	}
 	for {
-		row, err := r.Read()
+		row, line, err := r.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return err
+			d.at = fmt.Sprintf("%sline %d", d.in, line)
+			d.skip("%v: correct the row", err)
+			continue
 		}
-		line, _ := r.FieldPos(0)
 		of := func(name string) string {
 			if i, ok := columns[name]; ok && i < len(row) {
 				return strings.TrimSpace(row[i])
 			}
 			return ""
 		}
-		d.at = fmt.Sprintf("line %d (%s)", line, strings.TrimSpace(of("address")+" "+of("subnet")))
-		if in := cmp.Or(of("vrf"), Global); of("address")+of("subnet") != "" {
-			if d.vrfs[in] = true; d.vrf != "" && in != d.vrf {
-				d.leave("what is in the VRF %s", in)
-				continue
-			}
+		d.at = fmt.Sprintf("%sline %d (%s)", d.in, line, strings.TrimSpace(of("address")+" "+of("subnet")))
+		if of("address")+of("subnet") == "" {
+			d.skip("it has neither a subnet nor an address: correct the row")
+			continue
+		}
+		if addresses && of("address") != "" && !vrfs { // of the VRF whose subnet it lies in
+			d.later = append(d.later, phpipamRow{d.at, of})
+			continue
+		}
+		in := cmp.Or(of("vrf"), Global)
+		d.vrfs[in] = true
+		if subnets && of("subnet") != "" && of("address") == "" {
+			d.known(in, of)
+		}
+		if d.vrf != "" && in != d.vrf {
+			d.leave("what is in the VRF %s", in)
+			continue
 		}
 		if addresses && of("address") != "" {
 			err = d.address(of)
@@ -121,7 +186,7 @@ func (d *phpipam) subnet(of func(string) string) error {
 		d.leave("folders: what lies in them goes by its range")
 		return nil
 	}
-	p, err := prefixOf(of("subnet"), of("mask"))
+	p, err := d.prefixOf(of("subnet"), of("mask"))
 	if err != nil {
 		return fmt.Errorf("the subnet %s: %w", of("subnet"), err)
 	}
@@ -151,13 +216,15 @@ func (d *phpipam) address(of func(string) string) error {
 		return fmt.Errorf("%q is no address", of("address"))
 	}
 	if yes := strings.ToLower(of("gateway")); yes == "1" || yes == "yes" || yes == "true" {
-		d.routers = append(d.routers, a)
+		d.routers = append(d.routers, router{a, d.at})
+		if of("hostname")+of("mac") != "" {
+			d.leave("the name and the hardware address of the gateway %v: a gateway is its network's", a)
+		}
 		return nil
 	}
 	state, mac := phpipamStates[strings.ToLower(of("state"))], of("mac")
 	if mac != "" && !hardware(mac) {
-		d.leave("hardware addresses that are none")
-		mac = ""
+		return fmt.Errorf("%q is no hardware address", mac)
 	}
 	if state == "DHCP_RESERVED" && mac == "" {
 		d.leave("addresses that DHCP gave out: the next lease says it")

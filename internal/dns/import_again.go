@@ -21,8 +21,10 @@ type zoneDifference struct {
 	// names are those that get other records than they have, and wanted the records that they get, by their names.
 	names  []string
 	wanted map[string][]dns.RR
-	// words are the records that the zone has and the file has not.
-	words []string
+	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
+	words, changes []string
+	// known says that the zone is there.
+	known bool
 }
 
 // maxDifferences is how many differences are worded; of further ones it is said how many there are.
@@ -63,7 +65,7 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 			d.names, d.wanted[at] = append(d.names, at), nil
 		}
 	}
-	d.missing = nil
+	d.missing, d.known = nil, true
 	for _, rr := range records {
 		at := dns.CanonicalName(rr.Header().Name)
 		_, differs := d.wanted[at]
@@ -80,19 +82,25 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	return d, nil
 }
 
+// worded is a record in a line.
+func worded(rr dns.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
+
 // keepOthers words the records that the file does not have, and keeps them unless they are pruned.
 func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
 	further := 0
 	for _, rr := range others {
 		at := dns.CanonicalName(rr.Header().Name)
-		if slices.ContainsFunc(d.wanted[at], func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }) { // with another TTL
+		if same := slices.IndexFunc(d.wanted[at], func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }); same >= 0 {
+			if len(d.changes) < maxDifferences {
+				d.changes = append(d.changes, fmt.Sprintf("%s: the time to live becomes %d", worded(rr), d.wanted[at][same].Header().Ttl))
+			}
 			continue
 		}
 		if !prune {
 			d.wanted[at] = append(d.wanted[at], rr)
 		}
 		if len(d.words) < maxDifferences {
-			d.words = append(d.words, strings.Join(strings.Fields(rr.String()), " "))
+			d.words = append(d.words, worded(rr))
 		} else {
 			further++
 		}
@@ -108,6 +116,9 @@ const namesAtOnce = 200
 // steps gives what is to be done: first names that are there, then what is missing.
 func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
+		if d.known && i.authority != nil && !yield(func() error { return i.changeAuthority(i.authority) }) {
+			return
+		}
 		for names := range slices.Chunk(d.names, namesAtOnce) {
 			if !yield(func() error { return i.changeNames(names, d.wanted) }) {
 				return

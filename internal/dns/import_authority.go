@@ -29,6 +29,16 @@ func authorityOf(records []dns.RR) *dns.SOA {
 // keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which
 // those go on that are deployed. The primary server follows from the roles.
 func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
+	err := i.makeAuthority(zone, authorityParts(soa))
+	if p, ok := problem.As(err); ok && p.Status < 500 {
+		return i.skip(soa, p.Message)
+	}
+	return err
+}
+
+// authorityParts are the parts of the option that say what an SOA says: TTL, primary server, mail address, serial, refresh, retry, expire
+// and minimum.
+func authorityParts(soa *dns.SOA) []any {
 	mail := any(nil)
 	if address, ok := mailAddress(soa.Mbox); ok {
 		mail = address
@@ -37,12 +47,68 @@ func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
 	if soa.Serial+1 == 0 {
 		serial = "auto"
 	}
-	err := i.makeAuthority(zone, []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1),
-		second(soa.Expire, 1), second(soa.Minttl, 0)})
-	if p, ok := problem.As(err); ok && p.Status < 500 {
-		return i.skip(soa, p.Message)
+	return []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1), second(soa.Expire, 1),
+		second(soa.Minttl, 0)}
+}
+
+// authorityNames name those parts.
+var authorityNames = []string{"TTL", "primary server", "mail address", "serial", "refresh", "retry", "expire", "minimum"}
+
+// changeAuthority has the zone, which is there, say what the SOA of a file says, but for its serial and its primary server, which are its
+// own. Where the zone has no option of its own, the difference to the file is left, and noted.
+func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
+	row, err := authorityOption(i.c.Tx, i.zone)
+	if err != nil {
+		return err
 	}
-	return err
+	if row == nil {
+		i.done.Changes = append(i.done.Changes, "the SOA of the file is not taken over: the zone has no StartOfAuthority option of its own")
+		return nil
+	}
+	var body struct {
+		Value []any `json:"value"`
+	}
+	if err := json.Unmarshal(row.Body, &body); err != nil || len(body.Value) != len(authorityNames) {
+		return err
+	}
+	var texts []string
+	for at, part := range authorityParts(soa) {
+		if name := authorityNames[at]; name == "serial" || name == "primary server" || fmt.Sprint(part) == fmt.Sprint(body.Value[at]) {
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%s %v -> %v", authorityNames[at], body.Value[at], part))
+		body.Value[at] = part
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	value, err := json.Marshal(body.Value)
+	if err != nil {
+		return err
+	}
+	t := i.c.API.TypeNamed(authorityType)
+	if _, err := i.c.Following("value").Change(row, func(o schema.Object) {
+		_, _ = t.Decode(o, map[string]json.RawMessage{"value": value}, false) // what it refuses is refused when it is written
+	}); err != nil {
+		if p, ok := problem.As(err); ok && p.Status < 500 {
+			return i.skip(soa, p.Message)
+		}
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, "SOA: "+strings.Join(texts, ", "))
+	return nil
+}
+
+// authorityOption gives the option of a zone itself that says what its SOA says; nil where there is none.
+func authorityOption(tx *store.Tx, zone *store.Resource) (row *store.Resource, err error) {
+	return row, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.HasParent(zone.ID)}}, func(r *store.Resource) error {
+		if r.Type == authorityType {
+			row = r
+		}
+		return nil
+	})
 }
 
 func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
@@ -91,12 +157,7 @@ func FollowAuthority(c *resource.Change, zone *store.Resource, soa *dns.SOA) err
 		return err
 	}
 	f.follows = true
-	there := false
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
-		store.HasParent(zone.ID)}}, func(r *store.Resource) error {
-		there = there || r.Type == authorityType
-		return nil
-	}); err != nil || there {
+	if row, err := authorityOption(c.Tx, zone); err != nil || row != nil {
 		return err
 	}
 	i := &zoneImport{c: c, zone: zone, done: &ImportedZone{}}

@@ -26,8 +26,9 @@ type ImportedZone struct {
 	Made, Changed, Deleted int
 	// There is how many records were there already.
 	There int
-	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not.
-	Skipped, Differences []string
+	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not; Changes are
+	// those that the zone has otherwise.
+	Skipped, Differences, Changes []string
 }
 
 // errRootZone refuses a file of the root zone.
@@ -48,7 +49,8 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune}
+	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune, where: how.Where,
+		broken: map[string]string{}}
 	var d *zoneDifference
 	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
 		d, err = i.compare(tx, a, configuration, view, zone, records)
@@ -56,7 +58,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	}); err != nil {
 		return done, err
 	}
-	done.There, done.Differences = d.there, d.words
+	done.There, done.Differences, done.Changes = d.there, d.words, d.changes
 	next, stop := iter.Pull(i.steps(zone, d))
 	defer stop()
 	step, count := how.Step(len(records)), 0
@@ -68,12 +70,14 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		}
 		before := done
 		by := store.Author{Name: "command line", Comment: "import"}
-		if err := a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
-			done = before
-			done.Skipped = slices.Clone(before.Skipped)
-			tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
-			i.c, i.done = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, &done
-			return i.run(configuration, view, zone, part)
+		if err := i.whole(func() error {
+			return a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
+				done = before
+				done.Skipped, done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
+				tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
+				i.c, i.done = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, &done
+				return i.run(configuration, view, zone, part)
+			})
 		}); err != nil {
 			return before, ipam.CutOff(err, count)
 		}
@@ -95,25 +99,41 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	if err != nil {
 		return done, false, err
 	}
-	err = a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
-		done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
-		i := &zoneImport{again: true, authority: authorityOf(records), c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}},
-			done: &done, strict: how.Strict, prune: how.Prune}
-		err := ensureView(i.c, within, view)
-		var d *zoneDifference
-		if err == nil {
-			d, err = i.compare(tx, a, configuration, view, zone, records)
-		}
-		if err == nil {
-			done.There, done.Differences = d.there, d.words
-			err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
-		}
-		if errors.Is(err, store.ErrTrialEnded) {
-			whole, err = false, nil
-		}
-		return err
+	i := &zoneImport{again: true, authority: authorityOf(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
+		broken: map[string]string{}}
+	err = i.whole(func() error {
+		return a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
+			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
+			i.c = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
+			err := ensureView(i.c, within, view)
+			var d *zoneDifference
+			if err == nil {
+				d, err = i.compare(tx, a, configuration, view, zone, records)
+			}
+			if err == nil {
+				done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+				err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
+			}
+			if errors.Is(err, store.ErrTrialEnded) {
+				whole, err = false, nil
+			}
+			return err
+		})
 	})
 	return done, whole, err
+}
+
+// errHalfDone is a record that was refused when something was written for it already: the transaction is taken back, and begun again
+// without the record.
+var errHalfDone = errors.New("a record was refused half done")
+
+// whole runs a transaction, again as long as it ends with errHalfDone: each time one more record is left out.
+func (i *zoneImport) whole(run func() error) error {
+	for {
+		if err := run(); !errors.Is(err, errHalfDone) {
+			return err
+		}
+	}
 }
 
 // zoneImport is one import. again passes over what is there.
@@ -125,6 +145,9 @@ type zoneImport struct {
 	view          *store.Resource
 	zone          *store.Resource
 	done          *ImportedZone
+	// where names the row of a record; nil where nobody knows. broken are the records, by sameRecord, that were refused half done, and why.
+	where  func(record any) string
+	broken map[string]string
 	// authority is the SOA that the zone has; nil where none is known.
 	authority *dns.SOA
 	// dynamic marks what is made as made by an update.
@@ -207,6 +230,11 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 // skip leaves a record out, with the reason. Where the import is strict that is an error.
 func (i *zoneImport) skip(rr dns.RR, why string) error {
 	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why)
+	if i.where != nil {
+		if at := i.where(rr); at != "" {
+			text = at + ": " + text
+		}
+	}
 	if i.strict {
 		return problem.Invalid("records", "%s", text)
 	}
@@ -241,6 +269,9 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 
 // create makes a record.
 func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
+	if why, known := i.broken[sameRecord(rr)]; known {
+		return i.skip(rr, why)
+	}
 	h := o.(comparableRecord).record()
 	t, _ := i.c.API.Type(h.Type)
 	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
@@ -265,8 +296,13 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 		if there, e := i.isThere(o); there || e != nil {
 			return e
 		}
-		if p.Status < 500 && i.c.Tx.Writes() == written && !i.dynamic {
+		switch {
+		case p.Status >= 500 || i.dynamic || i.broken == nil:
+		case i.c.Tx.Writes() == written:
 			return i.skip(rr, p.Message)
+		default:
+			i.broken[sameRecord(rr)] = p.Message
+			return errHalfDone
 		}
 		return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
 	}
@@ -293,6 +329,9 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 			return false, err
 		}
 		if r.Type != x.record().Type || !x.same(other) {
+			continue
+		}
+		if alias, is := o.(*AliasRecord); is && other.(*AliasRecord).LinkedRecord.ID != alias.LinkedRecord.ID {
 			continue
 		}
 		if host, ok := o.(*HostRecord); ok {

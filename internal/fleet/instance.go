@@ -262,7 +262,8 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 // Unknown is the problem of a service point that there is not.
 func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
 
-// Delete forgets a service point. Its certificate is refused from then on, with ServicePointDeleted, so that its machines end what they run.
+// Delete forgets a service point. Its certificate is refused from then on, with ServicePointDeleted, so that its machines end what they
+// run.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))

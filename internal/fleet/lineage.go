@@ -146,12 +146,12 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 	if err != nil {
 		return err
 	}
-	return tx.Write("INSERT INTO lineage (service_point, node, process, body) VALUES (?,?,?,?) ON CONFLICT (service_point, node) DO UPDATE SET "+
-		"process = excluded.process, body = excluded.body", at.id, at.node, l.latest(), string(body))
+	return tx.Write("INSERT INTO lineage (service_point, node, process, body) VALUES (?,?,?,?) "+
+		"ON CONFLICT (service_point, node) DO UPDATE SET process = excluded.process, body = excluded.body", at.id, at.node, l.latest(), string(body))
 }
 
-// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where several machines
-// were found, the report that is kept is to come again: it gets the condition then.
+// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where several
+// machines were found, the report that is kept is to come again: it gets the condition then.
 func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
 	p := w.rq.Process
 	if p == nil {

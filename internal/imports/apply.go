@@ -28,6 +28,7 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 		}
 		p := &perform{job: j, Change: c}
 		if err := p.placeDocument(how); err != nil || how.Nothing {
+			done.Base = p.at.within.ID
 			return done, err
 		}
 		members := c.Sent
@@ -35,11 +36,11 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
 		}
 		o, err := p.one(&row{members: members})
+		done.Did = map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came]
 		if err != nil {
 			return done, err
 		}
-		done = resource.Applied{Row: o.row, Did: map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came],
-			Changes: o.fields, Said: o.said, Once: o.once}
+		done.Row, done.Changes, done.Said, done.Once = o.row, o.fields, o.said, o.once
 		return done, nil
 	}
 }

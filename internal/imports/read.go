@@ -33,6 +33,13 @@ type row struct {
 	// what depends on the row's type.
 	members map[string]json.RawMessage
 	cells   []cell
+	// wrong is why the row cannot be read; nil where it can.
+	wrong *problem.Problem
+}
+
+// wrongRow is a row that cannot be read; those behind it can.
+func wrongRow(number int64, at, format string, args ...any) *row {
+	return &row{number: number, at: at, wrong: problem.BadRequest("InvalidFileDataValue", format, args...)}
 }
 
 // cell is a column of a row and what it says.
@@ -171,8 +178,12 @@ func (r *csvReader) next() (*row, error) {
 		return nil, err
 	}
 	var wrong *csv.ParseError
-	if errors.As(err, &wrong) || errors.Is(err, errLong) {
+	if errors.Is(err, errLong) {
 		return nil, badFile("behind row %d: %v", r.count, err)
+	}
+	if errors.As(err, &wrong) {
+		r.count++
+		return wrongRow(r.count, fmt.Sprintf("line %d", wrong.StartLine+r.above), "%v", wrong.Err), nil
 	}
 	if err != nil {
 		return nil, err
@@ -184,13 +195,13 @@ func (r *csvReader) next() (*row, error) {
 	line, _ := r.in.FieldPos(0)
 	one := &row{number: r.count, at: fmt.Sprintf("line %d", line+r.above)}
 	if len(record) != len(r.columns) {
-		return nil, badFile("%s has %d cells, the first line %d", one.at, len(record), len(r.columns))
+		return wrongRow(r.count, one.at, "it has %d cells, the first line %d", len(record), len(r.columns)), nil
 	}
 	one.cells = make([]cell, len(record))
 	length := 0
 	for i, text := range record {
 		if length += len(text); length > maxRow {
-			return nil, badFile("%s has more than %d bytes", one.at, maxRow)
+			return wrongRow(r.count, one.at, "it has more than %d bytes", maxRow), nil
 		}
 		one.cells[i] = cell{r.columns[i], strings.Clone(text)}
 	}
@@ -249,14 +260,14 @@ func (r *jsonReader) next() (*row, error) {
 	return objectRow(r.count, fmt.Sprintf("resource %d", r.count), raw)
 }
 
-// objectRow is a row that is a JSON object.
+// objectRow is a row that is a JSON object, or is wrong.
 func objectRow(number int64, at string, raw json.RawMessage) (*row, error) {
 	if len(raw) > maxRow {
-		return nil, badFile("%s has more than %d bytes", at, maxRow)
+		return wrongRow(number, at, "it has more than %d bytes", maxRow), nil
 	}
 	members, err := schema.ParseObject(raw, maxColumns)
 	if p, ok := problem.As(err); ok {
-		return nil, badFile("%s: %s", at, p.Message)
+		return wrongRow(number, at, "%s", p.Message), nil
 	}
 	return &row{number: number, at: at, members: members}, err
 }

@@ -59,6 +59,9 @@ type perform struct {
 
 // one does what a row says.
 func (p *perform) one(r *row) (o outcome, err error) {
+	if r.wrong != nil {
+		return o, r.wrong
+	}
 	t, err := p.typeOf(r)
 	if err != nil {
 		return o, err

@@ -181,6 +181,10 @@ type job struct {
 	file *file
 	// passed are those unknown members that something was said of: once for a file.
 	passed map[string]bool
+	// keys says that a resource may be in one row alone. met are the resources of the rows that were worked off since the work began, each
+	// with where its row stands, and meeting those of the latest transaction.
+	keys         bool
+	met, meeting map[int64]string
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
@@ -249,7 +253,7 @@ func (j *job) begin(ctx context.Context) (over bool, err error) {
 		head, state := parts(o)
 		switch x := o.(type) {
 		case *ResourceImport:
-			j.mode, j.action = x.Mode, x.Action
+			j.mode, j.action, j.keys = x.Mode, x.Action, true
 			if j.at, err = placeOf(j.api, x.Into); err != nil {
 				break
 			}

@@ -98,6 +98,12 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 			return j.keep(&perform{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, rows, outcomes)
 		})
 	}
+	if err == nil {
+		if j.met == nil {
+			j.met = map[int64]string{}
+		}
+		maps.Copy(j.met, j.meeting)
+	}
 	j.count(outcomes, err)
 	return err
 }
@@ -268,16 +274,20 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 	if err != nil {
 		return nil, err
 	}
-	tx.Describe("IMPORT", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
+	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
 	p := &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	outcomes = make([]outcome, len(rows))
+	met := map[int64]string{}
+	defer func() { j.meeting = met }()
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
 			outcomes[i] = outcome{came: refused, said: []string{refusal.Code + ": " + refusal.Message}}
 			continue
 		}
 		before := tx.Writes()
-		outcomes[i], err = p.one(one)
+		if outcomes[i], err = p.one(one); err == nil {
+			err = j.meets(met, one, &outcomes[i])
+		}
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
 		}
@@ -295,6 +305,28 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 		}
 	}
 	return outcomes, nil
+}
+
+// maxMet is how many resources of rows are remembered.
+const maxMet = 2_000_000
+
+// meets refuses a row that is about the same resource as an earlier one: met are those of this transaction, each with where its row stands.
+func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
+	if !j.keys || came.row == nil {
+		return nil
+	}
+	first, twice := met[came.row.ID]
+	if !twice {
+		first, twice = j.met[came.row.ID]
+	}
+	if twice {
+		return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, came.row.Type,
+			came.row.ID)
+	}
+	if len(j.met)+len(met) < maxMet {
+		met[came.row.ID] = one.at
+	}
+	return nil
 }
 
 // prepare does for rows what takes too long for a transaction.

@@ -1,16 +1,14 @@
 package ipam
 
 import (
+	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -25,202 +23,125 @@ type Line struct {
 	Address netip.Addr
 	Name    string
 	State   string
+	// named and stated say that the file has such columns.
+	named, stated bool
 }
 
-// Faults are what is wrong with a file, line by line.
-type Faults []string
+// addressColumns are the columns of a file of addresses.
+var addressColumns = []string{"address", "name", "state"}
 
-// faultsNamed is how many faults are named.
-const faultsNamed = 20
-
-func (f *Faults) add(line int, format string, args ...any) {
-	*f = append(*f, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, args...))
-}
-
-// Error lists the first faults.
-func (f Faults) Error() string {
-	text := fmt.Sprintf("%d faults:\n%s", len(f), strings.Join(f[:min(len(f), faultsNamed)], "\n"))
-	if len(f) > faultsNamed {
-		text += "\nand more"
-	}
-	return text
-}
-
-func (f Faults) orNil() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return f
-}
-
-// ReadAddresses reads a CSV file (RFC 4180) with a header: address, and if it has them name and state,
-// which is STATIC where it is not given. Case and spaces around fields do not matter.
-func ReadAddresses(in io.Reader) ([]Line, error) {
-	r := csv.NewReader(in)
-	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
-	columns := map[string]int{}
-	head, err := r.Read()
-	if err != nil {
-		return nil, fmt.Errorf("reading the header: %w", err)
-	}
-	for i, name := range head {
-		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
-		if !slices.Contains([]string{"address", "name", "state"}, name) {
-			return nil, problem.Invalid(name, "is no column of a file of addresses; address, name and state are")
+// ReadAddresses reads a CSV file (RFC 4180) with a header: address, and if it has them name and state, which is STATIC where it is not
+// given. Case and spaces around fields do not matter. Rows that cannot be read, and those of an address that stands in an earlier row, are
+// skipped, with the reason.
+func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
+	seen := map[netip.Addr]int{}
+	has, skipped, err := readLines(in, addressColumns, func(at int, cell func(string) string) error {
+		line := Line{Number: at, Name: strings.Clone(cell("name")), State: cmp.Or(strings.ToUpper(cell("state")), "STATIC")}
+		address, err := netip.ParseAddr(cell("address"))
+		if err != nil || address.Zone() != "" {
+			return fmt.Errorf("address: %q is no IP address", cell("address"))
 		}
-		columns[name] = i
-	}
-	if _, ok := columns["address"]; !ok {
-		return nil, problem.Invalid("address", "the file has no such column")
-	}
-	var lines []Line
-	var faults Faults
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return lines, faults.orNil()
+		line.Address = address.Unmap()
+		if err := line.fault(); err != nil {
+			return err
 		}
-		if err != nil {
-			return nil, err
+		if first, twice := seen[line.Address]; twice {
+			return fmt.Errorf("address: %s stands in line %d, too", line.Address, first)
 		}
-		at, _ := r.FieldPos(0)
-		field := func(name string) string {
-			if i, ok := columns[name]; ok && i < len(record) {
-				return strings.TrimSpace(record[i])
-			}
-			return ""
-		}
-		line := Line{Number: at, Name: strings.Clone(field("name")), State: strings.ToUpper(field("state"))}
-		if line.Address, err = netip.ParseAddr(field("address")); err != nil || line.Address.Zone() != "" {
-			faults.add(at, "address: %q is no IP address", field("address"))
-			continue
-		}
-		line.Address = line.Address.Unmap()
-		if line.State == "" {
-			line.State = "STATIC"
-		}
-		if what := line.fault(); what != "" {
-			faults.add(at, "%s", what)
-		}
+		seen[line.Address] = at
 		lines = append(lines, line)
+		return nil
+	})
+	_, named := has["name"]
+	_, stated := has["state"]
+	for i := range lines {
+		lines[i].named, lines[i].stated = named, stated
 	}
+	return lines, skipped, err
 }
 
 // fault says what is wrong with a line by itself.
-func (l *Line) fault() string {
+func (l *Line) fault() error {
 	states := []string{"STATIC", "RESERVED"}
 	if !l.Address.Is4() {
 		states = []string{"STATIC"}
 	}
-	switch {
-	case !slices.Contains(states, l.State):
-		return fmt.Sprintf("state: %q is none of %s", l.State, strings.Join(states, ", "))
-	case !utf8.ValidString(l.Name) || strings.ContainsFunc(l.Name, unicode.IsControl) || utf8.RuneCountInString(l.Name) > 255:
-		return "name: has more than 255 characters, or a control character"
+	if !slices.Contains(states, l.State) {
+		return fmt.Errorf("state: %q is none of %s", l.State, strings.Join(states, ", "))
 	}
-	return ""
+	return checkName(l.Name)
 }
 
 // importAtOnce is how many addresses are written at a time.
 const importAtOnce = 20_000
 
-// ImportAddresses makes the addresses in the networks of the configuration that they lie in: all of them, in one transaction, or none, or
-// in steps. there is how many were there already, where that is no fault.
-func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, how Import) (there int, err error) {
+// ImportAddresses makes the addresses in the networks of the configuration that they lie in, in one transaction or in steps. Those that are
+// there get the name and the state that the file says. An address that a rule refuses is skipped or, where how is strict, the error.
+func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, how Import) (done Imported, err error) {
 	slices.SortStableFunc(lines, func(x, y Line) int { return x.Address.Compare(y.Address) })
 	id, err := ConfigurationID(ctx, a, configuration)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
-	if how.InSteps { // what is wrong is found before anything is made, where it can be
-		if err := a.Store.View(ctx, func(tx *store.Tx) error { return checkAddresses(tx, id, lines) }); err != nil {
-			return 0, CutOff(err, 0)
-		}
-	}
-	done := 0
+	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
+	count := 0
 	for part := range slices.Chunk(lines, how.Step(len(lines))) {
-		var passed int
-		if err := a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Name: "command line", Comment: "import"},
-			func(tx *store.Tx) (err error) {
-				tx.Describe("IMPORT_ADDRESSES", fmt.Sprintf("Imported %d addresses into %s", len(part), configuration))
-				passed, err = importPart(&resource.Change{Tx: tx, API: a}, id, part, how.InSteps,
-					func(n int) { how.progressed(done + n) })
-				return err
-			}); err != nil {
-			return there, CutOff(err, done)
+		if err := i.in(ctx, fmt.Sprintf("Imported %d addresses into %s", len(part), configuration), func(c *resource.Change) error {
+			return i.addresses(c, part, func(n int) { how.progressed(count + n) })
+		}); err != nil {
+			return i.done, CutOff(err, count)
 		}
-		there, done = there+passed, done+len(part)
-		how.Stepped(ctx, a.Store, done)
+		count += len(part)
+		how.Stepped(ctx, a.Store, count)
 	}
-	return there, nil
+	return i.done, a.Store.View(ctx, func(tx *store.Tx) error { return i.otherAddresses(tx, lines) })
 }
 
-// CutOff says how far an import in steps came.
-func CutOff(err error, done int) error {
-	if done == 0 {
-		return fmt.Errorf("nothing was imported: %w", err)
-	}
-	return fmt.Errorf("it was cut off, and %d lines are imported; the same file again goes on: %w", done, err)
-}
-
-// checkAddresses names what is wrong with lines before anything is made.
-func checkAddresses(tx *store.Tx, configuration int64, lines []Line) error {
-	var faults Faults
-	networks, err := placesOf(tx, configuration, lines, &faults)
+// addresses does what lines say, which are in order.
+func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(done int)) error {
+	networks, err := i.places(c.Tx, lines)
 	if err != nil {
 		return err
 	}
+	done := 0
 	for _, n := range networks {
-		if _, err := n.passOver(tx, &faults); err != nil {
+		if err := i.changeAddresses(c, n); err != nil {
 			return err
 		}
-	}
-	return faults.orNil()
-}
-
-// importPart makes addresses, all or none. again passes over those that are there, and gives how many.
-func importPart(c *resource.Change, configuration int64, lines []Line, again bool, progress func(done int)) (there int, err error) {
-	var faults Faults
-	networks, err := placesOf(c.Tx, configuration, lines, &faults)
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range networks {
-		if again {
-			passed, err := n.passOver(c.Tx, &faults)
+		if err := i.take(c.Tx, n); err != nil {
+			return err
+		}
+		size := importAtOnce
+		if i.alone {
+			size = 1
+		}
+		for part := range slices.Chunk(n.lines, size) {
+			err := n.create(c, part)
+			if p, refused := problem.As(err); refused && p.Status < 500 { // whose fault it is shows where each is made alone
+				if i.alone = true; len(part) == 1 {
+					i.refused[part[0].Number] = p.Message
+				}
+				return errLineRefused
+			}
 			if err != nil {
-				return 0, err
+				return err
 			}
-			there += passed
-		}
-		if err := n.take(c.Tx, &faults); err != nil {
-			return 0, err
-		}
-	}
-	if len(faults) > 0 {
-		return 0, faults
-	}
-	done := there
-	for _, n := range networks {
-		for part := range slices.Chunk(n.lines, importAtOnce) {
-			if err := n.create(c, part); err != nil {
-				return 0, err
-			}
+			i.done.Made += len(part)
 			done += len(part)
 			progress(done)
 		}
 	}
-	return there, nil
+	return nil
 }
 
-// passOver leaves the lines out whose addresses are there, as the lines say, and gives how many.
-func (n *importInto) passOver(tx *store.Tx, faults *Faults) (there int, err error) {
+// changeAddresses gives addresses that are there the name and the state that their lines say, and leaves those lines out of the network's.
+func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 	if len(n.lines) == 0 {
-		return 0, nil
+		return nil
 	}
-	found, err := tx.Below(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
+	found, err := c.Tx.Below(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	rows := map[netip.Addr]*store.Resource{}
 	for _, r := range found {
@@ -233,18 +154,81 @@ func (n *importInto) passOver(tx *store.Tx, faults *Faults) (there int, err erro
 			left = append(left, line)
 			continue
 		}
-		state, err := stateOf(r)
-		if err != nil {
-			return 0, err
+		if err := i.one(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
+			return err
 		}
-		if r.Name != line.Name || state != line.State {
-			faults.add(line.Number, "address: %s is there already, as %q in the state %s", line.Address, r.Name, state)
-			continue
-		}
-		there++
 	}
 	n.lines = left
-	return there, nil
+	return nil
+}
+
+// changeAddress gives an address that is there the name and the state that a line says.
+func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line Line) error {
+	state, err := stateOf(r)
+	if err != nil {
+		return err
+	}
+	var texts []string
+	if line.named && r.Name != line.Name {
+		texts = append(texts, fmt.Sprintf("name %q -> %q", r.Name, line.Name))
+	}
+	stated := line.stated && state != line.State
+	if stated {
+		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
+	}
+	if len(texts) == 0 {
+		i.done.There++
+		return nil
+	}
+	if _, err := c.Following("name", "state").Change(r, func(o schema.Object) {
+		if line.named {
+			schema.HeadOf(o).Name = line.Name
+		}
+		if x, four := o.(*IPv4Address); four && stated {
+			x.State = line.State
+		} else if x, six := o.(*IPv6Address); six && stated {
+			x.State = line.State
+		}
+	}); err != nil {
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, fmt.Sprintf("line %d: %s: %s", line.Number, line.Address, strings.Join(texts, ", ")))
+	return nil
+}
+
+// otherAddresses notes the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
+// have.
+func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) error {
+	for at := 0; at < len(lines); {
+		network, err := NetworkOf(tx, i.configuration, lines[at].Address)
+		if store.IsNotFound(err) {
+			at++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
+		inFile := map[netip.Addr]bool{}
+		for ; at < len(lines) && within.Has(lines[at].Address); at++ {
+			inFile[lines[at].Address] = true
+		}
+		rows, err := tx.Below(network.ID, "addresses", network.Low, network.High)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			state, err := stateOf(r)
+			if err != nil {
+				return err
+			}
+			if a := store.KeyAddr(r.Low); !inFile[a] && (state == "STATIC" || state == "RESERVED") {
+				i.differs("%s %s", a, r.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // stateOf gives the state of an address as it is kept.
@@ -280,28 +264,30 @@ type importInto struct {
 	lines   []Line
 }
 
-// placesOf finds the networks that lines, which are in order, lie in.
-func placesOf(tx *store.Tx, configuration int64, lines []Line, faults *Faults) (places []*importInto, err error) {
+// places finds the networks that lines, which are in order, lie in. Lines that lie in none are skipped.
+func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, err error) {
 	var at *importInto
-	for i, line := range lines {
-		if i > 0 && lines[i-1].Address == line.Address {
-			faults.add(line.Number, "address: %s stands in line %d, too", line.Address, lines[i-1].Number)
-			continue
-		}
-		if at == nil || !at.within.Has(line.Address) {
-			network, err := NetworkOf(tx, configuration, line.Address)
-			if errors.Is(err, store.ErrNotFound) {
-				faults.add(line.Number, "address: %s lies in no network of the configuration", line.Address)
-				continue
+	for _, line := range lines {
+		why, refused := i.refused[line.Number]
+		if !refused && (at == nil || !at.within.Has(line.Address)) {
+			network, err := NetworkOf(tx, i.configuration, line.Address)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				why = fmt.Sprintf("address: %s lies in no network of the configuration", line.Address)
+			case err != nil:
+				return nil, err
+			default:
+				at = &importInto{network: network, within: space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}}
+				places = append(places, at)
 			}
-			if err != nil {
+		}
+		if why == "" && !space.Hosts(at.within).Has(line.Address) {
+			why = fmt.Sprintf("address: %s is the network or broadcast address of %s", line.Address, at.within)
+		}
+		if why != "" {
+			if err := i.skip(line.Number, why); err != nil {
 				return nil, err
 			}
-			at = &importInto{network: network, within: space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}}
-			places = append(places, at)
-		}
-		if !space.Hosts(at.within).Has(line.Address) {
-			faults.add(line.Number, "address: %s is the network or broadcast address of %s", line.Address, at.within)
 			continue
 		}
 		at.lines = append(at.lines, line)
@@ -310,17 +296,20 @@ func placesOf(tx *store.Tx, configuration int64, lines []Line, faults *Faults) (
 }
 
 // take takes the lines' addresses out of the network's free space.
-func (n *importInto) take(tx *store.Tx, faults *Faults) error {
+func (i *lineImport) take(tx *store.Tx, n *importInto) error {
 	addresses := make([]netip.Addr, len(n.lines))
-	for i := range n.lines {
-		addresses[i] = n.lines[i].Address
+	for at := range n.lines {
+		addresses[at] = n.lines[at].Address
 	}
 	taken, err := freeTakeMany(tx, n.network.ID, addresses)
-	for _, address := range taken {
-		i, _ := slices.BinarySearchFunc(n.lines, address, func(l Line, a netip.Addr) int { return l.Address.Compare(a) })
-		faults.add(n.lines[i].Number, "address: %s is in use already", address)
+	if err != nil || len(taken) == 0 {
+		return err
 	}
-	return err
+	for _, address := range taken {
+		at, _ := slices.BinarySearchFunc(n.lines, address, func(l Line, a netip.Addr) int { return l.Address.Compare(a) })
+		i.refused[n.lines[at].Number] = fmt.Sprintf("address: %s is in use already", address)
+	}
+	return errLineRefused
 }
 
 func (n *importInto) create(c *resource.Change, lines []Line) error {

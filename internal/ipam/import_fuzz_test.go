@@ -32,7 +32,7 @@ func FuzzReadAddresses(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := ReadAddresses(strings.NewReader(text))
+		lines, _, err := ReadAddresses(strings.NewReader(text))
 		if err != nil {
 			return
 		}

@@ -2,10 +2,9 @@ package ipam
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -25,61 +24,35 @@ type NetworkLine struct {
 	// Gateway is not valid where the network is to have none; Default says that it gets its first host.
 	Gateway netip.Addr
 	Default bool
+	// Named says that the file has a column of names.
+	Named bool
 }
 
-// ReadNetworks reads a CSV file (RFC 4180) with a header: network, in any form that a range has, and if
-// it has them netmask, name and gateway, which may be none. Case and spaces around fields do not matter.
-// Lines that say the same as an earlier one are left out and told of.
-func ReadNetworks(in io.Reader) (lines []NetworkLine, notes []string, err error) {
-	r := csv.NewReader(in)
-	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
-	head, err := r.Read()
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the header: %w", err)
-	}
-	columns := map[string]int{}
-	for i, name := range head {
-		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
-		if !slices.Contains([]string{"network", "netmask", "name", "gateway"}, name) {
-			return nil, nil, problem.Invalid(name, "is no column of a file of networks; network, netmask, name and gateway are")
-		}
-		columns[name] = i
-	}
-	if _, ok := columns["network"]; !ok {
-		return nil, nil, problem.Invalid("network", "the file has no such column")
-	}
-	var faults Faults
-	seen := map[space.Range]NetworkLine{}
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return lines, notes, faults.orNil()
-		}
+// networkColumns are the columns of a file of networks.
+var networkColumns = []string{"network", "netmask", "name", "gateway"}
+
+// ReadNetworks reads a CSV file (RFC 4180) with a header: network, in any form that a range has, and if it has them netmask, name and
+// gateway, which may be none. Case and spaces around fields do not matter. Rows that cannot be read, and those of a network that stands in
+// an earlier row, are skipped, with the reason.
+func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err error) {
+	seen := map[space.Range]int{}
+	has, skipped, err := readLines(in, networkColumns, func(at int, cell func(string) string) error {
+		line, err := readNetwork(at, cell)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		at, _ := r.FieldPos(0)
-		line, err := readNetwork(at, func(name string) string {
-			if i, ok := columns[name]; ok && i < len(record) {
-				return strings.TrimSpace(record[i])
-			}
-			return ""
-		})
-		if err != nil {
-			faults.add(at, "%v", err)
-			continue
+		if first, twice := seen[line.Range]; twice {
+			return fmt.Errorf("network: %s stands in line %d, too", line.Range, first)
 		}
-		if other, ok := seen[line.Range]; ok {
-			if !strings.EqualFold(other.Name, line.Name) || other.Gateway != line.Gateway {
-				faults.add(at, "network: %s stands in line %d, too, with something else", line.Range, other.Number)
-			} else {
-				notes = append(notes, fmt.Sprintf("line %d: %s stands in line %d already", at, line.Range, other.Number))
-			}
-			continue
-		}
-		seen[line.Range] = line
+		seen[line.Range] = at
 		lines = append(lines, line)
+		return nil
+	})
+	_, named := has["name"]
+	for i := range lines {
+		lines[i].Named = named
 	}
+	return lines, skipped, err
 }
 
 func readNetwork(at int, field func(string) string) (line NetworkLine, err error) {
@@ -90,6 +63,9 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	line = NetworkLine{Number: at, Name: strings.Clone(field("name"))}
 	if line.Range, err = space.Parse(text); err != nil {
 		return line, fmt.Errorf("network: %w", err)
+	}
+	if err := checkName(line.Name); err != nil {
+		return line, err
 	}
 	if _, ok := line.Range.Prefix(); !ok {
 		return line, fmt.Errorf("network: %s is not a CIDR network", line.Range)
@@ -106,61 +82,47 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	return line, nil
 }
 
-// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them: all of them, in one transaction, or none,
-// or in steps. Networks that are there already stay as they are, and are told of.
-func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (made int, notes []string,
+// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them, in one transaction or in steps. Those that
+// are there get the name and the gateway that the file says. A network that a rule refuses is skipped or, where how is strict, the error.
+func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (done Imported,
 	err error) {
 	within, err := ConfigurationID(ctx, a, configuration)
 	if err != nil {
-		return 0, nil, err
+		return done, err
 	}
-	done := 0
+	i := &lineImport{how: how, api: a, configuration: within, refused: map[int]string{}}
+	count := 0
 	for part := range slices.Chunk(lines, how.Step(len(lines))) {
-		var there []string
-		if err := a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"},
-			func(tx *store.Tx) (err error) {
-				tx.Describe("IMPORT_NETWORKS", "Imported networks into "+configuration)
-				there, err = importNetworks(&resource.Change{Tx: tx, API: a}, within, part)
-				return err
-			}); err != nil {
-			return made, notes, CutOff(err, done)
+		if err := i.in(ctx, "Imported networks into "+configuration, func(by *resource.Change) error {
+			for _, line := range part {
+				c := *by
+				c.Extra, c.Given = map[string]string{}, map[string]bool{}
+				if err := i.one(&c, line.Number, func() error { return i.network(&c, line) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return i.done, CutOff(err, count)
 		}
-		made, notes, done = made+len(part)-len(there), append(notes, there...), done+len(part)
-		how.Stepped(ctx, a.Store, done)
+		count += len(part)
+		how.Stepped(ctx, a.Store, count)
 	}
-	return made, notes, nil
+	return i.done, a.Store.View(ctx, func(tx *store.Tx) error { return i.otherNetworks(tx, lines) })
 }
 
-// importNetworks makes networks, all or none; notes tells of those that are there.
-func importNetworks(by *resource.Change, within int64, lines []NetworkLine) (notes []string, err error) {
-	var faults Faults
-	for _, line := range lines {
-		c := *by
-		c.Extra, c.Given = map[string]string{}, map[string]bool{}
-		note, err := importNetwork(&c, within, line)
-		if p, ok := problem.As(err); ok {
-			faults.add(line.Number, "%s", p.Message)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if note != "" {
-			notes = append(notes, fmt.Sprintf("line %d: %s", line.Number, note))
-		}
-	}
-	return notes, faults.orNil()
-}
-
-func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (note string, err error) {
-	parent, err := blockFor(c.Tx, configuration, line.Range)
+// network does what a line says.
+func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
+	parent, err := blockFor(c.Tx, i.configuration, line.Range)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if other, err := NetworkOf(c.Tx, configuration, line.Range.Low); err == nil && rangeOf(other) == line.Range {
-		return fmt.Sprintf("%s is %s %d already", line.Range, other.Type, other.ID), nil
-	} else if err != nil && !store.IsNotFound(err) {
-		return "", err
+	other, err := NetworkOf(c.Tx, i.configuration, line.Range.Low)
+	switch {
+	case err == nil && rangeOf(other) == line.Range:
+		return i.changeNetwork(c, other, line)
+	case err != nil && !store.IsNotFound(err):
+		return err
 	}
 	name := "IPv6Network"
 	if line.Range.Low.Is4() {
@@ -174,9 +136,81 @@ func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (n
 	}
 	o.(shaper).shape().Range = schema.Range{Range: line.Range}
 	h := schema.HeadOf(o)
-	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, configuration
-	_, err = c.Create(t, o)
-	return "", err
+	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, i.configuration
+	if _, err = c.Create(t, o); err == nil {
+		i.done.Made++
+	}
+	return err
+}
+
+// changeNetwork gives a network that is there the name and the gateway that a line says, as far as it says them.
+func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line NetworkLine) error {
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	var texts []string
+	if line.Named && row.Name != line.Name {
+		texts = append(texts, fmt.Sprintf("name %q -> %q", row.Name, line.Name))
+	}
+	n, four := o.(*IPv4Network)
+	gateway := four && !line.Default && n.Gateway != line.Gateway
+	if gateway {
+		texts = append(texts, fmt.Sprintf("gateway %s -> %s", worded(n.Gateway), worded(line.Gateway)))
+	}
+	if len(texts) == 0 {
+		i.done.There++
+		return nil
+	}
+	if _, err := c.Following("name", "gateway").Change(row, func(o schema.Object) {
+		if line.Named {
+			schema.HeadOf(o).Name = line.Name
+		}
+		if n, four := o.(*IPv4Network); four && gateway {
+			n.Gateway = line.Gateway
+		}
+	}); err != nil {
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, fmt.Sprintf("line %d: %s: %s", line.Number, line.Range, strings.Join(texts, ", ")))
+	return nil
+}
+
+// worded is an address, or the word none.
+func worded(a netip.Addr) string {
+	if !a.IsValid() {
+		return "none"
+	}
+	return a.String()
+}
+
+// otherNetworks notes the networks that lie in the same blocks as those of the file, and that it does not have.
+func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) error {
+	inFile, blocks := map[space.Range]bool{}, map[int64]bool{}
+	for _, line := range lines {
+		inFile[line.Range] = true
+		network, err := NetworkOf(tx, i.configuration, line.Range.Low)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		blocks[network.Parent] = true
+	}
+	for _, block := range slices.Sorted(maps.Keys(blocks)) {
+		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"), store.HasParent(block)}},
+			func(r *store.Resource) error {
+				if at := rangeOf(r); !inFile[at] {
+					i.differs("%s %s", at, r.Name)
+				}
+				return nil
+			}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // blockFor finds the smallest block of a configuration that holds a range.

@@ -3,7 +3,17 @@ package ipam
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"portolan/internal/problem"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -15,10 +25,23 @@ type Import struct {
 	InSteps bool
 	// StepSize is how many lines a step has; 0 means 1,000.
 	StepSize int
-	// Strict refuses all where a record of a zone would be left out. Prune deletes records of a zone that the file does not have.
-	Strict, Prune bool
+	// Strict refuses all where a row would be left out. Prune deletes records of a zone that the file does not have. Try only tries it, of
+	// networks and addresses: nothing is kept.
+	Strict, Prune, Try bool
+	// Where names the row that a record was read from; nil where nobody knows, or an empty text for a record that it does not know.
+	Where func(record any) string
 	// Progress is told how many lines are done; nil where nobody asks.
 	Progress func(done int64)
+}
+
+// Imported tells what an import of networks or addresses did: how many rows made something, changed something, or say what is there.
+type Imported struct {
+	Made, Changed, There int
+	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are what the manager has, where the
+	// file speaks of what it lies in, and the file has not.
+	Skipped, Changes, Differences []string
+	// Partial says that it was tried and took long: the numbers are of a part of the file.
+	Partial bool
 }
 
 // importStep is how many lines are imported in a step where nobody says how many.
@@ -44,4 +67,154 @@ func (i Import) progressed(done int) {
 	if i.Progress != nil {
 		i.Progress(int64(done))
 	}
+}
+
+// CutOff says how far an import in steps came.
+func CutOff(err error, done int) error {
+	if done == 0 {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return fmt.Errorf("it was cut off, and %d lines are imported; the same file again goes on: %w", done, err)
+}
+
+// lineImport is an import of the lines of a file.
+type lineImport struct {
+	how           Import
+	api           *resource.API
+	configuration int64
+	done          Imported
+	// refused are the lines that a rule refused when something was written for them already, by their numbers, and why. alone says that
+	// each is made by itself.
+	refused map[int]string
+	alone   bool
+}
+
+// errLineRefused is a line that was refused half done: the transaction is taken back, and begun again without it.
+var errLineRefused = errors.New("a line was refused half done")
+
+// in runs a step in a transaction, again as long as it ends with errLineRefused.
+func (i *lineImport) in(ctx context.Context, summary string, step func(c *resource.Change) error) error {
+	before := i.done
+	by := store.Author{Name: "command line", Comment: "import"}
+	for {
+		run := func(tx *store.Tx) error {
+			i.done = before
+			i.done.Skipped, i.done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
+			tx.Describe("IMPORT_ENTITIES", summary)
+			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
+		}
+		var err error
+		if scope := store.Within(i.configuration, false); i.how.Try {
+			err = i.api.Store.Try(ctx, scope, by, run)
+		} else {
+			err = i.api.Store.UpdateIn(ctx, scope, by, run)
+		}
+		if errors.Is(err, store.ErrTrialEnded) {
+			i.done.Partial, err = true, nil
+		}
+		if !errors.Is(err, errLineRefused) {
+			return err
+		}
+	}
+}
+
+// skip leaves a line out, with the reason; strictly that is an error.
+func (i *lineImport) skip(line int, why string) error {
+	text := fmt.Sprintf("line %d: %s", line, why)
+	if i.how.Strict {
+		return problem.Invalid("file", "%s", text)
+	}
+	i.done.Skipped = append(i.done.Skipped, text)
+	return nil
+}
+
+// one does what a line says. Where a rule refuses that, the line is skipped.
+func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
+	if why, known := i.refused[line]; known {
+		return i.skip(line, why)
+	}
+	before := c.Tx.Writes()
+	err := do()
+	p, refused := problem.As(err)
+	switch {
+	case !refused || p.Status >= 500:
+		return err
+	case c.Tx.Writes() == before:
+		return i.skip(line, p.Message)
+	}
+	i.refused[line] = p.Message
+	return errLineRefused
+}
+
+// maxDifferences is how many differences are worded.
+const maxDifferences = 1000
+
+// differs notes something that the manager has and the file has not.
+func (i *lineImport) differs(format string, args ...any) {
+	if len(i.done.Differences) < maxDifferences {
+		i.done.Differences = append(i.done.Differences, fmt.Sprintf(format, args...))
+	}
+}
+
+// readLines reads a CSV file (RFC 4180) with a header of some columns, of which the first is required, and calls fn with each row: its
+// line, and what gives its cells, without spaces around them. A row that cannot be read, or that fn gives an error for, is skipped. has
+// reports the columns that there are.
+func readLines(in io.Reader, columns []string, fn func(line int, cell func(string) string) error) (has map[string]int, skipped []string,
+	err error) {
+	r := csv.NewReader(in)
+	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
+	head, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("the file is empty: its first line names the columns")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the header: %w", err)
+	}
+	has = map[string]int{}
+	for i, name := range head {
+		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
+		if !slices.Contains(columns, name) {
+			return nil, nil, problem.Invalid(name, "is none of the columns that such a file has: %s", strings.Join(columns, ", "))
+		}
+		if _, twice := has[name]; twice {
+			return nil, nil, problem.Invalid(name, "the first line names the column twice")
+		}
+		has[name] = i
+	}
+	if _, ok := has[columns[0]]; !ok {
+		return nil, nil, problem.Invalid(columns[0], "the file has no such column")
+	}
+	for {
+		record, err := r.Read()
+		var wrong *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return has, skipped, nil
+		case errors.As(err, &wrong):
+			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", wrong.StartLine, wrong.Err))
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		line, _ := r.FieldPos(0)
+		if err := fn(line, func(name string) string {
+			if i, ok := has[name]; ok && i < len(record) {
+				return strings.TrimSpace(record[i])
+			}
+			return ""
+		}); err != nil {
+			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", line, err))
+		}
+	}
+}
+
+// checkName refuses a name that no resource has.
+func checkName(name string) error {
+	switch {
+	case !utf8.ValidString(name):
+		return errors.New("name: is no UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl) || utf8.RuneCountInString(name) > 255:
+		return errors.New("name: has more than 255 characters, or a control character")
+	}
+	return nil
 }

@@ -17,6 +17,8 @@ type ZoneFile struct {
 	Zone string
 	// Records are in the order of the file, with the names in them absolute. All records of an RRset have one TTL.
 	Records []dns.RR
+	// Places are where the records stand: their files and lines.
+	Places []string
 	// Notes say what was read otherwise than it is written. Faults are the entries that are no records. Each begins with its file and line.
 	Notes, Faults []string
 }
@@ -35,7 +37,7 @@ const maxTTL = 1<<31 - 1
 // include opens the files that it includes; nil refuses those. An entry that is no record is a fault of it, and the rest is read. The error
 // is set where the file as a whole cannot be read.
 func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadCloser, error)) (*ZoneFile, error) {
-	r := &zoneFileReader{include: include, ttls: map[string]uint32{}, file: &ZoneFile{}}
+	r := &zoneFileReader{include: include, ttls: map[string]uint32{}, single: map[string]singleRecord{}, file: &ZoneFile{}}
 	if origin != "" {
 		var err error
 		if r.origin, err = FQDN(origin); err != nil {
@@ -74,8 +76,9 @@ type zoneFileReader struct {
 	ttls    map[string]uint32
 	run     string
 	runTTLs map[uint32]uint32
-	// sets are the RRsets of the records.
+	// sets are the RRsets of the records; single are the records of types of which a name has one.
 	sets             []string
+	single           map[string]singleRecord
 	depth, generated int
 	// name is the file that is being read; empty for the first one. line is where the entry begins.
 	name string
@@ -111,9 +114,20 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 	before, line := r.name, r.line
 	r.name = name
 	s := &entryScanner{in: bufio.NewReader(in), line: 1}
+	if mark, err := s.in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = s.in.Discard(len(byteOrderMark))
+	}
 	for {
 		e, err := s.next()
 		r.line = e.line
+		var open unclosed
+		if errors.As(err, &open) {
+			r.fault("%v", err)
+			if !open.atEnd {
+				continue
+			}
+			err = io.EOF
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -128,6 +142,9 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 	r.name, r.line = before, line
 	return nil
 }
+
+// byteOrderMark begins files of some editors.
+const byteOrderMark = "\xef\xbb\xbf"
 
 // entry takes an entry: a directive or a record.
 func (r *zoneFileReader) entry(e entryText) error {
@@ -230,7 +247,8 @@ func (r *zoneFileReader) includes(arguments []string) error {
 	}
 	f, err := r.include(name)
 	if err != nil {
-		return fmt.Errorf("%s: $INCLUDE: %w", r.at(), err)
+		r.fault("$INCLUDE: %v", err)
+		return nil //nolint:nilerr // which is a fault of the file
 	}
 	defer func() { _ = f.Close() }()
 	origin, owner := r.origin, r.owner
@@ -334,6 +352,30 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 	r.add(rr)
 }
 
+// singleRecord is a record of a type of which a name has one: its data, and where it stands.
+type singleRecord struct{ data, at string }
+
+// another reports whether a name has another record of a type of which it has one (RFC 1034 section 3.6.2, RFC 6672 section 2.4); that is a
+// fault.
+func (r *zoneFileReader) another(rr dns.RR, set string) bool {
+	h := rr.Header()
+	switch h.Rrtype {
+	case dns.TypeSOA, dns.TypeCNAME, dns.TypeDNAME:
+	default:
+		return false
+	}
+	data := strings.ToLower(strings.TrimPrefix(rr.String(), h.String()))
+	first, there := r.single[set]
+	if !there {
+		r.single[set] = singleRecord{data, r.at()}
+	}
+	if !there || first.data == data {
+		return false
+	}
+	r.fault("%s %s: the name has another one in %s: remove one of the two", h.Name, dns.Type(h.Rrtype), first.at)
+	return true
+}
+
 // add takes a record. Where records of one owner stand together, the first one of a type says the TTL; where an RRset goes on elsewhere,
 // the TTL there becomes that of all of it, as BIND has it.
 func (r *zoneFileReader) add(rr dns.RR) {
@@ -347,6 +389,9 @@ func (r *zoneFileReader) add(rr dns.RR) {
 		r.run, r.runTTLs = h.Name, map[uint32]uint32{}
 	}
 	set := setOf(owner, kind)
+	if r.another(rr, set) {
+		return
+	}
 	first, together := r.runTTLs[kind]
 	before, known := r.ttls[set]
 	switch {
@@ -361,7 +406,7 @@ func (r *zoneFileReader) add(rr dns.RR) {
 		r.runTTLs[kind], r.ttls[set] = first, first
 	}
 	r.lastTTL = &first
-	r.file.Records, r.sets = append(r.file.Records, rr), append(r.sets, set)
+	r.file.Records, r.file.Places, r.sets = append(r.file.Records, rr), append(r.file.Places, r.at()), append(r.sets, set)
 }
 
 // setOf names an RRset.
@@ -416,6 +461,14 @@ type entryText struct {
 	line   int
 }
 
+// unclosed is a fault of an entry; atEnd says that the file ends with it.
+type unclosed struct {
+	what  string
+	atEnd bool
+}
+
+func (e unclosed) Error() string { return e.what }
+
 // entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
 type entryScanner struct {
 	in   *bufio.Reader
@@ -440,9 +493,9 @@ func (s *entryScanner) next() (e entryText, err error) {
 		if errors.Is(err, io.EOF) {
 			switch end(); {
 			case quoted:
-				return e, errors.New("a quotation mark is not closed")
+				return e, unclosed{"a quotation mark is not closed", true}
 			case depth > 0:
-				return e, errors.New("a parenthesis is not closed")
+				return e, unclosed{"a parenthesis is not closed: nothing behind it was read", true}
 			case len(e.tokens) > 0:
 				return e, nil
 			}
@@ -460,7 +513,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 		}
 		switch {
 		case c == '\n' && quoted:
-			return e, errors.New("a quotation mark is not closed in its line")
+			return e, unclosed{"a quotation mark is not closed in its line", false}
 		case c == '\n' && depth > 0:
 			comment = false
 			end()

@@ -60,7 +60,9 @@ func operationOf(verb string, t *schema.Type) string {
 		noun = other
 	}
 	name := verb + "_" + noun
-	if _, isPublished := published.LaterTypes()[t.Name]; isPublished && !publishedOperations()[name] {
+	_, earlier := published.Types()[t.Name]
+	_, later := published.LaterTypes()[t.Name]
+	if (earlier || later) && !publishedOperations()[name] {
 		return verb + "_RESOURCE"
 	}
 	return name

@@ -62,7 +62,7 @@ type Applying struct {
 	Action string
 	// Taken reports whether another resource of the document is about one already: one without a name of its own is none of them.
 	Taken func(id int64) bool
-	// Nothing only looks whether Base and Action are good.
+	// Nothing only looks whether Base and Action are good, and gives what Base names.
 	Nothing bool
 }
 
@@ -70,7 +70,9 @@ type Applying struct {
 type Applied struct {
 	// Row is the resource as it is now; nil where it could not be read.
 	Row *store.Resource
-	// Did is CREATED, CHANGED or UNCHANGED.
+	// Base is the number of what the resources of the document belong below; 0 for all.
+	Base int64
+	// Did is CREATED, CHANGED or UNCHANGED. Beside an error it is CREATED where the resource is not there, and could not be made.
 	Did string
 	// Changes are the fields that were changed.
 	Changes []FieldChange

@@ -1,8 +1,8 @@
 package rest
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -152,15 +152,18 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 		rq.key = ""
 	}
 	var ans answer
+	again := &applyAgain{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
 	err = a.WithOutside(r.Context(), maxBatchProbes,
 		"%d addresses were asked whether they answer, and more would have to be: apply fewer at once",
 		func(o resource.Outside) error {
 			rq.outside = o
-			return a.change(rq, dry, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {
-				if replay, there, err := a.replay(tx, rq); there || err != nil {
-					return replay, err
-				}
-				return a.applyIn(tx, rq, &q, members, prepared)
+			return again.run(func() error {
+				return a.change(rq, dry, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {
+					if replay, there, err := a.replay(tx, rq); there || err != nil {
+						return replay, err
+					}
+					return a.applyIn(tx, rq, &q, members, prepared, again)
+				})
 			})
 		})
 	done()
@@ -224,9 +227,38 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 
 func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 
+// applyAgain is what a transaction knows of those that were taken back before it.
+type applyAgain struct {
+	// broken are the resources that were refused half done, by their places, and why: they are left out.
+	broken map[int]*problem.Problem
+	// keeps says that resources were refused also when what has the tag had gone: nothing goes.
+	keeps bool
+	until time.Time
+}
+
+// errApplyAgain takes a transaction back, which is begun again with what is known then.
+var errApplyAgain = errors.New("the document is applied again")
+
+// applyAgainTime is within how long a document is begun again.
+const applyAgainTime = time.Minute
+
+// run runs a transaction, again as long as it ends with errApplyAgain.
+func (g *applyAgain) run(transaction func() error) error {
+	for {
+		err := transaction()
+		if !errors.Is(err, errApplyAgain) {
+			return err
+		}
+		if time.Now().After(g.until) {
+			return problem.BadRequest("RequestTooLarge", "%d resources were refused half done, each of which takes another try, and that takes "+
+				"longer than %v: leave them out", len(g.broken), applyAgainTime)
+		}
+	}
+}
+
 // applyIn applies in a transaction.
-func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any) (ans answer,
-	err error) {
+func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
+	again *applyAgain) (ans answer, err error) {
 	if len(all) > 1 || q.Prune { // one alone says itself what it is
 		text := fmt.Sprintf("Applied %d resources", len(all))
 		if q.Prune {
@@ -234,15 +266,16 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		tx.Describe("APPLY", text)
 	}
-	if _, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true}); err != nil &&
-		!(problem.IsNotFound(err) && len(all) > 0) { // which one of them may make
+	into, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true})
+	if err != nil && !(problem.IsNotFound(err) && len(all) > 0) { // which one of them may make
 		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}
 	tag, err := a.tagOf(tx, rq, q.Tag)
 	if err != nil {
 		return ans, err
 	}
-	d := &applying{Server: a, tx: tx, rq: rq, q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{},
+	d := &applying{Server: a, base: into.Base, again: again, absent: map[int]bool{}, tx: tx, rq: rq,
+		q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{},
 		results: make([]appliedResource, len(all)), refusals: map[int]*problem.Problem{}, until: time.Now().Add(applyTime)}
 	if err := d.run(); err != nil {
 		return ans, err
@@ -256,10 +289,13 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		answer.add(one)
 	}
-	if q.Prune && len(answer.Refused) == 0 { // what was refused may be there, and would go
-		if err := d.prune(&answer); err != nil {
+	if d.prunes() && len(answer.Refused) == 0 { // what was refused may be there, and would go
+		if err := d.prune(); err != nil {
 			return ans, a.Conceal(tx, rq.caller, nil, err)
 		}
+	}
+	for _, one := range d.pruned {
+		answer.add(one)
 	}
 	if tally, err := tx.Tally(); err != nil {
 		return ans, err
@@ -294,10 +330,18 @@ type applying struct {
 	// kept are the resources that the document is about, results what came of each.
 	kept    map[int64]bool
 	results []appliedResource
-	// refusals are why resources were refused, by their places.
+	// refusals are why resources were refused, by their places; absent are those of them that are not there.
 	refusals map[int]*problem.Problem
-	until    time.Time
+	absent   map[int]bool
+	// base is what the resources belong below; 0 is all. pruned are those that went, or would if nothing of the document lay in them.
+	base   int64
+	pruned []appliedResource
+	again  *applyAgain
+	until  time.Time
 }
+
+// prunes reports whether what has the tag, and is not in the document, goes.
+func (d *applying) prunes() bool { return d.q.Prune && !d.again.keeps }
 
 const (
 	// applyPasses is how often what is refused is tried again behind the others, by turns from the end and from the beginning: a chain in
@@ -320,21 +364,43 @@ func (d *applying) run() error {
 			return err
 		}
 		if len(again) == len(pending) {
-			return d.refuse(faults)
+			return d.refuse(again, faults)
 		}
 		slices.Reverse(again)
 		pending = again
 	}
-	_, faults, err := d.pass(pending)
-	return cmp.Or(err, d.refuse(faults))
+	again, faults, err := d.pass(pending)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return d.refuse(again, faults)
 }
 
-// refuse gives the faults as an error, or nothing where resources with faults are skipped.
-func (d *applying) refuse(faults []*problem.Problem) error {
-	if d.q.Skip {
-		return nil
+// refuse gives the faults as an error, or nothing where resources with faults are skipped. What is to go may be in the way of what is not
+// there: it goes first then.
+func (d *applying) refuse(again []int, faults []*problem.Problem) error {
+	inTheWay := d.prunes() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
+	if inTheWay {
+		if err := d.prune(); err != nil {
+			return d.Conceal(d.tx, d.rq.caller, nil, err)
+		}
+		if len(d.pruned) > 0 {
+			var err error
+			if again, faults, err = d.pass(again); err != nil {
+				return err
+			}
+		}
 	}
-	return problem.Join(faults)
+	switch {
+	case len(again) == 0:
+		return nil
+	case !d.q.Skip:
+		return problem.Join(faults)
+	case len(d.pruned) > 0: // nothing goes where a resource was refused
+		d.again.keeps = true
+		return errApplyAgain
+	}
+	return nil
 }
 
 // pass tries the resources with these numbers once. again are those that were refused, faults the first reasons.
@@ -342,6 +408,10 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 	for _, i := range pending {
 		if err := d.rq.Context().Err(); err != nil {
 			return nil, nil, err
+		}
+		if fault := d.again.broken[i]; fault != nil {
+			d.refusals[i] = fault
+			continue
 		}
 		if time.Now().After(d.until) {
 			return nil, nil, problem.BadRequest("RequestTooLarge", "this takes longer than %v, and others wait: apply fewer at once, in the "+
@@ -361,9 +431,14 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 		if len(faults) < maxFaults {
 			faults = append(faults, fault)
 		}
-		if d.tx.Writes() != before { // half done: nothing is to be built on that
+		if d.tx.Writes() == before {
+			continue
+		}
+		if !d.q.Skip { // half done: nothing is to be built on that
 			return nil, nil, problem.Join(faults)
 		}
+		d.again.broken[i] = fault
+		return nil, nil, errApplyAgain
 	}
 	return again, faults, nil
 }
@@ -383,6 +458,7 @@ func (d *applying) one(i int) error {
 		}
 	}
 	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
+	d.absent[i] = err != nil && done.Did == "CREATED"
 	if store.Duplicate(err) {
 		err = wordConflict(err)
 	}

@@ -81,8 +81,27 @@ func (d *applying) holding() (map[int64]bool, error) {
 	return above, nil
 }
 
-// prune deletes what has the tag and is not among what was applied.
-func (d *applying) prune(answer *appliedAnswer) error {
+// below reports whether a resource lies below what the document belongs below.
+func (d *applying) below(row *store.Resource) (bool, error) {
+	if d.base == 0 || row.Configuration == d.base {
+		return true, nil
+	}
+	for id := row.Parent; id != 0 && id != resource.RootID; {
+		if id == d.base {
+			return true, nil
+		}
+		head, err := d.tx.Head(id)
+		if err != nil {
+			return false, err
+		}
+		id = head.Parent
+	}
+	return false, nil
+}
+
+// prune deletes what has the tag, lies below what the document belongs below, and is not among what was applied. What resources of the
+// document lie in stays.
+func (d *applying) prune() error {
 	sources, err := d.tx.Referring(d.tag.ID)
 	if err != nil {
 		return err
@@ -103,13 +122,22 @@ func (d *applying) prune(answer *appliedAnswer) error {
 		if err != nil {
 			return err
 		}
+		if below, err := d.below(row); err != nil || !below {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		one, err := d.appliedRow("DELETED", row)
 		if err != nil {
 			return err
 		}
 		if above[row.ID] {
-			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of "+
-				"the document lie in it: put it in, or take its tag away", row.Type, one.Key)
+			one.Did = "UNCHANGED"
+			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
+			d.kept[row.ID] = true
+			d.pruned = append(d.pruned, one)
+			continue
 		}
 		if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
 			return err
@@ -131,7 +159,7 @@ func (d *applying) prune(answer *appliedAnswer) error {
 		if n := after.Deleted - before.Deleted - 1; n > 0 {
 			one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
 		}
-		answer.add(one)
+		d.pruned = append(d.pruned, one)
 	}
 	return nil
 }

@@ -135,10 +135,34 @@ func TestApplyTags(t *testing.T) {
 		t.Errorf("the plan is %s", r.body)
 	}
 	m.want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
-	m.refused(409, "ResourceConflictsWithOther", "resources of the document lie in it", "POST", "/api/v2/apply", document(true, office))
+	// What resources of the document lie in stays.
+	r = m.want(200, "POST", "/api/v2/apply", document(true, office))
+	if r.text("deleted") != "0" || !strings.Contains(string(r.body), "resources of the document lie in it") {
+		t.Errorf("with a network in a block that goes: %s", r.body)
+	}
+	m.want(200, "GET", "/api/v2/blocks/"+block, "")
 	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	// What is in the way of the document and goes, goes first: a range that has moved.
+	const ranges = office + `,{"type":"IPv4DHCPRange","range":"10.1.0.%s"}`
+	m.want(200, "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "100-10.1.0.120")))
+	m.refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "90-10.1.0.110")))
+	r = m.want(200, "POST", "/api/v2/apply", document(true, fmt.Sprintf(ranges, "90-10.1.0.110")))
+	if r.text("deleted") != "1" || r.text("created") != "1" {
+		t.Errorf("a range that has moved: %s", r.body)
+	}
+	// It does not go where the other one is refused all the same, or where it lies elsewhere.
+	r = m.want(200, "POST", "/api/v2/apply", strings.Replace(document(true, fmt.Sprintf(ranges, "95-10.1.1.5")), `"prune"`, `"skip":true,"prune"`, 1))
+	if r.text("deleted") != "0" || r.text("refused.0.index") != "1" {
+		t.Errorf("a range that cannot be: %s", r.body)
+	}
+	m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
+	r = m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/elsewhere","tag":"tags/north","prune":true,"resources":[]}`)
+	if r.text("deleted") != "0" {
+		t.Errorf("what lies in another configuration goes: %s", r.body)
+	}
+	m.want(200, "POST", "/api/v2/apply", document(true, office))
 	r = m.want(200, "POST", "/api/v2/apply", document(true, ""))
-	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "with 2 resources that lie below it") {
+	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "resources that lie below it") {
 		t.Errorf("all is pruned: %s", r.body)
 	}
 	got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description")
@@ -210,3 +234,21 @@ func TestApplyRefuses(t *testing.T) {
 
 // applyPatience is how long a document may take whose order is the wrong one, on a machine that is busy.
 const applyPatience = 15 * time.Second
+
+// A resource that is refused when something was written for it already is skipped, and the others are applied.
+func TestApplySkipsHalfDone(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"inside"}`)
+	r := m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","defaults":{"view":"inside"},"skip":true,"resources":[
+		{"type":"Zone","absoluteName":"example.org"},
+		{"type":"AliasRecord","absoluteName":"example.org","linkedRecord":"elsewhere.example.net"},
+		{"type":"TXTRecord","absoluteName":"a.example.org","text":"one"},
+		{"type":"AliasRecord","absoluteName":"a.example.org","linkedRecord":"elsewhere.example.com"},
+		{"type":"AliasRecord","absoluteName":"b.example.org","linkedRecord":"elsewhere.example.com"},
+		{"type":"AliasRecord","absoluteName":"b.example.org","linkedRecord":"third.example.com"}]}`, "x-bcn-link-to-external-host: true")
+	if r.text("created") != "3" || r.text("refused.0.index") != "1" || r.text("refused.1.index") != "3" || r.text("refused.2.index") != "5" {
+		t.Errorf("it answers %s", r.body)
+	}
+	m.verify()
+}

@@ -46,7 +46,7 @@ func (m *manager) large(networks, addresses int) {
 	}
 	lines, _, err := ipam.ReadNetworks(strings.NewReader(file.String()))
 	if err == nil {
-		_, _, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines, ipam.Import{})
+		_, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines, ipam.Import{})
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -61,7 +61,7 @@ func (m *manager) large(networks, addresses int) {
 			fmt.Fprintf(&file, "10.%d.%d.%d\n", i>>8, i&255, n+2)
 		}
 	}
-	all, err := ipam.ReadAddresses(strings.NewReader(file.String()))
+	all, _, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
 		_, err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, ipam.Import{})
 	}
@@ -127,7 +127,7 @@ func TestLongDelete(t *testing.T) {
 	for i := 2; i < 60_002; i++ {
 		fmt.Fprintf(&file, "10.0.%d.%d\n", i>>8, i&255)
 	}
-	lines, err := ipam.ReadAddresses(strings.NewReader(file.String()))
+	lines, _, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
 		_, err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, ipam.Import{})
 	}

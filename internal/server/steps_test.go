@@ -82,19 +82,20 @@ func TestImportInSteps(t *testing.T) {
 	}
 	kinds := map[string]func(ctx context.Context, how ipam.Import) (there int, err error){
 		"addresses": func(ctx context.Context, how ipam.Import) (int, error) {
-			lines, err := ipam.ReadAddresses(strings.NewReader(addresses))
+			lines, _, err := ipam.ReadAddresses(strings.NewReader(addresses))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ipam.ImportAddresses(ctx, m.Address, "main", lines, how)
+			done, err := ipam.ImportAddresses(ctx, m.Address, "main", lines, how)
+			return done.There, err
 		},
 		"networks": func(ctx context.Context, how ipam.Import) (int, error) {
 			lines, _, err := ipam.ReadNetworks(strings.NewReader(networks))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, notes, err := ipam.ImportNetworks(ctx, m.Address, "main", lines, how)
-			return len(notes), err
+			done, err := ipam.ImportNetworks(ctx, m.Address, "main", lines, how)
+			return done.There, err
 		},
 		"resourceRecords": func(ctx context.Context, how ipam.Import) (int, error) {
 			name, records, err := readZone(zone, "")
@@ -130,11 +131,6 @@ func TestImportInSteps(t *testing.T) {
 		}
 		m.verify()
 	}
-	// What is there, and something else, is a fault, and nothing is imported.
-	addresses = strings.Replace(addresses, "a7,", "other,", 1) + "10.16.200.1,new,STATIC\n"
-	if _, err := kinds["addresses"](t.Context(), ipam.Import{InSteps: true, StepSize: 100}); err == nil || !strings.Contains(err.Error(), `as "a7" in the state`) {
-		t.Errorf("another name: %v", err)
-	}
 	zone = strings.Replace(zone, "h7 300 IN A 10.16.1.7", "h7 300 IN A 10.16.200.7", 1)
 	name, records, err := readZone(zone, "")
 	if err != nil {
@@ -152,9 +148,6 @@ func TestImportInSteps(t *testing.T) {
 			"").text("count") != want {
 			t.Errorf("the host is %s", r.body)
 		}
-	}
-	if r := m.want(200, "GET", "/api/v2/addresses?"+filter("address:eq('10.16.200.1')"), ""); r.text("count") != "0" {
-		t.Errorf("there is %s", r.body)
 	}
 	m.verify()
 }

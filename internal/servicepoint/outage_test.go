@@ -226,7 +226,8 @@ func TestManagerAnswersGarbage(t *testing.T) {
 	}
 }
 
-// A machine whose node was taken away, or whose service point was deleted or has another machine, runs nothing any more, on the disk, too; one that the manager merely does not know goes on.
+// A machine whose node was taken away, or whose service point was deleted or has another machine, runs nothing any more, on the disk, too;
+// one that the manager merely does not know goes on.
 func TestNodeTakenAway(t *testing.T) {
 	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, checkin.ServicePointDeleted: 0, checkin.OtherMachine: 0,
 		"ServicePointUnknown": 7} {

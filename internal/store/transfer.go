@@ -113,7 +113,8 @@ func hasTable(c conn, name string) (there bool, err error) {
 	return there, err
 }
 
-// rebuild writes the derived tables anew, and lets the database count on behind the rows that were written. What an older schema has no tables for yet, the migration makes that brings them.
+// rebuild writes the derived tables anew, and lets the database count on behind the rows that were written. What an older schema has no
+// tables for yet, the migration makes that brings them.
 func (tx *Tx) rebuild() error {
 	if err := tx.conn.countOn(); err != nil {
 		return fmt.Errorf("counting on: %w", err)
