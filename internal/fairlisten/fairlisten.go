@@ -72,6 +72,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
+// Settle takes a connection out of the limits: it is known whose it is.
+func (l *Listener) Settle(one net.Conn) {
+	if c, is := one.(*conn); is && c.of == l {
+		l.mu.Lock()
+		l.forget(c)
+		l.mu.Unlock()
+	}
+}
+
 // Open gives how many connections are open.
 func (l *Listener) Open() int {
 	l.mu.Lock()

@@ -147,7 +147,8 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 		return err
 	}
 	return tx.Write("INSERT INTO lineage (service_point, node, process, body) VALUES (?,?,?,?) "+
-		"ON CONFLICT (service_point, node) DO UPDATE SET process = excluded.process, body = excluded.body", at.id, at.node, l.latest(), string(body))
+		"ON CONFLICT (service_point, node) DO UPDATE SET process = excluded.process, body = excluded.body",
+		at.id, at.node, l.latest(), string(body))
 }
 
 // traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where several

@@ -14,16 +14,18 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
-// Bounds of connections to the APIs and to the metrics at a time. A quarter of the descriptors of the process is the most for the APIs:
-// others are for the database, service points and files. One network of clients may have a quarter of those.
+// Bounds of connections to the APIs and to the metrics at a time, and of those to the check-in door that have shown no certificate. A quarter
+// of the descriptors of the process is the most for each: others are for the database, service points and files. One network of clients may
+// have a quarter of those.
 const (
 	maxConnections = 4096
 	maxScrapers    = 64
+	maxStrangers   = 16384
 )
 
 // fair has a listener take a connection of a client for another one's where there are many. Proxies that are trusted bring many clients.
-func (m *Manager) fair(name string, l net.Listener, most int) net.Listener {
-	most = min(most, max(descriptors()/4, 16))
+func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listener {
+	most = min(most, max(fairlisten.Descriptors()/4, 16))
 	shared := m.trusted
 	if len(m.options.TrustProxy) == 0 {
 		shared = nil
@@ -42,6 +44,8 @@ func (m *Manager) listen() (err error) {
 			return fmt.Errorf("listening for check-ins: %w", err)
 		}
 	}
+	door := m.fair("check-in", m.checkins, maxStrangers)
+	m.checkins, m.door = door, door
 	if err := m.renewCertificate(); err != nil {
 		return err
 	}

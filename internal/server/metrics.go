@@ -267,7 +267,11 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 		all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, 0)
 		return
 	}
-	all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, 1)
+	whole := 1.0
+	if s.Incomplete {
+		whole = 0
+	}
+	all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, whole)
 	give := func(name string, value float64, labels ...string) {
 		all <- prometheus.MustNewConstMetric(f.described[name], prometheus.GaugeValue, value, labels...)
 	}
@@ -288,6 +292,9 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 			value = 1
 		}
 		give("portolan_database_condition", value, string(one))
+	}
+	if s.Incomplete {
+		return
 	}
 	give("portolan_database_bytes", float64(s.Database.Bytes), s.Database.Kind)
 	for name, value := range map[string]*int64{"portolan_database_log_bytes": s.Database.LogBytes,

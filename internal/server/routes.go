@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"portolan/console"
 	"portolan/internal/access"
@@ -114,8 +116,13 @@ func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// readyTime is how long the database may take to say that it is there.
+const readyTime = 5 * time.Second
+
 func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
-	if err := m.Store.Ready(r.Context()); err != nil {
+	ctx, end := context.WithTimeout(r.Context(), readyTime)
+	defer end()
+	if err := m.Store.Ready(ctx); err != nil {
 		if p, ok := problem.As(err); ok && p.Code == "DatabaseDamaged" {
 			return p
 		}

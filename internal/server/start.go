@@ -25,6 +25,7 @@ import (
 	"portolan/internal/catalog"
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
+	"portolan/internal/fairlisten"
 	"portolan/internal/fleet"
 	"portolan/internal/history"
 	"portolan/internal/imports"
@@ -126,6 +127,9 @@ type Manager struct {
 	Identity *access.Service
 	// NewPassword is the password made for admin at the first start, empty otherwise.
 	NewPassword string
+
+	// door bounds the connections to the check-in door that have shown no certificate.
+	door *fairlisten.Listener
 
 	options   Options
 	log       *slog.Logger
@@ -341,7 +345,12 @@ func (m *Manager) serve() error {
 			return m.authority.Verify(c.PeerCertificates[0])
 		},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
-	}), checkins, points.stateChanged)
+	}), checkins, func(c net.Conn, state http.ConnState) {
+		if shown, is := c.(*tls.Conn); is && state == http.StateActive && len(shown.ConnectionState().PeerCertificates) > 0 {
+			m.door.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
+		}
+		points.stateChanged(c, state)
+	})
 	// Who comes back may take as long for the next request as on any connection that goes on.
 	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
 		points.stateChanged(c, state)

@@ -44,6 +44,8 @@ type Status struct {
 	Certificates []CertificateStatus `json:"certificates"`
 	// MasterKey says whether a master key seals the keys of secrets; without one the keys are stored next to the data.
 	MasterKey bool `json:"masterKey"`
+	// Incomplete says that the database could not be read: what is not known is left out, or 0.
+	Incomplete bool `json:"incomplete,omitempty"`
 	// Alarms are what somebody should do something about, the gravest first.
 	Alarms []Alarm `json:"alarms"`
 }
@@ -153,7 +155,26 @@ func (m *Manager) status(ctx context.Context) (Status, error) {
 	})
 }
 
+// readStatus reads it. Where the database is FULL, DAMAGED or AWAY it is what can be read, with the alarms that follow from that.
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
+	s, err = m.readWholeStatus(ctx)
+	if err == nil {
+		return s, nil
+	}
+	is, since, _ := m.Store.Condition()
+	if is == store.Ready {
+		return s, err
+	}
+	m.log.WarnContext(ctx, "status is incomplete", "error", err)
+	s.Incomplete, s.Database.Condition, s.Database.Since = true, is, &since
+	if s.Space.NearlyFull == nil {
+		s.Space = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
+	}
+	s.Alarms = s.alarms(m.now())
+	return s, nil
+}
+
+func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	s = Status{Version: m.options.Version, Go: runtime.Version(), Host: m.Address.Manager.Hostname, Address: m.URL(), Since: m.since,
 		Certificates: m.certificates(), MasterKey: len(m.options.MasterKeys) > 0}
 	if s.FreeBytes, err = freeBytes(m.options.Data); err != nil {
@@ -354,5 +375,5 @@ func freeBytes(dir string) (*int64, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
-	return room(dir)
+	return store.FreeBytes(dir)
 }

@@ -93,9 +93,26 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 // databaseFile is the database in the data directory.
 const databaseFile = "portolan.db"
 
+// notEmptied refuses a database file that is empty while there are backups of an earlier one: the file system has lost what was in it.
+func notEmptied(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 { // an error is one of who opens it
+		return nil //nolint:nilerr // as above
+	}
+	backups, err := os.ReadDir(filepath.Join(filepath.Dir(path), "backups"))
+	if err != nil || len(backups) == 0 {
+		return nil //nolint:nilerr // there is none
+	}
+	return fmt.Errorf("%s is empty, and there are backups of an earlier database beside it: restore one (docs/troubleshoot.md), or remove "+
+		"the empty file to begin anew", path)
+}
+
 // protect makes the database's files, and those that are there, readable by their owner alone: the
 // authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
 func protect(path string) error {
+	if err := notEmptied(path); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's
 	if err == nil {
 		err = f.Close()

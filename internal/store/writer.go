@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -84,6 +85,7 @@ func (e *sqliteEngine) write(w *session) {
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
 	var planned, folded time.Time
+	var room roomForLog
 	said := ""
 	for _, pragma := range writerPragmas {
 		_ = w.each(pragma, nil, func(row) error { return nil }) // without them it is slower
@@ -92,7 +94,7 @@ func (e *sqliteEngine) write(w *session) {
 		select {
 		case j := <-e.jobs:
 			e.group(w, j)
-			if err := w.foldLog(&folded); err != nil && err.Error() != said {
+			if err := w.foldLog(&folded, room.foldFrom(e.path)); err != nil && err.Error() != said {
 				said = err.Error()
 				slog.Error("the log cannot be folded into the database: it grows with what is changed", "error", err)
 			}
@@ -144,15 +146,42 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 // foldLog folds the log into the database where it has grown much. It is called behind the answers of a commit, which is on the disk with
 // the log already: nobody waits for it but who changes something next. A log that is in the database is written from its beginning again
 // once nobody reads of it: where that has not come about, and it has grown further, it is tried again from time to time. last is when it
-// was.
-func (s *session) foldLog(last *time.Time) error {
+// was. from is from how many pages on it is folded.
+func (s *session) foldLog(last *time.Time, from int64) error {
 	_, pages, folded, err := s.checkpoint("NOOP")
-	if err != nil || pages <= folded || pages-folded < foldAt && (pages < 2*foldAt || time.Since(*last) < beginLogEvery) {
+	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < beginLogEvery) {
 		return err
 	}
 	*last = time.Now()
 	_, _, _, err = s.checkpoint("PASSIVE")
 	return err
+}
+
+// roomForLog is how much room there is for the log.
+type roomForLog struct {
+	at   time.Time
+	from int64
+}
+
+// leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and roomEvery
+// how often it is looked how much that is.
+const (
+	leastFold = 64
+	logShare  = 16
+	roomEvery = time.Second
+)
+
+// foldFrom is from how many pages on the log of a database is folded: foldAt or, where its disk has little room, a share of that. Folding
+// needs room, too: the pages that the database has not had.
+func (r *roomForLog) foldFrom(path string) int64 {
+	if time.Since(r.at) < roomEvery {
+		return r.from
+	}
+	r.at, r.from = time.Now(), foldAt
+	if free, err := FreeBytes(filepath.Dir(path)); err == nil && free != nil {
+		r.from = min(foldAt, max(leastFold, *free/logShare>>12))
+	}
+	return r.from
 }
 
 // beginLogEvery is how often it is tried to begin a long log again.

@@ -166,6 +166,8 @@ type authority struct {
 	looks   sync.WaitGroup
 	started time.Time
 	served  atomic.Pointer[served]
+	// ways is how many listeners are wanted. It belongs to who configures.
+	ways int
 	// identity is what it says that it is.
 	identity atomic.Pointer[string]
 	// shown is the certificate of listeners over TLS, until when it is good, in Unix milliseconds.
@@ -257,6 +259,12 @@ func (a *authority) Configure(text json.RawMessage) error {
 func (a *authority) reopen(before map[netip.AddrPort]*listener, wanted []Listener) (after map[netip.AddrPort]*listener, opened []*listener,
 	err error,
 ) {
+	a.ways = len(wanted)
+	for _, one := range before {
+		one.mu.Lock()
+		one.most, one.ofNetwork = connectionsOf(a.ways), connectionsOf(a.ways)/4
+		one.mu.Unlock()
+	}
 	after = map[netip.AddrPort]*listener{}
 	var closed []*listener
 	open := func(at netip.AddrPort, by way) error {

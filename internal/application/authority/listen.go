@@ -50,19 +50,25 @@ type connection struct {
 	heard atomic.Int64
 }
 
-// Bounds of connections over TCP: how many there are at a time, in all and from one network of clients (a /24 of IPv4, a /56 of IPv6), how
+// Bounds of connections over TCP: how many there are at a time, in all and, a quarter of that, from one network of clients (a /24 of IPv4, a /56 of IPv6), how
 // long one may be silent, and how long an answer may take to be read.
 const (
 	mostConnections = 4096
-	mostOfNetwork   = mostConnections / 4
 	idleTime        = 10 * time.Second
 	sendTime        = 10 * time.Second
 	longestQuery    = 4096
 )
 
+// connectionsOf is how many connections each of so many listeners may have: half of the descriptors of the process are for files, for UDP and
+// for whoever asks how it is.
+func connectionsOf(listeners int) int {
+	return min(mostConnections, max(fairlisten.Descriptors()/2/max(listeners, 1), 16))
+}
+
 // listen opens the sockets of an address.
 func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: mostConnections, ofNetwork: mostOfNetwork}
+	most := connectionsOf(a.ways)
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: most, ofNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -86,7 +92,7 @@ func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
 	case tlsWay:
 		l.stream = tls.NewListener(l.stream, a.secured("dot"))
 	case httpsWay:
-		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: mostConnections, PerNetwork: mostOfNetwork}), a.secured("h2",
+		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.secured("h2",
 			"http/1.1"))
 		l.web = l.newWeb()
 	}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package fairlisten
+
+import "golang.org/x/sys/unix"
+
+// Descriptors is how many files and connections the process may have open.
+func Descriptors() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024
+	}
+	return int(min(limit.Cur, 1<<20)) //nolint:gosec // it is at most that
+}
