@@ -42,9 +42,13 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	return notSignedIn(c, "there is no kept library that speaks TACACS+: nobody signs in by it; take LDAPAuthenticator or RADIUSAuthenticator")
 }
 
-// BeforeWrite leaves it as it is.
+// BeforeWrite refuses a second one, and leaves the only one as it is.
 func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Name = ownAuthenticator
+	if c.Requested() && c.Creates() {
+		return problem.Field("InvalidResourceType", "type", "the manager has one AddressManagerAuthenticator, its own: name another type, such "+
+			"as LDAPAuthenticator")
+	}
 	if c.Requested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
 		return problem.Invalid("secondaryAuthenticator", "and hostname are null: the manager itself is never out of its own reach")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"portolan/internal/problem"
+	"portolan/internal/published"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/sink"
@@ -49,7 +50,7 @@ type SystemSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Hostname is the name of the machine.
 	Hostname string `api:"hostname,computed"`
-	// Version is the version of the manager.
+	// Version is the release of the published API that is served: clients compare it. The manager's own is in GET /status.
 	Version string `api:"version,computed"`
 	// Address is where its APIs are served.
 	Address string `api:"address,computed"`
@@ -305,7 +306,7 @@ func completeSettings(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 			return fmt.Errorf("counting the sessions: %w", err)
 		}
 		members := map[string][]byte{"activeSessions": fmt.Append(nil, open), "activeSessionCount": fmt.Append(nil, open)}
-		for name, text := range map[string]string{"hostname": m.Hostname, "version": m.Version, "address": m.Address} {
+		for name, text := range map[string]string{"hostname": m.Hostname, "version": published.Release, "address": m.Address} {
 			if members[name], err = json.Marshal(text); err != nil {
 				return err
 			}

@@ -14,6 +14,9 @@ import (
 	"sync"
 )
 
+// Release is the latest release that is served.
+const Release = "9.6.0"
+
 // Base is the path that every published path begins with.
 const Base = "/api/v2"
 

@@ -233,8 +233,8 @@ func (s *Sub) Fields() []string {
 
 // Manager is what the manager knows of itself.
 type Manager struct {
-	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
-	Hostname, Version, Address string
+	// Hostname is the name of its machine, Address where its APIs are served.
+	Hostname, Address string
 	// Sweeps says that it may look at networks by itself, for reconciliation.
 	Sweeps bool
 	// Notifies says how it can tell people of events.

@@ -85,7 +85,7 @@ func hostName() string {
 // Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
 func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
 	name := hostName()
-	a.Manager.Hostname, a.Manager.Version = name, version
+	a.Manager.Hostname = name
 	s := rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
 	s.Apply = imports.Apply(a, s.Show)
 	return s

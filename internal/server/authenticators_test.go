@@ -52,6 +52,9 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.refused(400, "UnsupportedResourceFieldValue", "TACACS+", "POST", post, `{"type":"TACACSPlusAuthenticator","name":"x","hostname":"h",`+
 		`"sharedSecret":"s","authenticationProtocol":"PAP","timeout":"PT1S"}`)
 	own := m.want(200, "GET", post, "").text("data.0.id")
+	for _, body := range []string{`{"name":"x"}`, `{"type":"AddressManagerAuthenticator","name":"x"}`} {
+		m.refused(400, "InvalidResourceType", "another type", "POST", post, body)
+	}
 	m.refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
 	away := m.id(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
 	made := m.want(201, "POST", post, ldapBody("people", d, ""))

@@ -281,7 +281,7 @@ func TestSettings(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/settings", ""); r.text("count") != "11" {
 		t.Errorf("the settings are %s", r.body)
 	}
-	if _, r := of("SystemSettings"); r.text("version") != "test" || r.text("hostname") == "" {
+	if _, r := of("SystemSettings"); r.text("version") != "9.6.0" || r.text("hostname") == "" {
 		t.Errorf("the system is %s", r.body)
 	}
 	global, body := of("GlobalSettings")
