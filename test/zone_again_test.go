@@ -2,9 +2,13 @@ package test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"portolan/internal/peers"
 )
 
 // A zone file that is imported again says what it changes and what it leaves. --prune deletes nothing for a file that is no whole zone,
@@ -58,5 +62,55 @@ func TestImportZoneAgain(t *testing.T) {
 	// What cannot be read in a row takes no other with it.
 	says(run(3, head+"www A 192.0.2.7\nal CNAME www\n$INCLUDE nowhere\nt TXT \"open\nu TXT u\n"), "line 8: $INCLUDE",
 		"line 9: a quotation mark", "1 resources made")
+	m.check()
+}
+
+// Data that the DNS library would change goes through an import and an export as BIND reads it.
+func TestOddDataGoesThrough(t *testing.T) {
+	program := peers.Program(t, "named-compilezone")
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "view", "name=internal")
+	dir := t.TempDir()
+	text := "$ORIGIN example.net.\n$TTL 60\n@ SOA ns1 host 1 3600 600 604800 300\n@ NS ns1\nns1 A 192.0.2.1\n" +
+		`a CAA 0 issue "a\\b"` + "\n" + `b CAA 128 tag ""` + "\n" + `c URI 1 2 "a\\b"` + "\nd ISDN 150862028003217\ne NXT a A NS\n" +
+		"f AMTRELAY 128 1 3 amtrelays.example.com.\ng AMTRELAY 10 1 2 2001:db8::15\nh DNSKEY 0400 3 8 AQID\n" +
+		"i DS 1 NSEC3RSASHA1 1 " + strings.Repeat("ab", 20) + "\n" + `j WALLET "  a  "` + "\nk A6 10 ::1 @\n" + `"@" TXT own` + "\n" +
+		`l CAA 0 issue "ca.example"` + "\n" + `m URI 1 2 "` + strings.Repeat("x", 1200) + `"` + "\n" +
+		`$GENERATE 1-1 n$ NAPTR "100 10 \"u\" \"E2U+sip\" \"\" a."` + "\n"
+	file, exported := filepath.Join(dir, "zone"), filepath.Join(dir, "exported")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.portolan(append([]string{"import", "zone", file, "--configuration", "main", "--view", "internal", "--strict"}, m.where...)...)
+	out := m.portolan(append([]string{"export", "zone", "example.net", "--configuration", "main", "--view", "internal"}, m.where...)...)
+	if err := os.WriteFile(exported, []byte(out+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := func(path string) (all []string) {
+		t.Helper()
+		compiled, err := exec.Command(program, "-q", "-k", "ignore", "-i", "none", "-n", "ignore", "-m", "ignore", "-s", "full", "-o", "-",
+			"example.net", path).Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", path, err, compiled)
+		}
+		for line := range strings.Lines(string(compiled)) {
+			if !strings.Contains(line, "\tSOA\t") && !strings.Contains(line, " SOA\t") {
+				all = append(all, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	want, got := lines(file), lines(exported)
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("the export has no %.200s", line)
+		}
+	}
+	if len(got) != len(want) || len(got) < 17 {
+		t.Errorf("there are %d records, want %d", len(got), len(want))
+	}
 	m.check()
 }

@@ -2740,6 +2740,7 @@ export type Status = {
   go: string
   history: any
   host: string
+  incomplete: boolean
   indexes: any
   masterKey: boolean
   since: string

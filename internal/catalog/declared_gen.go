@@ -101,7 +101,7 @@ var descriptions = map[string]string{
 	"SystemSettings.address":                                 "address is where its APIs are served.",
 	"SystemSettings.hostname":                                "hostname is the name of the machine.",
 	"SystemSettings.interfaceRedundancyEnabled":              "interfaceRedundancyEnabled says whether the interfaces of the machine are bonded, which is the machine's own affair.",
-	"SystemSettings.version":                                 "version is the version of the manager.",
+	"SystemSettings.version":                                 "version is the release of the published API that is served: clients compare it. The manager's own is in GET /status.",
 	"TFTPFile":                                               "TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream).",
 	"TFTPFile.configuration":                                 "configuration is the configuration it lies in.",
 	"TFTPFile.description":                                   "description says what it is.",

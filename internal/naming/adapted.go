@@ -1,9 +1,6 @@
 package naming
 
 import (
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -21,11 +18,10 @@ var adapted = map[string]func(data string) string{
 	"EUI48": octetsPadded, "EUI64": octetsPadded,
 	"KEY": keyNumbers, "DNSKEY": keyNumbers, "CDNSKEY": keyNumbers, "RKEY": keyNumbers,
 	"DS": digestNumbers, "CDS": digestNumbers, "DLV": digestNumbers, "TA": digestNumbers,
-	"NSEC": typesInOrder(1), "NXT": typesInOrder(1), "NSEC3": typesInOrder(5), "CSYNC": typesInOrder(2),
+	"NSEC": typesInOrder(1), "NSEC3": typesInOrder(5), "CSYNC": typesInOrder(2),
 	"RRSIG": signatureTimes, "SIG": signatureTimes,
 	"NAPTR": ruleQuoted,
 	"LOC":   locationWhole,
-	"URI":   targetWhole,
 	"TXT":   textsAsText, "SPF": textsAsText, "AVC": textsAsText, "NINFO": textsAsText,
 }
 
@@ -70,7 +66,11 @@ func padded(text, separator string, digits int) string {
 func keyNumbers(data string) string {
 	fields := dataFields(data)
 	if len(fields) > 2 {
-		if flags, err := strconv.ParseUint(fields[0], 0, 16); err == nil {
+		digits, base := fields[0], 10
+		if rest, is := strings.CutPrefix(strings.ToLower(digits), "0x"); is {
+			digits, base = rest, 16
+		}
+		if flags, err := strconv.ParseUint(digits, base, 16); err == nil {
 			fields[0] = strconv.FormatUint(flags, 10)
 		}
 		fields[2] = algorithmNumber(fields[2])
@@ -85,13 +85,21 @@ func digestNumbers(data string) string {
 		fields[1] = algorithmNumber(fields[1])
 		if hash, known := dns.StringToHash[strings.ReplaceAll(strings.ToUpper(fields[2]), "-", "")]; known {
 			fields[2] = strconv.Itoa(int(hash))
+		} else if strings.EqualFold(fields[2], "GOST") {
+			fields[2] = "3"
 		}
 	}
 	return strings.Join(fields, " ")
 }
 
+// oldAlgorithms are mnemonics of algorithms and digests that the library does not know (RFC 5155 section 2, RFC 5933 section 2).
+var oldAlgorithms = map[string]string{"NSEC3DSA": "6", "NSEC3RSASHA1": "7", "ECCGOST": "12"}
+
 // algorithmNumber gives the number of a mnemonic of an algorithm, and other texts as they are.
 func algorithmNumber(text string) string {
+	if number := oldAlgorithms[strings.ToUpper(text)]; number != "" {
+		return number
+	}
 	if number, known := dns.StringToAlgorithm[strings.ToUpper(text)]; known {
 		return strconv.Itoa(int(number))
 	}
@@ -157,29 +165,6 @@ func locationWhole(data string) string {
 		degrees++
 	}
 	return strings.Join(whole, " ")
-}
-
-// targetWhole writes a target of more than 255 octets in the form of RFC 3597, since the library reads shorter ones only. A target has no
-// bound but that of the data (RFC 7553 section 4.4).
-func targetWhole(data string) string {
-	fields := dataFields(data)
-	if len(fields) != 3 || len(fields[2]) <= 255 {
-		return data
-	}
-	octets := make([]byte, 0, len(fields[2])+4)
-	for _, number := range fields[:2] {
-		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			return data
-		}
-		octets = binary.BigEndian.AppendUint16(octets, uint16(n))
-	}
-	target, err := octetsOf(strings.Trim(fields[2], `"`))
-	if err != nil {
-		return data
-	}
-	octets = append(octets, target...)
-	return fmt.Sprintf(`\# %d %s`, len(octets), hex.EncodeToString(octets))
 }
 
 // textsAsText escapes a "#" behind a backslash that begins text: data in the form of RFC 3597 has a number behind it.

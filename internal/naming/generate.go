@@ -14,7 +14,7 @@ func (r *zoneFileReader) generate(arguments []string) error {
 		return nil
 	}
 	if data := arguments[len(arguments)-1]; len(data) > 1 && data[0] == '"' { // quotes around the data keep its fields together
-		arguments = append(arguments[:len(arguments)-1:len(arguments)-1], data[1:len(data)-1])
+		arguments = append(arguments[:len(arguments)-1:len(arguments)-1], strings.ReplaceAll(data[1:len(data)-1], `\"`, `"`))
 	}
 	first, last, step, ok := rangeOf(arguments[0])
 	if !ok {
@@ -90,6 +90,9 @@ func numberedText(text string, number int) (string, error) {
 // numbered formats a number by what stands between the braces of ${}.
 func numbered(format string, number int) (string, error) {
 	parts := strings.Split(format, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
 	offset, err := strconv.Atoi(parts[0])
 	width, base := 0, "d"
 	if err == nil && len(parts) > 1 {

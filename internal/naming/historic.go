@@ -32,7 +32,8 @@ var historic = map[string]struct {
 }
 
 // opaque are types without a specified form: their data is octets. opaqueType is read as such by the DNS library (RFC 6895 section 3.1).
-var opaque = []uint16{dns.TypeUID, dns.TypeGID, dns.TypeUINFO, 103} // the last one is UNSPEC
+// The library reads the octets of the last four otherwise (encoded.go).
+var opaque = []uint16{dns.TypeUID, dns.TypeGID, dns.TypeUINFO, 103 /* UNSPEC */, dns.TypeNXT, dns.TypeISDN, dns.TypeAMTRELAY}
 
 const opaqueType = "TYPE65535"
 
@@ -68,19 +69,33 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	generic := isGeneric(data)
 	if h, ok := historic[recordType]; ok && generic {
 		recordType = fmt.Sprintf("TYPE%d", h.number)
-	} else if kind := typeNumber(recordType); generic && slices.Contains(opaque, kind) {
+	} else if kind := typeNumber(recordType); generic && (slices.Contains(opaque, kind) ||
+		(kind == dns.TypeCAA || kind == dns.TypeURI) && !packsData(data)) {
 		rr, err := newRecord(name, origin, ttl, opaqueType, data)
 		if unknown, is := rr.(*dns.RFC3597); is {
 			unknown.Hdr.Rrtype = kind
 		}
 		return rr, err
 	} else if ok {
-		raw, err := h.data(strings.Fields(data), origin)
+		raw, err := h.data(dataFields(data), origin)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
 		}
 		return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: h.number, Class: dns.ClassINET, Ttl: ttl, Rdlength: uint16(len(raw))},
 			Rdata: hex.EncodeToString(raw)}, nil //nolint:gosec // a line is shorter
+	}
+	if encode := encoded[recordType]; encode != nil && !generic {
+		octets, keeps, err := encode(dataFields(data), origin)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
+		}
+		if octets != nil && keeps {
+			return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: typeNumber(recordType), Class: dns.ClassINET, Ttl: ttl,
+				Rdlength: uint16(len(octets))}, Rdata: hex.EncodeToString(octets)}, nil //nolint:gosec // a line is shorter
+		}
+		if octets != nil {
+			data, generic = fmt.Sprintf(`\# %d %s`, len(octets), hex.EncodeToString(octets)), true
+		}
 	}
 	if adapt := adapted[recordType]; adapt != nil && !generic {
 		data = adapt(data)
@@ -234,7 +249,10 @@ func dataDSYNC(fields []string, origin string) ([]byte, error) {
 
 // packTarget gives a name in data as the wire has it, completed by an origin where it is relative.
 func packTarget(name, origin string) ([]byte, error) {
-	if !absolute(name) {
+	switch {
+	case name == "@":
+		name = origin
+	case !absolute(name):
 		name = dns.Fqdn(Join(name, strings.TrimSuffix(origin, ".")))
 	}
 	return packName(name)
@@ -280,7 +298,10 @@ func dataDOA(fields []string, _ string) ([]byte, error) {
 			b = binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // of 32 bits
 		}
 	}
-	media := strings.Trim(fields[3], `"`)
+	media, err := rawOctets(fields[3])
+	if err != nil {
+		return nil, err
+	}
 	if len(media) > 255 {
 		return nil, fmt.Errorf("the media type is longer than 255 octets")
 	}

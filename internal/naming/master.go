@@ -153,8 +153,9 @@ func (r *zoneFileReader) entry(e entryText) error {
 	}
 	tokens := e.tokens
 	if !e.blank {
+		quoted := tokens[0] == `"@"`
 		r.owner, tokens = unquotedName(tokens[0]), tokens[1:]
-		if r.owner == "@" {
+		if r.owner == "@" || quoted {
 			r.owner = r.origin
 		} else if !absolute(r.owner) {
 			if r.origin == "" {

@@ -14,9 +14,9 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
-// Bounds of connections to the APIs and to the metrics at a time, and of those to the check-in door that have shown no certificate. A quarter
-// of the descriptors of the process is the most for each: others are for the database, service points and files. One network of clients may
-// have a quarter of those.
+// Bounds of connections to the APIs and to the metrics at a time, and of those to the check-in door that have shown no certificate. A
+// quarter of the descriptors of the process is the most for each: others are for the database, service points and files. One network of
+// clients may have a quarter of those.
 const (
 	maxConnections = 4096
 	maxScrapers    = 64

@@ -163,8 +163,8 @@ type roomForLog struct {
 	from int64
 }
 
-// leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and roomEvery
-// how often it is looked how much that is.
+// leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and
+// roomEvery how often it is looked how much that is.
 const (
 	leastFold = 64
 	logShare  = 16

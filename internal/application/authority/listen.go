@@ -50,8 +50,8 @@ type connection struct {
 	heard atomic.Int64
 }
 
-// Bounds of connections over TCP: how many there are at a time, in all and, a quarter of that, from one network of clients (a /24 of IPv4, a /56 of IPv6), how
-// long one may be silent, and how long an answer may take to be read.
+// Bounds of connections over TCP: how many there are at a time, in all and, a quarter of that, from one network of clients (a /24 of IPv4,
+// a /56 of IPv6), how long one may be silent, and how long an answer may take to be read.
 const (
 	mostConnections = 4096
 	idleTime        = 10 * time.Second
@@ -59,8 +59,8 @@ const (
 	longestQuery    = 4096
 )
 
-// connectionsOf is how many connections each of so many listeners may have: half of the descriptors of the process are for files, for UDP and
-// for whoever asks how it is.
+// connectionsOf is how many connections each of so many listeners may have: half of the descriptors of the process are for files, for UDP
+// and for whoever asks how it is.
 func connectionsOf(listeners int) int {
 	return min(mostConnections, max(fairlisten.Descriptors()/2/max(listeners, 1), 16))
 }

@@ -1,0 +1,176 @@
+package naming
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// encoded gives the octets of data whose form the DNS library reads otherwise than BIND, by the type of the record. keeps says that the
+// library reads the octets otherwise, too, so that they stay octets. nil leaves the data to the library.
+var encoded = map[string]func(fields []string, origin string) (octets []byte, keeps bool, err error){
+	"CAA": encodeCAA, "URI": encodeURI, "NXT": encodeNXT, "ISDN": encodeISDN, "AMTRELAY": encodeRelay,
+}
+
+// rawOctets are the octets of a token, without quotation marks around it and with \c and \ddd read (RFC 1035 section 5.1).
+func rawOctets(token string) ([]byte, error) {
+	if len(token) > 1 && token[0] == '"' && token[len(token)-1] == '"' {
+		token = token[1 : len(token)-1]
+	}
+	octets := make([]byte, 0, len(token))
+	for i := 0; i < len(token); i++ {
+		if token[i] != '\\' {
+			octets = append(octets, token[i])
+			continue
+		}
+		if i++; i == len(token) {
+			return nil, fmt.Errorf("%q ends with a backslash", token)
+		}
+		if token[i] < '0' || token[i] > '9' {
+			octets = append(octets, token[i])
+			continue
+		}
+		value, err := strconv.ParseUint(token[i:min(i+3, len(token))], 10, 8)
+		if err != nil || i+3 > len(token) {
+			return nil, fmt.Errorf("%q has a backslash before what is no octet", token)
+		}
+		octets = append(octets, byte(value))
+		i += 2
+	}
+	return octets, nil
+}
+
+// numbersOf reads fields that are numbers of some bits each.
+func numbersOf(fields []string, bits ...int) (octets []byte, err error) {
+	if len(fields) < len(bits) {
+		return nil, fmt.Errorf("expected %d numbers", len(bits))
+	}
+	for i, size := range bits {
+		n, err := strconv.ParseUint(fields[i], 10, size)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%q is no number of %d bits", fields[i], size)
+		case size == 8:
+			octets = append(octets, byte(n))
+		default:
+			octets = binary.BigEndian.AppendUint16(octets, uint16(n)) //nolint:gosec // of 16 bits
+		}
+	}
+	return octets, nil
+}
+
+// longestPacked is how long the last text of a record may be that the library writes, in octets.
+const longestPacked = 1000
+
+// packs reports whether the library writes the last text of a record as it is: it reads backslashes in it again.
+func packs(octets []byte) bool {
+	return len(octets) > 0 && len(octets) <= longestPacked && bytes.IndexByte(octets, '\\') < 0
+}
+
+// packsData is packs of data in the form of RFC 3597, as far as a look at its digits tells.
+func packsData(data string) bool {
+	fields := dataFields(data)
+	octets, err := hex.DecodeString(strings.Join(fields[min(2, len(fields)):], ""))
+	return err != nil || packs(octets) && (len(octets) < 3 || len(octets) > 2+int(octets[1]))
+}
+
+// encodeCAA has flags, a tag and a value of any length (RFC 8659 section 4.1).
+func encodeCAA(fields []string, _ string) ([]byte, bool, error) {
+	if len(fields) != 3 {
+		return nil, false, nil // the library says what is missing
+	}
+	octets, err := numbersOf(fields, 8)
+	if err != nil {
+		return nil, false, err
+	}
+	tag, err := rawOctets(fields[1])
+	value, e := rawOctets(fields[2])
+	if err = errors.Join(err, e); err != nil || len(tag) == 0 || len(tag) > 255 || strings.ContainsFunc(string(tag), func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return nil, false, errors.Join(err, fmt.Errorf("%q is no tag", fields[1]))
+	}
+	return append(append(append(octets, byte(len(tag))), tag...), value...), !packs(value), nil
+}
+
+// encodeURI has a priority, a weight and a target, which has no bound but that of the data (RFC 7553 section 4.4).
+func encodeURI(fields []string, _ string) ([]byte, bool, error) {
+	if len(fields) != 3 {
+		return nil, false, nil
+	}
+	octets, err := numbersOf(fields, 16, 16)
+	if err != nil {
+		return nil, false, err
+	}
+	target, err := rawOctets(fields[2])
+	return append(octets, target...), !packs(target), err
+}
+
+// encodeNXT has the next name and a bit map of types below 128 (RFC 2535 section 5.2).
+func encodeNXT(fields []string, origin string) ([]byte, bool, error) {
+	if len(fields) == 0 {
+		return nil, true, errors.New("expected a name")
+	}
+	octets, err := packTarget(fields[0], origin)
+	if err != nil {
+		return nil, true, err
+	}
+	var bits [16]byte
+	last := -1
+	for _, one := range fields[1:] {
+		kind := typeNumber(strings.ToUpper(one))
+		if n, err := strconv.ParseUint(one, 10, 16); err == nil {
+			kind = uint16(n)
+		}
+		if kind == 0 || kind >= 128 {
+			return nil, true, fmt.Errorf("%q is no type below 128", one)
+		}
+		bits[kind/8] |= 0x80 >> (kind % 8)
+		last = max(last, int(kind/8))
+	}
+	return append(octets, bits[:last+1]...), true, nil
+}
+
+// encodeISDN has an address and, it may be, a subaddress (RFC 1183 section 3.2).
+func encodeISDN(fields []string, origin string) ([]byte, bool, error) {
+	if len(fields) == 0 || len(fields) > 2 {
+		return nil, true, errors.New("expected an address, and a subaddress or none")
+	}
+	octets, err := dataTexts(fields, origin)
+	return octets, true, err
+}
+
+// encodeRelay has a precedence, the discovery bit, a type and a relay (RFC 8777 section 4.3.1). The library has no relay where the bit is
+// set.
+func encodeRelay(fields []string, origin string) ([]byte, bool, error) {
+	if len(fields) != 4 || fields[1] != "1" {
+		return nil, false, nil
+	}
+	octets, err := numbersOf([]string{fields[0], fields[2]}, 8, 8)
+	if err != nil || octets[1] > 127 {
+		return nil, true, errors.Join(err, fmt.Errorf("%q is no type of a relay", fields[2]))
+	}
+	kind := octets[1]
+	octets[1] |= 0x80
+	switch kind {
+	case dns.AMTRELAYNone:
+		return octets, true, nil
+	case dns.AMTRELAYIPv4, dns.AMTRELAYIPv6:
+		a, err := netip.ParseAddr(fields[3])
+		if err != nil || a.Is4() != (kind == dns.AMTRELAYIPv4) {
+			return nil, true, fmt.Errorf("%q is no address of the family", fields[3])
+		}
+		return append(octets, a.AsSlice()...), true, nil
+	case dns.AMTRELAYHost:
+		target, err := packTarget(fields[3], origin)
+		return append(octets, target...), true, err
+	}
+	return nil, true, fmt.Errorf("%q is no type of a relay", fields[2])
+}
