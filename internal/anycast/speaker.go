@@ -38,9 +38,9 @@ type Speaker struct {
 
 // Neighbor is how it stands with a neighbor.
 type Neighbor struct {
-	// Established says that it is told what is here. Since is when it became so, or stopped being so.
-	Established bool
-	Since       time.Time
+	// Established says that it is told what is here, Before that it was once. Since is when it became so, or stopped being so.
+	Established, Before bool
+	Since               time.Time
 	// Why is how far it has come, as BGP calls that (RFC 4271, section 8.2.2), and what the last session ended by.
 	Why string
 }
@@ -132,7 +132,8 @@ func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
 	established := peer.State.SessionState == bgp.BGP_FSM_ESTABLISHED
 	moved := s.bgp == of && known && before.Established != established
 	if s.bgp == of && known {
-		now := Neighbor{established, before.Since, strings.TrimPrefix(peer.State.SessionState.String(), "BGP_FSM_")}
+		now := Neighbor{Established: established, Before: before.Before || before.Established, Since: before.Since,
+			Why: strings.TrimPrefix(peer.State.SessionState.String(), "BGP_FSM_")}
 		if text := peer.State.DisconnectMessage; text != "" {
 			now.Why += ", " + text
 		}

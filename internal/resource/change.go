@@ -117,6 +117,46 @@ func (c *Change) MayDeploy(user int64, typeName string, at int64) error {
 	return c.API.MayDeploy(c.Tx, user, typeName, row)
 }
 
+// seesSent refuses references to what is not there, and to what the caller does not see, in the same words, before any rule looks at what
+// they lead to. Who sees everything gets the words of the rules.
+func (c *Change) seesSent() error {
+	if !c.Requested() || !c.Caller.Limited() {
+		return nil
+	}
+	v := reflect.ValueOf(c.New).Elem()
+	for _, f := range c.Type.Fields {
+		if f.Column != "" || !c.Given[f.Name] {
+			continue
+		}
+		var ids []int64
+		switch f.Kind {
+		case schema.Reference:
+			ids = append(ids, v.FieldByIndex(f.Index).Interface().(schema.Ref).ID)
+		case schema.References:
+			for _, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+				ids = append(ids, item.ID)
+			}
+		}
+		for _, id := range ids {
+			if id == 0 || !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, id, 10)) {
+				continue
+			}
+			head, err := c.Tx.Head(id)
+			seen := err == nil
+			if seen {
+				seen, err = c.Sees(head)
+			}
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if !seen {
+				return notFoundInlined(f.Name, "there is no resource %d", id)
+			}
+		}
+	}
+	return nil
+}
+
 // resolve checks that what the object refers to exists and is of a type that may stand there.
 // References by something else than an id are for the type's own rules, before.
 func (c *Change) resolve() error {
@@ -227,6 +267,9 @@ func (c *Change) create() (*store.Resource, error) {
 		c.Given = map[string]bool{}
 	}
 	first := c.Tx.Describe(operationOf(added, c.Type), "")
+	if err := c.seesSent(); err != nil {
+		return nil, err
+	}
 	if rule, ok := c.New.(BeforeWriter); ok {
 		err := rule.BeforeWrite(c)
 		if there := (Reused{}); errors.As(err, &there) {
@@ -371,6 +414,9 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe(operationOf(updated, c.Type), "")
 	c.Type.KeepSecrets(c.Old, c.New)
+	if err := c.seesSent(); err != nil {
+		return nil, err
+	}
 	if rule, ok := c.New.(BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {
 			return nil, err

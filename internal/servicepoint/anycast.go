@@ -145,8 +145,18 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 			shown = append(shown, checkin.NodeAddress{Type: checkin.Anycast, IPAddress: text, IsUseByAppID: &one.ID, IsUp: &up})
 		}
 	}
-	for addr, how := range n.speaker.Neighbors() {
-		if !how.Established && time.Since(how.Since) > awayTime {
+	neighbors := n.speaker.Neighbors()
+	alone := len(all) > 0 // no neighbor is told of the addresses
+	for _, how := range neighbors {
+		alone = alone && !how.Established
+	}
+	for addr, how := range neighbors {
+		switch {
+		case how.Established:
+		case alone && how.Before:
+			fault("no neighbor has a session, and the addresses are down: neighbor %s has none since %s: %s", addr,
+				how.Since.UTC().Format(time.RFC3339), how.Why)
+		case time.Since(how.Since) > awayTime:
 			fault("neighbor %s is not established: %s", addr, how.Why)
 		}
 	}

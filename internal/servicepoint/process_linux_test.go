@@ -282,15 +282,16 @@ func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
 	})
 }
 
-// teller is a speaker of a test: what it has told routers last of the address, and when.
+// teller is a speaker of a test: what it has told routers last of the address, and when, and its neighbors.
 type teller struct {
-	mu   sync.Mutex
-	told bool
-	at   time.Time
+	mu        sync.Mutex
+	told      bool
+	at        time.Time
+	neighbors map[netip.Addr]anycast.Neighbor
 }
 
 func (s *teller) Set(context.Context, checkin.AnycastService) (bool, error) { return false, nil }
-func (s *teller) Neighbors() map[netip.Addr]anycast.Neighbor                { return nil }
+func (s *teller) Neighbors() map[netip.Addr]anycast.Neighbor                { return s.neighbors }
 func (s *teller) Announce(netip.Addr) error                                 { return s.tell(true) }
 func (s *teller) Withdraw(netip.Addr) error                                 { return s.tell(false) }
 func (s *teller) Stop()                                                     { _ = s.tell(false) }
@@ -308,6 +309,36 @@ func (s *teller) Announced(netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told
+}
+
+// Where no neighbor has a session any more it is said at once that the addresses are down, and why; one of several may be away for a while.
+func TestWhyAnycastIsDown(t *testing.T) {
+	one, other := netip.MustParseAddr("192.0.2.11"), netip.MustParseAddr("192.0.2.12")
+	now := time.Now()
+	lost := anycast.Neighbor{Before: true, Since: now, Why: "ACTIVE, connection refused"}
+	for _, c := range []struct {
+		neighbors map[netip.Addr]anycast.Neighbor
+		wrong     string
+	}{
+		{map[netip.Addr]anycast.Neighbor{one: {Established: true}}, ""},
+		{map[netip.Addr]anycast.Neighbor{one: lost}, "no neighbor has a session, and the addresses are down: " +
+			"neighbor 192.0.2.11 has none since " + now.UTC().Format(time.RFC3339) + ": ACTIVE, connection refused"},
+		{map[netip.Addr]anycast.Neighbor{one: lost, other: {Established: true}}, ""},
+		{map[netip.Addr]anycast.Neighbor{one: {Since: now, Why: "no answer yet"}}, ""},
+		{map[netip.Addr]anycast.Neighbor{one: {Since: now.Add(-time.Minute), Why: "no answer yet"}}, "is not established: no answer yet"},
+	} {
+		a := checkingIn(t, t.Context(), &managerOf{})
+		a.supervisor = &supervisor{processes: map[string]*process{}}
+		n := a.newAnnouncer()
+		n.speaker = &teller{neighbors: c.neighbors}
+		d := running("ferry", "{}")
+		d.Anycast = &checkin.AnycastService{RouterID: "192.0.2.1"}
+		d.Applications[0].Anycast = []string{"127.0.0.1"} // it is on loopback already
+		n.reconcile(t.Context(), d)
+		if _, wrong := n.now(); c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) {
+			t.Errorf("%+v: %q, want %q", c.neighbors, wrong, c.wrong)
+		}
+	}
 }
 
 // An address is withdrawn within a second of the moment at which its application is not well any more, or has ended, and announced within a
