@@ -92,6 +92,8 @@ func sample(t *testing.T, o server.Options) {
 		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
+			tx.Write("INSERT INTO lineage (service_point, node, process, body) SELECT id, 1, 'p', '{}' FROM service_point"),
+			tx.Write("INSERT INTO deleted_service_point (id) VALUES ('gone')"),
 			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
 			tx.Write("INSERT INTO node (service_point, number, key_public) SELECT id, 1, 'p' FROM service_point"),
 			tx.Write("INSERT INTO label (service_point, name, value) SELECT id, 'site', 'oslo' FROM service_point"),
