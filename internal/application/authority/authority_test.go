@@ -205,6 +205,7 @@ ns.sub 3600 A 192.0.2.5
 under.sub 60 A 192.0.2.6
 old 60 DNAME new
 x.new 60 A 192.0.2.7
+up 60 DNAME @
 _sip._tcp 60 SRV 0 0 5060 mail
 `
 
@@ -252,6 +253,8 @@ host 60 A 192.0.2.9
 		{"host.quay", dns.TypeA, "NOERROR aa |0| host.quay.harbour.example. 60 A 192.0.2.9"},
 		{"x.old", dns.TypeA, "NOERROR aa |0| old.harbour.example. 60 DNAME new.harbour.example.; x.new.harbour.example. 60 A 192.0.2.7; " +
 			"x.old.harbour.example. 60 CNAME x.new.harbour.example."},
+		{"x.new.up.up", dns.TypeA, "NOERROR aa |0| up.harbour.example. 60 DNAME harbour.example.; x.new.harbour.example. 60 A 192.0.2.7; " +
+			"x.new.up.harbour.example. 60 CNAME x.new.harbour.example.; x.new.up.up.harbour.example. 60 CNAME x.new.up.harbour.example."},
 		{"old", dns.TypeDNAME, "NOERROR aa |0| old.harbour.example. 60 DNAME new.harbour.example."},
 		{"old", dns.TypeA, "NOERROR aa " + soa},
 		{"_sip._tcp", dns.TypeSRV, "NOERROR aa |0| _sip._tcp.harbour.example. 60 SRV 0 0 5060 mail.harbour.example. " +

@@ -227,13 +227,15 @@ type answer struct {
 	denied []denied
 	// proofs are records of the authority section that are written behind the answers; they are counted already.
 	proofs []byte
+	// led are the DNAMEs that have led on: each is in the answer once.
+	led []*set
 	// fault is why the answer could not be signed.
 	fault error
 }
 
 // begin writes the header and the question.
 func (a *answer) begin(q *query, buf []byte, limit int) {
-	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0]}
+	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], led: a.led[:0]}
 	if q.edns {
 		a.limit -= optSize + 4 + 40 // what its options take at most
 	}

@@ -47,8 +47,12 @@ func (a *answer) putSigned(name, owner string, s *set, ttl uint32, section *uint
 	return a.put(name, s, ttl, section) && (!a.secured() || a.bare || a.putSignatures(name, owner, s, ttl, section))
 }
 
-// putAlias writes the DNAME that leads on from the name in question, whatever type is asked for. It reports whether there was room.
+// putAlias writes the DNAME that leads on from the name in question, whatever type is asked for, once. It reports whether there was room.
 func (a *answer) putAlias(owner string, s *set) bool {
+	if slices.Contains(a.led, s) {
+		return true
+	}
+	a.led = append(a.led, s)
 	return a.put(owner, s, s.ttl, &a.answers) && (!a.secured() || a.bare || a.putSignatures(owner, owner, s, s.ttl, &a.answers))
 }
 
