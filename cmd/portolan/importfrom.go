@@ -13,18 +13,12 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/access"
 	"portolan/internal/cli"
 	"portolan/internal/convert"
-	"portolan/internal/dns"
-	"portolan/internal/naming"
-	"portolan/internal/server"
-	"portolan/internal/store"
 )
 
 // fromFlags say what becomes of what another program keeps.
@@ -423,110 +417,4 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 		return p, fmt.Errorf("%s answers %s: %.200s", u.Path, rs.Status, raw)
 	}
 	return p, json.Unmarshal(raw, &p)
-}
-
-type importBind struct {
-	zoneFlags
-	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
-	View          string `help:"The view for zones that are in none; views of BIND go into views of their names." default:"default" placeholder:"NAME"`
-	Reverse       bool   `help:"Import reverse zones, too: without it they are left out, as they follow from networks and hosts."`
-	File          string `arg:"" help:"The file named.conf."`
-}
-
-// Help has examples.
-func (importBind) Help() string {
-	return "Examples:\n\n  portolan import bind --data /var/lib/portolan --configuration main /etc/bind/named.conf --dry-run"
-}
-
-// Run imports the zones of BIND, one after the other.
-func (c *importBind) Run(s *session) error {
-	zones, notes, twice, err := convert.Named(c.File, readFile)
-	if err != nil {
-		return fmt.Errorf("nothing was imported: %w", err)
-	}
-	for _, note := range notes {
-		fmt.Fprintln(s.stderr, "left out:", note)
-	}
-	for _, one := range twice {
-		fmt.Fprintln(s.stderr, "skipped:", one)
-	}
-	if c.Strict && len(twice) > 0 {
-		return fmt.Errorf("nothing was imported: %d zones are there twice", len(twice))
-	}
-	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
-		reverse := isReverse(z.Name) && !c.Reverse
-		if reverse {
-			fmt.Fprintln(s.stderr, "left out: the reverse zone", z.Name)
-		}
-		return reverse
-	})
-	if len(zones) == 0 {
-		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
-	}
-	return c.open(func(st *store.Store, _ *access.Service) error {
-		if c.Strict && !c.DryRun { // all of them or none
-			if err := c.tryAll(s, st, zones); err != nil {
-				return err
-			}
-		}
-		wrong, skipped := 0, len(twice)
-		for _, z := range zones { // one that is wrong keeps no other from being imported
-			n, err := c.zone(s, st, z)
-			if skipped += n; err != nil {
-				wrong++
-				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
-			}
-		}
-		switch {
-		case wrong > 0 && c.DryRun:
-			return fmt.Errorf("%d of %d zones would not be imported", wrong, len(zones))
-		case wrong > 0:
-			return fmt.Errorf("%d of %d zones were not imported; the same command goes on with those", wrong, len(zones))
-		case skipped > 0:
-			return skippedError{skipped}
-		}
-		return nil
-	})
-}
-
-// tryAll refuses all zones where one of them would not be imported whole.
-func (c *importBind) tryAll(s *session, st *store.Store, zones []convert.NamedZone) error {
-	tried, quiet := *c, *s
-	tried.DryRun, quiet.stdout = true, io.Discard
-	for _, z := range zones {
-		if _, err := tried.zone(&quiet, st, z); err != nil {
-			return fmt.Errorf("nothing was imported: %s in the view %s: %w", z.Name, c.viewOf(z), err)
-		}
-	}
-	return nil
-}
-
-// viewOf is the view that a zone goes to.
-func (c *importBind) viewOf(z convert.NamedZone) string {
-	if z.View == "" {
-		return c.View
-	}
-	return z.View
-}
-
-// zone imports a zone, or tries it, and gives how many of its records were skipped.
-func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (skipped int, err error) {
-	f, err := os.Open(z.File)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = f.Close() }()
-	read, err := readZoneFile(f, z.File, z.Name, z.Directory, filepath.Dir(z.File))
-	if err != nil {
-		return 0, err
-	}
-	if naming.Key(read.zone) != naming.Key(z.Name) {
-		return 0, fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, read.zone, z.Name)
-	}
-	if read.view = c.viewOf(z); !c.DryRun {
-		if err := dns.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {
-			return 0, err
-		}
-	}
-	return c.take(s, st, c.Configuration, read)
 }

@@ -137,7 +137,7 @@ func (c *Change) seesSent() error {
 				ids = append(ids, item.ID)
 			}
 		}
-		for _, id := range ids {
+		for i, id := range ids {
 			if id == 0 || !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, id, 10)) {
 				continue
 			}
@@ -148,6 +148,9 @@ func (c *Change) seesSent() error {
 			}
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
+			}
+			if !seen && f.Kind == schema.References {
+				return notFoundInlined(fmt.Sprintf("%s[%d]", f.Name, i), "id: there is no resource %d", id)
 			}
 			if !seen {
 				return notFoundInlined(f.Name, "there is no resource %d", id)

@@ -1,0 +1,117 @@
+package naming
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+)
+
+// entryText is an entry of a zone file: its tokens, with quotes and escapes as they are written. blank says that it begins with white
+// space, so that the owner is left out.
+type entryText struct {
+	tokens []string
+	blank  bool
+	line   int
+}
+
+// unclosed is a fault of an entry; atEnd says that the file ends with it.
+type unclosed struct {
+	what  string
+	atEnd bool
+}
+
+func (e unclosed) Error() string { return e.what }
+
+// entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
+type entryScanner struct {
+	in   *bufio.Reader
+	line int
+}
+
+// next gives the next entry that has tokens. The error is io.EOF at the end.
+func (s *entryScanner) next() (e entryText, err error) {
+	var token strings.Builder
+	depth := 0
+	begun, quoted, comment, start := false, false, false, true
+	end := func() {
+		if begun {
+			e.tokens = append(e.tokens, token.String())
+			token.Reset()
+			begun = false
+		}
+	}
+	e.line = s.line
+	for {
+		c, err := s.in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			switch end(); {
+			case quoted:
+				return e, unclosed{"a quotation mark is not closed", true}
+			case depth > 0:
+				return e, unclosed{"a parenthesis is not closed: nothing behind it was read", true}
+			case len(e.tokens) > 0:
+				return e, nil
+			}
+			return e, io.EOF
+		}
+		if err != nil {
+			return e, err
+		}
+		if start && depth == 0 {
+			e.blank = c == ' ' || c == '\t'
+		}
+		start = false
+		if c == '\n' {
+			s.line++
+		}
+		switch {
+		case c == '\n' && quoted:
+			return e, unclosed{"a quotation mark is not closed in its line", false}
+		case c == '\n' && depth > 0:
+			comment = false
+			end()
+		case c == '\n':
+			if end(); len(e.tokens) > 0 {
+				return e, nil
+			}
+			comment, start, e.line = false, true, s.line
+		case comment:
+		case c == '\\':
+			begun = true
+			token.WriteByte(c)
+			if next, err := s.in.ReadByte(); err == nil && next != '\n' {
+				token.WriteByte(next)
+			} else if err == nil {
+				_ = s.in.UnreadByte() // it was just read
+			}
+		case c == '"':
+			if !quoted && !strings.HasSuffix(token.String(), "=") { // key="value" is one (RFC 9460 section 2.1)
+				end()
+			}
+			begun = true
+			token.WriteByte(c)
+			if quoted = !quoted; !quoted {
+				end()
+			}
+		case quoted:
+			token.WriteByte(c)
+		case c == ';':
+			end()
+			comment = true
+		case c == '(' || c == ')':
+			end()
+			if depth++; c == ')' {
+				depth -= 2
+			}
+			if depth < 0 {
+				return e, errors.New("a parenthesis is closed that is not open")
+			}
+		case c == ' ' || c == '\t' || c == '\r':
+			end()
+		default:
+			begun = true
+			token.WriteByte(c)
+		}
+	}
+}
