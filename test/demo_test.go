@@ -3,8 +3,8 @@ package test
 import (
 	"net"
 	"os"
-	"os/signal"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
