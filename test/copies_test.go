@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -27,6 +28,7 @@ func TestCopiedAndDeletedServicePoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.start(created.RegistrationKey)
+	t.Cleanup(func() { _ = p.process.signal(syscall.SIGTERM) })
 	file := filepath.Join(t.TempDir(), "probe.json")
 	if err := os.WriteFile(file, []byte(`{"targets":[{"address":"127.0.0.1"}]}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,6 +50,7 @@ func TestCopiedAndDeletedServicePoint(t *testing.T) {
 		}
 	}
 	copied.start("")
+	t.Cleanup(func() { _ = copied.process.signal(syscall.SIGTERM) })
 	if !until(func() bool {
 		return strings.Contains(p.fleet("show", "edge"), "2 machines answer as this service point")
 	}) {
