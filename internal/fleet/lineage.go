@@ -44,8 +44,8 @@ const (
 	keptProcesses = 8
 )
 
-// hears takes over that a process answers, whose state directory named the process before it. changed says that the lineage is another
-// one, found that several machines were found just now, refused that this one is not answered.
+// hears records a check-in of a process. changed reports whether the lineage changed, found whether this check-in shows that there are
+// several machines, refused whether the process gets no answer.
 func (l *lineage) hears(p checkin.Process) (changed, found, refused bool) {
 	if l.Accepted != "" {
 		switch {

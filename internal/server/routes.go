@@ -1,14 +1,12 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"portolan/console"
 	"portolan/internal/access"
@@ -109,28 +107,6 @@ func wrongMethod(w http.ResponseWriter, r *http.Request, allowed ...string) erro
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
 		strings.Join(allowed, ", "))
-}
-
-func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
-	return nil
-}
-
-// readyTime is how long the database may take to say that it is there.
-const readyTime = 5 * time.Second
-
-func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
-	ctx, end := context.WithTimeout(r.Context(), readyTime)
-	defer end()
-	if err := m.Store.Ready(ctx); err != nil {
-		if p, ok := problem.As(err); ok && p.Code == "DatabaseDamaged" {
-			return p
-		}
-		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
-	}
-	is, _, _ := m.Store.Condition()
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
-	return nil
 }
 
 // serveAddressAPI finds out who asks and hands the request to the resource engine. A login comes

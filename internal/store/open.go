@@ -96,8 +96,8 @@ const databaseFile = "portolan.db"
 // notEmptied refuses a database file that is empty while there are backups of an earlier one: the file system has lost what was in it.
 func notEmptied(path string) error {
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > 0 { // an error is one of who opens it
-		return nil //nolint:nilerr // as above
+	if err != nil || info.Size() > 0 {
+		return nil //nolint:nilerr // whoever opens the file reports the error
 	}
 	backups, err := os.ReadDir(filepath.Join(filepath.Dir(path), "backups"))
 	if err != nil || len(backups) == 0 {

@@ -178,3 +178,24 @@ func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 	}
 	return nil
 }
+
+// countOn sets the sequence of each identity column: COPY writes such columns without a step of their sequences.
+func (c *pgConn) countOn() error {
+	var statements []string
+	if err := c.each("SELECT format('SELECT setval(%L, coalesce(max(%I), 0) + 1, false) FROM %I', "+
+		"pg_get_serial_sequence(t.relname, a.attname), a.attname, t.relname) FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid "+
+		"WHERE a.attidentity <> '' AND t.relnamespace = current_schema()::regnamespace", nil, func(r row) error {
+		var one string
+		err := r.scan(&one)
+		statements = append(statements, one)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, one := range statements {
+		if err := c.each(one, nil, func(row) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

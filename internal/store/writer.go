@@ -146,7 +146,7 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 // foldLog folds the log into the database where it has grown much. It is called behind the answers of a commit, which is on the disk with
 // the log already: nobody waits for it but who changes something next. A log that is in the database is written from its beginning again
 // once nobody reads of it: where that has not come about, and it has grown further, it is tried again from time to time. last is when it
-// was. from is from how many pages on it is folded.
+// was. from is the number of pages from which the log is folded.
 func (s *session) foldLog(last *time.Time, from int64) error {
 	_, pages, folded, err := s.checkpoint("NOOP")
 	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < beginLogEvery) {
@@ -164,15 +164,15 @@ type roomForLog struct {
 }
 
 // leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and
-// roomEvery how often it is looked how much that is.
+// roomEvery the interval at which the free room is read.
 const (
 	leastFold = 64
 	logShare  = 16
 	roomEvery = time.Second
 )
 
-// foldFrom is from how many pages on the log of a database is folded: foldAt or, where its disk has little room, a share of that. Folding
-// needs room, too: the pages that the database has not had.
+// foldFrom gives the number of pages from which the log of a database is folded: foldAt, or a share of the free room where that is less.
+// Folding itself needs room for the pages that the database did not have before.
 func (r *roomForLog) foldFrom(path string) int64 {
 	if time.Since(r.at) < roomEvery {
 		return r.from

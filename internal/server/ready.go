@@ -1,0 +1,31 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"portolan/internal/problem"
+)
+
+func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	return nil
+}
+
+// readyTime is how long the database may take to say that it is there.
+const readyTime = 5 * time.Second
+
+func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
+	ctx, end := context.WithTimeout(r.Context(), readyTime)
+	defer end()
+	if err := m.Store.Ready(ctx); err != nil {
+		if p, ok := problem.As(err); ok && p.Code == "DatabaseDamaged" {
+			return p
+		}
+		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
+	}
+	is, _, _ := m.Store.Condition()
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
+	return nil
+}
