@@ -89,8 +89,32 @@ func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+// The cookies in which public clients send the token of a session, over HTTP and over TLS. The manager sets neither.
+const (
+	tokenCookieName       = "API_TOKEN"
+	secureTokenCookieName = "__Host-" + tokenCookieName
+)
+
+// tokenCookieNameOf is the name of the cookie with the token of a session.
+func tokenCookieNameOf(r *http.Request) string {
+	if overTLS(r) {
+		return secureTokenCookieName
+	}
+	return tokenCookieName
+}
+
+// hasCookie reports whether the request has a cookie that says who sends it.
+func hasCookie(r *http.Request) bool {
+	return len(r.CookiesNamed(cookieNameOf(r))) > 0 || len(r.CookiesNamed(tokenCookieNameOf(r))) > 0
+}
+
 // cookie gives the principal of a request with cookies. Where others have set one of that name, too, on a host above, the good one counts.
 func (s *Service) cookie(r *http.Request) (Principal, error) {
+	for _, c := range r.CookiesNamed(tokenCookieNameOf(r)) {
+		if p, err := s.session(r.Context(), "", c.Value, APIDoor); !errors.Is(err, errToken) {
+			return p, err
+		}
+	}
 	for _, c := range r.CookiesNamed(cookieNameOf(r)) {
 		plain, err := base64.StdEncoding.DecodeString(c.Value)
 		colon := bytes.LastIndexByte(plain, ':') // names may have one, tokens have none

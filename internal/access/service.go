@@ -218,7 +218,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	values := r.Header.Values("Authorization")
 	switch {
 	case len(values) == 0:
-		if len(r.CookiesNamed(cookieNameOf(r))) > 0 {
+		if hasCookie(r) {
 			return cookieScheme, "", nil
 		}
 		return "", "", errMissing
@@ -293,8 +293,11 @@ func (s *Service) session(ctx context.Context, name, token string, by Door) (Pri
 	return p, err
 }
 
-// bearer gives whose bearer token it is: one of the manager's own, or one that an authorization server has issued.
+// bearer gives whose bearer token it is: one of the manager's own, the token of a session, or one that an authorization server has issued.
 func (s *Service) bearer(r *http.Request, token string) (Principal, error) {
+	if strings.HasPrefix(token, sessionPrefix) {
+		return s.session(r.Context(), "", token, APIDoor)
+	}
 	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
 	if errors.Is(err, errToken) && !strings.HasPrefix(token, bearerPrefix) {
 		return s.externalToken(r.Context(), token, Remote(r))

@@ -18,7 +18,7 @@ func registerSessions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, Guard: resource.Sessions, Hidden: true, Unlogged: true,
 		NoUp:    true,
 		SignIn:  login,
-		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
+		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}, Unkept: withoutSession}, &UserSession{})
 }
 
 // States of a session.
@@ -269,6 +269,14 @@ func currentSession(c resource.Caller) (int64, error) {
 		return 0, problem.NotFound("the request was not sent with a session's token")
 	}
 	return c.Session, nil
+}
+
+// withoutSession is shown at sessions/current to a caller with a bearer token or a password, of which no session is kept: public clients ask
+// there who their credentials belong to. Its id is null.
+func withoutSession(c resource.Caller) schema.Object {
+	x := &UserSession{State: loggedIn, RemoteAddress: c.Remote, ReadOnly: &c.ReadOnly, User: schema.Ref{ID: c.User}}
+	x.Type, x.Parent = "UserSession", c.User
+	return x
 }
 
 // ExpireSessions ends the sessions whose token has expired, a day after the login (EXPIRED) or after a time without a request

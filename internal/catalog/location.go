@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -45,6 +46,7 @@ var place = regexp.MustCompile(`^[A-Z2-9]{3}$`)
 
 // BeforeWrite refuses a code that a sibling has, and derives the country.
 func (x *Location) BeforeWrite(c *resource.Change) error {
+	x.Name = cmp.Or(x.Name, x.Code)
 	if x.Parent == 0 {
 		return nil
 	}
@@ -81,7 +83,7 @@ func SeedLocations(c *resource.Change) error {
 			if err != nil || !region.IsCountry() || region.Canonicalize().String() != code {
 				continue
 			}
-			x := &Location{Code: code, Country: names.Name(region)}
+			x := &Location{Code: code, Country: cmp.Or(names.Name(region), code)} // former countries have no name there
 			x.Type, x.Name = "Location", x.Country
 			if _, err := c.Create(t, x); err != nil {
 				return err

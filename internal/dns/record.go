@@ -43,7 +43,7 @@ var (
 
 // RecordHead is what every resource record has.
 type RecordHead struct {
-	schema.Head `head:"required,nullable" unless:"absoluteName"`
+	schema.Head `head:"required,nullable,blank" unless:"absoluteName"`
 	// Configuration is the configuration the record lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.

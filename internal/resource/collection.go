@@ -63,6 +63,8 @@ type Collection struct {
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
 	Aliases map[string]func(Caller) (int64, error)
+	// Unkept gives what a GET shows at an alias that stands for no id, such as the session of a caller with a bearer token. nil: nothing.
+	Unkept func(Caller) schema.Object
 	// Guard says what of a caller decides about the collection, beyond what holds for all.
 	Guard Guard
 	// SignIn makes a POST to the collection a sign-in: before its transaction begins it gives the caller that the rest is

@@ -221,7 +221,11 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 			return t, a.nothingAt(r, parts)
 		}
 		if t.ID, err = alias(caller); err != nil {
-			return t, err
+			t.Unkept = t.Collection.Unkept != nil && len(parts) == 2 && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+			if !t.Unkept {
+				return t, err
+			}
+			err = nil
 		}
 	}
 	if len(parts) == 2 {
@@ -320,7 +324,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 			body = a.rootDocument(o.media == asHAL || o.media == asHTML)
 			return nil
 		}
-		row, err := a.Locate(tx, t, caller)
+		row, err := a.shownAt(tx, t, caller)
 		if err != nil {
 			return err
 		}
@@ -342,6 +346,16 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		bodies.Put(buffer)
 	}
 	return nil
+}
+
+// shownAt gives the row that GET of a target shows: the one that is kept there, or one that is made for the caller.
+func (a *Server) shownAt(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
+	if !t.Unkept {
+		return a.Locate(tx, t, caller)
+	}
+	o := t.Collection.Unkept(caller)
+	typ := a.TypeNamed(schema.HeadOf(o).Type)
+	return typ.Row(o, nil)
 }
 
 // getContent answers GET of the content of a resource.

@@ -254,10 +254,10 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	b = append(b, `,"type":`...)
 	b = schema.AppendString(b, r.Type)
 	b = append(b, `,"name":`...)
-	if r.Name == "" || rd.concealsName(t, r) {
+	if rd.concealsName(t, r) {
 		b = append(b, "null"...)
 	} else {
-		b = schema.AppendString(b, r.Name)
+		b = t.AppendName(b, r.Name)
 	}
 	body, err := rd.withoutSums(t, r)
 	if err != nil {
@@ -354,12 +354,9 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 	b = append(b, `,"type":`...)
 	b = schema.AppendString(b, head.Type)
 	b = append(b, `,"name":`...)
-	if head.Name == "" {
-		b = append(b, "null"...)
-	} else {
-		b = schema.AppendString(b, head.Name)
-	}
-	if t := rd.api.TypeNamed(head.Type); t != nil && t.Inline != nil {
+	t := rd.api.TypeNamed(head.Type)
+	b = t.AppendName(b, head.Name)
+	if t != nil && t.Inline != nil {
 		b = append(b, ',')
 		b = schema.AppendString(b, t.Inline.Name)
 		b = append(b, ':')

@@ -85,7 +85,7 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 }
 
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
-	if v.Null() {
+	if v.Null() || f.Blank && v.Text == "" && (op == "eq" || op == "ne") {
 		if op != "eq" && op != "ne" {
 			return nil, coding("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
 		}

@@ -117,6 +117,8 @@ func (f *Field) options(text string) {
 			f.Transient, f.ReadOnly = true, true
 		case "nonblank":
 			f.NonBlank = true
+		case "blank":
+			f.Blank = true
 		case "dns":
 			f.DNS = true
 		case "inline":

@@ -96,6 +96,15 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 	return r, nil
 }
 
+// AppendName appends the name of a resource as it is shown, to b: null where it is empty, and "" where the type's names are never null.
+// A nil type is one that is not declared.
+func (t *Type) AppendName(b []byte, name string) []byte {
+	if name == "" && (t == nil || !t.ByName["name"].Blank) {
+		return append(b, "null"...)
+	}
+	return AppendString(b, name)
+}
+
 // errOrder is a stored body whose members stand in another order than they are declared in.
 var errOrder = errors.New("another order")
 

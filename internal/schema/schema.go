@@ -130,6 +130,7 @@ type Field struct {
 	CreateOnly bool
 	Transient  bool // in answers only, from Change.Extra, else null
 	NonBlank   bool
+	Blank      bool     // of a name: shown as "" where it is not set, and null in a filter as well as ""
 	List       bool     // of Raw: a list, not an object
 	Any        bool     // of Raw: any value but null
 	Duration   bool     // a text that is a length of time as in ISO 8601, PT30S

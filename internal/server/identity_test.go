@@ -45,6 +45,23 @@ func TestSessions(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/users/"+s.text("user.id")+"/sessions", "", basic).text("data.0.id"); got != s.text("id") {
 		t.Errorf("the user's sessions begin with %s", got)
 	}
+	// Public clients send the token as a bearer token or in a cookie, too, and ask who any other credential belongs to.
+	for _, as := range []string{"Authorization: Bearer " + s.text("apiToken"), "Cookie: API_TOKEN=" + s.text("apiToken")} {
+		if r := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as); r.text("id") != s.text("id") {
+			t.Errorf("with %.25s the current session is %s", as, r.body)
+		}
+	}
+	m.refused(403, "CrossOriginRequest", "another origin", "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, "Authorization:",
+		"Cookie: API_TOKEN="+s.text("apiToken"), "Sec-Fetch-Site: cross-site")
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: API_TOKEN=pts_made-up")
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/sessions/current", "", "Authorization: Bearer pts_made-up")
+	for _, as := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.token} {
+		r := m.want(200, "GET", "/api/v2/sessions/current", "", as)
+		if r.text("type") != "UserSession" || r.get("id") != nil || r.text("readOnly") != "false" || r.text("state") != "LOGGED_IN" {
+			t.Errorf("without a session the current one is %s", r.body)
+		}
+		m.refused(404, "ResourceNotFound", "session's token", "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, as)
+	}
 	// The token belongs to its user's name; a name alone or another one is nothing.
 	m.refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", basicAuth("root", s.text("apiToken")))
 
