@@ -164,10 +164,7 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 		return err
 	}
 	if above.Collection != "views" && above.Collection != "zones" {
-		if x.View.ID == 0 {
-			return problem.Missing("view")
-		}
-		return nil
+		return x.defaultView(c, above.Configuration)
 	}
 	view, err := viewOf(c.Tx, above)
 	if err != nil {
@@ -179,6 +176,21 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	}
 	x.View = schema.Ref{ID: view}
 	return nil
+}
+
+// defaultView sets the view of a role that names none, where its configuration has one view alone.
+func (x *DNSDeploymentRole) defaultView(c *resource.Change, configuration int64) error {
+	if x.View.ID != 0 {
+		return nil
+	}
+	views, err := viewsOf(c.Tx, configuration)
+	if err == nil && len(views) != 1 {
+		return problem.Missing("view")
+	}
+	if err == nil {
+		x.View = schema.Ref{ID: views[0]}
+	}
+	return err
 }
 
 // viewOf gives the view that a zone lies in, however deep.

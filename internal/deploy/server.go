@@ -379,7 +379,7 @@ func noOwnOptions(c *resource.Change, server int64) error {
 // stayInherited leaves to the configuration what a request gives back as it was shown from there: it names the field among those inherited,
 // with the value of the configuration. A field that is named there with another value is set.
 func (x *ServerFields) stayInherited(c *resource.Change) error {
-	inherited := c.SentTexts("_inheritedFields")
+	inherited := c.SentInherited("monitoringEnabled", "snmp")
 	if len(inherited) == 0 {
 		return nil
 	}

@@ -267,10 +267,16 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
-// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited, with the value
-// that comes from above. A field that is named there with another value is set.
+// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited
+// (resource.Change.SentInherited), with the value that comes from above. A field that is named there with another value is set.
 func stayInherited(c *resource.Change) error {
-	names := c.SentTexts("_inheritedFields")
+	var fields []string
+	for _, f := range c.Type.Fields {
+		if f.Inherit {
+			fields = append(fields, f.Name)
+		}
+	}
+	names := c.SentInherited(fields...)
 	if len(names) == 0 {
 		return nil
 	}

@@ -1,10 +1,12 @@
 package notify
 
 import (
+	"cmp"
 	"embed"
 	"slices"
 	"strings"
 
+	"portolan/internal/event"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -51,7 +53,6 @@ type EventSubscription struct {
 
 // Validate refuses what cannot be told, and events that there are not.
 func (x *NotificationGroup) Validate(c *resource.Change) error {
-	can := c.API.Manager.Notifies
 	switch {
 	case x.NotificationType == byMail && strings.TrimSpace(x.Name) == "":
 		return problem.Missing("name")
@@ -60,11 +61,6 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	case x.NotificationType == byTrap && len(x.Subjects.Items) > 0:
 		return problem.Field("UnsupportedResourceFieldValue", "subjects", "traps go to the receivers that the manager was started with, and to "+
 			"nobody else")
-	case x.NotificationType == byMail && !can.Mail:
-		return problem.Field("UnsupportedResourceFieldValue", "notificationType", "the manager knows no mail server: start it with --smtp")
-	case x.NotificationType == byTrap && !can.Traps:
-		return problem.Field("UnsupportedResourceFieldValue", "notificationType",
-			"the manager knows no receiver of traps: start it with --snmp-trap")
 	}
 	t := c.API.TypeNamed("Event")
 	for i, s := range x.EventSubscriptions {
@@ -79,6 +75,22 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 		}
 	}
 	return nil
+}
+
+// AfterWrite notes an event where the manager cannot tell the group yet: its mail server and its receivers of traps are settings that may
+// come later.
+func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
+	can, lacks := c.API.Manager.Notifies, ""
+	switch {
+	case x.NotificationType == byMail && !can.Mail:
+		lacks = "no mail server: start it with --smtp"
+	case x.NotificationType == byTrap && !can.Traps:
+		lacks = "no receiver of traps: start it with --snmp-trap"
+	default:
+		return nil
+	}
+	return event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "SYSTEM_MAINTENANCE", SourceName: cmp.Or(x.Name, byTrap),
+		Message: "The notification group is not told of events: the manager has " + lacks + "."}, x.ID)
 }
 
 // wants reports whether the group is told of events of a category and a type.

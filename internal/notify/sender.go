@@ -101,7 +101,10 @@ func (s *Sender) look(ctx context.Context) error {
 		if waiting[id] == "" { // the group is gone
 			l = s.spreading
 		}
-		if l == nil || s.api.Store.Now().Before(s.until[id]) { // another manager tells them, or it is too early
+		if l == nil && news { // another manager tells them, or none can
+			failures = errors.Join(failures, s.dropStale(ctx, id))
+		}
+		if l == nil || s.api.Store.Now().Before(s.until[id]) {
 			continue
 		}
 		if held, err := l.Take(ctx); err != nil || !held {
@@ -149,6 +152,35 @@ func (s *Sender) spread(tx *store.Tx) error {
 	return event.Seen(tx, due)
 }
 
+// dropStale forgets what a group was to be told and is too old to be told now. The group's kind is one that this manager cannot tell.
+func (s *Sender) dropStale(ctx context.Context, group int64) error {
+	m, err := s.message(ctx, group)
+	if err != nil || len(m.ids) == len(m.events) {
+		return err
+	}
+	held, err := s.spreading.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	fresh := map[int64]bool{}
+	for i := range m.events {
+		fresh[m.events[i].ID] = true
+	}
+	return s.spreading.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return forget(tx, group, slices.DeleteFunc(m.ids, func(id int64) bool { return fresh[id] }))
+	})
+}
+
+// forget takes events off what a group is still to be told.
+func forget(tx *store.Tx, group int64, events []int64) error {
+	for _, id := range events {
+		if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // message is what a group is to be told.
 type message struct {
 	group  *NotificationGroup
@@ -171,14 +203,7 @@ func (s *Sender) tell(ctx context.Context, l *store.Lease, group int64) error {
 			return fmt.Errorf("telling the notification group %d: %w", group, err)
 		}
 	}
-	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		for _, id := range m.ids {
-			if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error { return forget(tx, group, m.ids) })
 }
 
 // message reads what a group is to be told, and to whom.

@@ -430,6 +430,21 @@ func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	return a.types[row.Type].Row(o, nil)
 }
 
+// SentInherited gives the names of the fields that a request says are inherited: those in the member _inheritedFields. A request that
+// replaces the resource and is without that member comes from a client that does not know it: of the fields that can be inherited, fields,
+// those that are not set count as named then.
+func (c *Change) SentInherited(fields ...string) (names []string) {
+	if c.Sent["_inheritedFields"] != nil || !c.Whole || c.Old == nil {
+		return c.SentTexts("_inheritedFields")
+	}
+	for _, name := range fields {
+		if c.Type.IsUnset(c.Old, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // SentTexts gives a member of the request's body that is a list of texts; nil where there is none, or it is another value.
 func (c *Change) SentTexts(member string) (texts []string) {
 	if json.Unmarshal(c.Sent[member], &texts) != nil {

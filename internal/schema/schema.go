@@ -472,6 +472,12 @@ func (t *Type) IsTrue(o Object, field string) bool {
 	return is
 }
 
+// IsUnset reports whether a field of an object is what it is where nothing is said.
+func (t *Type) IsUnset(o Object, field string) bool {
+	f := t.ByName[field]
+	return f == nil || reflect.ValueOf(o).Elem().FieldByIndex(f.Index).IsZero()
+}
+
 // Unset takes a field of an object back to what it is where nothing is said.
 func (t *Type) Unset(o Object, field string) {
 	if f := t.ByName[field]; f != nil {

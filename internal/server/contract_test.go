@@ -322,10 +322,13 @@ func TestEveryTypeComesBack(t *testing.T) {
 				continue
 			}
 			r := m.do("PUT", path, string(was.body))
-			after := m.want(200, "GET", path, "")
 			if r.text("code") == "UpdateNotAllowed" { // what the manager defines, or comes with something else
 				continue
 			}
+			if r.StatusCode == 200 { // a client that does not know the member _inheritedFields
+				r = m.do("PUT", path, strings.Replace(string(was.body), `"_inheritedFields":`, `"unknownToClients":`, 1))
+			}
+			after := m.want(200, "GET", path, "")
 			// What is found as it is shown, as the size of the database, changes by itself.
 			if r.StatusCode != 200 || kept(t, typ, after) != kept(t, typ, was) {
 				t.Errorf("PUT of a %s as it is shown: %d %s\nit was %s\nand is %s", typ.Name, r.StatusCode, r.body, was.body, after.body)

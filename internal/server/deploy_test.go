@@ -183,6 +183,13 @@ func TestDeploymentRoles(t *testing.T) {
 	others := m.id(at+"/servers", `{"type":"Server","name":"ns.isp.example","profile":"OTHER_DNS_SERVER","interfaces":[{"managementAddress":"192.0.2.1"}]}`)
 	roles := "/api/v2/networks/" + network + "/deploymentRoles"
 	dhcp := `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[`
+	// The view is the configuration's only one, where there is no other.
+	alone := m.want(201, "POST", roles, `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+face(one)+`}]}`)
+	if alone.text("view.id") != view {
+		t.Errorf("the role is for the view %s, want %s", alone.text("view.id"), view)
+	}
+	m.want(204, "DELETE", "/api/v2/deploymentRoles/"+alone.text("id"), "")
+	m.id(at+"/views", `{"type":"View","name":"a second one"}`)
 	for _, c := range [][3]string{
 		{dhcp + `]}`, "400 EmptyFieldValue", "interfaces"},
 		{dhcp + `{"id":` + face(one) + `,"deploymentRoleInterfaceType":"SECONDARY"}]}`, "400 MissingRequiredDeploymenetRoleInterface", "PRIMARY"},

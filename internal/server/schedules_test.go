@@ -395,8 +395,13 @@ func TestNotificationGroups(t *testing.T) {
 	})
 	m.refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
 	plain := startManager(t, func(o *Options) { o.Mail = nil })
-	plain.refused(400, "UnsupportedResourceFieldValue", "--smtp", "POST", "/api/v2/notificationGroups", `{"name":"x","notificationType":"SMTP_SERVICE"}`)
-	plain.refused(400, "UnsupportedResourceFieldValue", "--snmp-trap", "POST", "/api/v2/notificationGroups", `{"notificationType":"SNMP_TRAP_SERVICE"}`)
+	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
+		early := plain.id("/api/v2/notificationGroups", body)
+		warned := plain.want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
+		if !strings.Contains(warned.text("data.0.message"), flag) {
+			t.Errorf("nothing warns of a group that cannot be told: %s", warned.body)
+		}
+	}
 }
 
 // A full deployment reaches a service point that serves what came later than this database knows, as where it was restored; and a server

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -72,6 +73,14 @@ func TestInheritance(t *testing.T) {
 		r.text("pingBeforeAssignEnabled") != "false" {
 		t.Errorf("the network is %s", r.body)
 	}
+	// A client that does not know _inheritedFields puts back what it got: the values stay inherited, another value is the network's own.
+	whole := strings.Replace(string(r.body), `"_inheritedFields":`, `"unknown":`, 1)
+	r = m.want(200, "PUT", "/api/v2/networks/"+network, strings.NewReplacer(`"pingBeforeAssignEnabled":false`, `"pingBeforeAssignEnabled":true`,
+		`"pingBeforeAssignmentEnabled":false`, `"pingBeforeAssignmentEnabled":true`).Replace(whole))
+	if got := r.text("_inheritedFields"); got != "[defaultView defaultZones highWaterMark location]" {
+		t.Errorf("after PUT inherited are %s", got)
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, mergePatch)
 	// In between, an ancestor that says otherwise; its own fields are not inherited.
 	between := m.id("/api/v2/blocks/"+top+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)
