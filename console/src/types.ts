@@ -1838,6 +1838,7 @@ export type KerberosAuthenticator = {
   name: string | null
   _links?: Links
   hostname: string
+  keytab?: string | null
   realm: string
   secondaryAuthenticator: Ref | null
   userDefinedFields: any

@@ -89,10 +89,13 @@ type X509Authenticator struct {
 type KerberosAuthenticator struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
 	Secondary
-	// Hostname is where it is.
+	// Hostname is the key distribution center, with a port where that is not 88.
 	Hostname string `api:"hostname,required,nonblank"`
-	// Realm is the realm.
+	// Realm is the realm, as the center writes it: EXAMPLE.NET.
 	Realm string `api:"realm,required,nonblank"`
+	// Keytab is a keytab in base64 with the key of a service in the realm, by which the center's answers are verified; it is never shown.
+	// It is ours.
+	Keytab schema.Secret `api:"keytab,nonblank,nullable"`
 }
 
 // RADIUSAuthenticator asks a RADIUS server.
@@ -130,9 +133,9 @@ type TACACSPlusAuthenticator struct {
 	SharedSecret schema.Secret `api:"sharedSecret,post,nonblank,nullable"`
 	// AuthenticationProtocol is how passwords travel.
 	AuthenticationProtocol string `api:"authenticationProtocol,required" enum:"CHAP|PAP"`
-	// GroupAttribute is the attribute with the group of a user.
+	// GroupAttribute is the argument of an authorization that holds the groups of a user, such as group; null: groups are not asked for.
 	GroupAttribute string `api:"groupAttribute,nonblank"`
-	// Attributes are what is asked along.
+	// Attributes are the arguments that are sent with the question for groups, such as service=shell.
 	Attributes []Attribute `api:"attributes,put,notNull"`
 }
 

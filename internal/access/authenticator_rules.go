@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"portolan/internal/authn"
@@ -21,25 +23,50 @@ const (
 	ownType        = "AddressManagerAuthenticator"
 )
 
-// notSignedIn refuses an authenticator of a kind that nobody signs in by, and says why.
-func notSignedIn(c *resource.Change, why string) error {
-	if !c.Creates() {
-		return nil
-	}
-	p := problem.NotYet("type: %s", why)
-	p.Fields = []string{"type"}
-	return p
-}
-
-// BeforeWrite says why there is none.
+// BeforeWrite refuses a realm without the key by which its answers are verified.
 func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
-	return notSignedIn(c,
-		"nothing of a KerberosAuthenticator proves that the KDC that answers is the realm's: it has no keytab; take LDAPAuthenticator")
+	if x.Keytab.Plain == "" && x.Keytab.Sealed == "" {
+		p := problem.BadRequest("MissingRequiredField", "keytab: is required: the answers of the key distribution center are verified by it. "+
+			"Make a key of a service in the realm %s at the center (kadmin: ktadd), and send the file in base64", x.Realm)
+		p.Fields = []string{"keytab"}
+		return p
+	}
+	if x.Keytab.Plain != "" {
+		keys, err := authn.ParseKeytab(x.Keytab.Plain)
+		if err != nil {
+			return problem.Invalid("keytab", "cannot be read: %v", err)
+		}
+		if keys.Realm() != x.Realm {
+			return problem.Field("ConflictingResourceFieldValues", "keytab", "is for the realm %s, and realm says %s", keys.Realm(), x.Realm)
+		}
+	}
+	if old, ok := c.Old.(*KerberosAuthenticator); ok && x.Keytab.Plain == "" && old.Realm != x.Realm {
+		return again("keytab")
+	}
+	return x.checkSecondary(c, x.ID)
 }
 
-// BeforeWrite says why there is none.
+// BeforeWrite refuses what cannot be asked.
 func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
-	return notSignedIn(c, "there is no kept library that speaks TACACS+: nobody signs in by it; take LDAPAuthenticator or RADIUSAuthenticator")
+	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	if err := checkTimeout(x.Timeout); err != nil {
+		return err
+	}
+	if c.Creates() && x.SharedSecret.Plain == "" {
+		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
+	}
+	if old, ok := c.Old.(*TACACSPlusAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
+		return again("sharedSecret")
+	}
+	if len(x.Attributes) > 0 && x.GroupAttribute == "" {
+		return problem.Invalid("attributes", "are sent with the question for the groups of a user, which is asked where groupAttribute is set")
+	}
+	for i, a := range x.Attributes {
+		if text := a.Name + "=" + a.Value; len(text) > 255 || strings.ContainsAny(a.Name, "=*") {
+			return problem.Invalid("attributes", "entry %d: the name goes without = and *, and name and value have at most 254 octets", i)
+		}
+	}
+	return x.checkSecondary(c, x.ID)
 }
 
 // BeforeWrite refuses a second one, and leaves the only one as it is.
@@ -60,6 +87,9 @@ func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
 	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
 }
 
+// passwordTypes are the types of authenticators that know whether a password is right.
+var passwordTypes = []string{"LDAPAuthenticator", "RADIUSAuthenticator", "TACACSPlusAuthenticator", "KerberosAuthenticator"}
+
 // checkSecondary refuses one behind an authenticator that would not be asked.
 func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 	if x.SecondaryAuthenticator.ID == 0 {
@@ -72,10 +102,9 @@ func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 	if store.IsNotFound(err) {
 		return nil // which is refused elsewhere
 	}
-	if err == nil && head.Type != "LDAPAuthenticator" && head.Type != "RADIUSAuthenticator" {
-		err = problem.Invalid("secondaryAuthenticator",
-			"must be an LDAPAuthenticator or a RADIUSAuthenticator: a %s knows no passwords of these users",
-			head.Type)
+	if err == nil && !slices.Contains(passwordTypes, head.Type) {
+		err = problem.Invalid("secondaryAuthenticator", "must be one of %s: a %s knows no passwords of these users",
+			strings.Join(passwordTypes, ", "), head.Type)
 	}
 	return err
 }
@@ -96,7 +125,7 @@ func (x *LDAPAuthenticator) directory(password string) authn.LDAP {
 		BindDN: x.AdminDN, BindPassword: password, Base: x.SearchBase, UserClass: cmp.Or(x.UserObjectClass, preset.UserClass),
 		GroupClass: cmp.Or(x.GroupObjectClass, preset.GroupClass), NameAttribute: cmp.Or(x.UserPrefix, preset.NameAttribute),
 		EmailAttribute: cmp.Or(x.EmailPrefix, preset.EmailAttribute), GroupsAttribute: cmp.Or(x.MemberOfPrefix, preset.GroupsAttribute),
-		Aliases: x.AliasDereferencePolicy, RefuseReferrals: x.ReferralPolicy == "THROW"}
+		Aliases: x.AliasDereferencePolicy, RefuseReferrals: x.ReferralPolicy == "THROW", FollowReferrals: x.ReferralPolicy == "FOLLOW"}
 }
 
 // securePort is the port of LDAP over TLS.
@@ -107,10 +136,7 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	if c.Creates() && x.SSLEnabled && !c.Given["port"] {
 		x.Port = securePort
 	}
-	switch {
-	case x.ReferralPolicy == "FOLLOW":
-		return problem.Invalid("referralPolicy", "FOLLOW would send passwords to wherever the directory says: IGNORE and THROW are")
-	case x.SSLEnabled && x.StartTLSEnabled:
+	if x.SSLEnabled && x.StartTLSEnabled {
 		return problem.Field("ConflictingResourceFieldValues", "startTlsEnabled",
 			"goes without sslEnabled: the connection speaks TLS from its beginning")
 	}
@@ -144,19 +170,26 @@ func checkCertificates(field, text string) error {
 	return nil
 }
 
-// Bounds of how long a RADIUS server may take.
+// Bounds of how long a server may take, and how long it has where nothing is said.
 const (
 	shortestTimeout = 100 * time.Millisecond
 	longestTimeout  = time.Minute
+	askTimeout      = "PT5S"
 )
+
+// checkTimeout refuses a time that is too short or too long to wait for an answer.
+func checkTimeout(text string) error {
+	if d := schema.LengthOf(text); d < shortestTimeout || d > longestTimeout {
+		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")
+	}
+	return nil
+}
 
 // BeforeWrite refuses what cannot be asked.
 func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
-	if x.Timeout == "" {
-		x.Timeout = "PT5S"
-	}
-	if d := schema.LengthOf(x.Timeout); d < shortestTimeout || d > longestTimeout {
-		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")
+	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	if err := checkTimeout(x.Timeout); err != nil {
+		return err
 	}
 	if c.Creates() && x.SharedSecret.Plain == "" {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
@@ -257,7 +290,8 @@ func checkURL(field, text string) error {
 }
 
 // groupKinds are the kinds of groups that an authenticator knows, with the types of authenticators that each is known by.
-var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
+var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "TACACS_PLUS": {"TACACSPlusAuthenticator"},
+	"SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
 
 // lookForGroup asks a directory for a group that a request names, before its transaction.
 func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {

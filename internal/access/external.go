@@ -172,6 +172,20 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 			Signed: x.MessageAuthenticatorRequired, CHAP: x.AuthenticationProtocol == "CHAP", Timeout: schema.LengthOf(x.Timeout),
 			Retries: int(x.Retries)},
 			sameGroup: func(string, string) bool { return false }}
+	case *TACACSPlusAuthenticator:
+		t := authn.TACACS{Host: x.Hostname, Port: x.Port, Secret: secrets["sharedSecret"], CHAP: x.AuthenticationProtocol == "CHAP",
+			Timeout: schema.LengthOf(x.Timeout), GroupAttribute: x.GroupAttribute}
+		for _, a := range x.Attributes {
+			t.Arguments = append(t.Arguments, a.Name+"="+a.Value)
+		}
+		return &external{checks: t, sameGroup: same}
+	case *KerberosAuthenticator:
+		keys, err := authn.ParseKeytab(secrets["keytab"])
+		if err != nil { // which was refused when it was sent
+			return nil
+		}
+		return &external{checks: authn.Kerberos{Host: x.Hostname, Realm: x.Realm, Keytab: keys},
+			sameGroup: func(string, string) bool { return false }}
 	case *OAuthAuthorizationServer:
 		if !x.Enabled {
 			return nil

@@ -56,9 +56,6 @@ func (x *UserGroup) Validate(c *resource.Change) error {
 		return nil
 	}
 	known := groupKinds[x.GroupType]
-	if known == nil {
-		return problem.NotYet("groupType: nobody signs in by TACACS+; ADDRESS_MANAGER, LDAP and SSO are")
-	}
 	if x.Authenticator.ID == 0 {
 		return problem.Join(schema.MissingFields([]string{"authenticator"}))
 	}

@@ -271,8 +271,8 @@ func currentSession(c resource.Caller) (int64, error) {
 	return c.Session, nil
 }
 
-// withoutSession is shown at sessions/current to a caller with a bearer token or a password, of which no session is kept: public clients ask
-// there who their credentials belong to. Its id is null.
+// withoutSession is shown at sessions/current to a caller with a bearer token or a password, of which no session is kept: public clients
+// ask there who their credentials belong to. Its id is null.
 func withoutSession(c resource.Caller) schema.Object {
 	x := &UserSession{State: loggedIn, RemoteAddress: c.Remote, ReadOnly: &c.ReadOnly, User: schema.Ref{ID: c.User}}
 	x.Type, x.Parent = "UserSession", c.User

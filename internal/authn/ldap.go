@@ -6,12 +6,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"portolan/internal/outbound"
 
+	ber "github.com/go-asn1-ber/asn1-ber"
 	"github.com/go-ldap/ldap/v3"
 )
 
@@ -29,8 +31,9 @@ type LDAP struct {
 	UserClass, GroupClass, NameAttribute, EmailAttribute, GroupsAttribute string
 	// Aliases says when aliases are followed: NEVER, SEARCHING, FINDING or ALWAYS (RFC 4511 section 4.5.1.3).
 	Aliases string
-	// RefuseReferrals makes a search fail that is answered by a referral; they are passed over otherwise, and never followed.
-	RefuseReferrals bool
+	// RefuseReferrals makes a search fail that is answered by a referral. FollowReferrals goes on at those that name Host, whatever the port,
+	// by the same certificates and as encrypted as here; others are passed over, as all are without it.
+	RefuseReferrals, FollowReferrals bool
 }
 
 // aliases are the ways to follow aliases.
@@ -44,19 +47,23 @@ func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, er
 	}
 	ctx, end := asking(ctx)
 	defer end()
-	c, err := l.dial(ctx)
+	c, err := l.connect(ctx)
 	if err != nil {
 		return id, err
 	}
 	defer func() { _ = c.Close() }()
-	if err := l.bindSearcher(c); err != nil {
-		return id, err
-	}
-	user, err := l.find(c, name)
+	user, at, err := l.find(ctx, c, name)
 	if err != nil {
 		return id, err
 	}
-	switch err := c.Bind(user.DN, password); {
+	there := c
+	if at != l { // behind a referral
+		if there, err = at.connect(ctx); err != nil {
+			return id, err
+		}
+		defer func() { _ = there.Close() }()
+	}
+	switch err := there.Bind(user.DN, password); {
 	case ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication,
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultInsufficientAccessRights):
 		return id, ErrWrong
@@ -67,7 +74,7 @@ func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, er
 		return id, err
 	}
 	id = Identity{Name: user.GetEqualFoldAttributeValue(l.NameAttribute), Email: user.GetEqualFoldAttributeValue(l.EmailAttribute)}
-	if id.Groups, err = l.groups(c, user, name); err != nil {
+	if id.Groups, err = l.groups(ctx, c, user, name); err != nil {
 		return id, err
 	}
 	return id, nil
@@ -80,14 +87,11 @@ func (l LDAP) HasGroup(ctx context.Context, dn string) (there bool, err error) {
 	}
 	ctx, end := asking(ctx)
 	defer end()
-	c, err := l.dial(ctx)
+	c, err := l.connect(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = c.Close() }()
-	if err := l.bindSearcher(c); err != nil {
-		return false, err
-	}
 	found, err := c.Search(ldap.NewSearchRequest(dn, ldap.ScopeBaseObject, aliases[l.Aliases], 1, int(AskTime.Seconds()), false,
 		"(objectClass="+ldap.EscapeFilter(l.GroupClass)+")", []string{"1.1"}, nil))
 	switch {
@@ -97,6 +101,19 @@ func (l LDAP) HasGroup(ctx context.Context, dn string) (there bool, err error) {
 		return false, away("looking for a group: %w", err)
 	}
 	return len(found.Entries) == 1, nil
+}
+
+// connect connects, and signs in as who searches.
+func (l LDAP) connect(ctx context.Context) (*ldap.Conn, error) {
+	c, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.bindSearcher(c); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // dial connects, encrypted where that is asked for.
@@ -147,50 +164,157 @@ func (l LDAP) bindSearcher(c *ldap.Conn) error {
 	return nil
 }
 
-// find looks for a user by its name; ErrWrong where there is none, or more than one.
-func (l LDAP) find(c *ldap.Conn, name string) (*ldap.Entry, error) {
+// find looks for a user by its name, and says where it is: l, or what a referral leads to. ErrWrong where there is none, or more than one.
+func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry, LDAP, error) {
 	filter := "(&(objectClass=" + ldap.EscapeFilter(l.UserClass) + ")(" + ldap.EscapeFilter(l.NameAttribute) + "=" +
 		ldap.EscapeFilter(name) + "))"
-	found, err := l.search(c, filter, []string{l.NameAttribute, l.EmailAttribute, l.GroupsAttribute}, 2)
+	found, err := l.search(ctx, c, filter, []string{l.NameAttribute, l.EmailAttribute, l.GroupsAttribute}, 2)
+	if err != nil {
+		return nil, l, err
+	}
+	found = slices.DeleteFunc(found, func(f foundEntry) bool { // what matched by another rule than that the names are the same
+		return !slices.ContainsFunc(f.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
+	})
+	if len(found) != 1 {
+		return nil, l, ErrWrong
+	}
+	return found[0].Entry, found[0].at, nil
+}
+
+// foundEntry is an entry, and where it was found.
+type foundEntry struct {
+	*ldap.Entry
+	at LDAP
+}
+
+// mostReferrals is how many referrals one search follows.
+const mostReferrals = 8
+
+// search looks for entries, at most so many, here and behind the referrals that are followed.
+func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attributes []string, most int) (all []foundEntry, err error) {
+	entries, referrals, err := l.searchHere(c, filter, attributes, most)
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(e *ldap.Entry) bool { // what matched by another rule than that the names are the same
-		return !slices.ContainsFunc(e.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
-	})
-	if len(found) != 1 {
-		return nil, ErrWrong
+	for _, e := range entries {
+		all = append(all, foundEntry{e, l})
 	}
-	return found[0], nil
+	if !l.FollowReferrals {
+		return all, nil
+	}
+	been := []LDAP{l}
+	for ; len(referrals) > 0 && len(been) <= mostReferrals; referrals = referrals[1:] {
+		at, ok := l.referredTo(referrals[0])
+		if !ok || slices.Contains(been, at) {
+			continue
+		}
+		been = append(been, at)
+		entries, more, err := at.searchAlone(ctx, filter, attributes, most)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			all = append(all, foundEntry{e, at})
+		}
+		referrals = append(referrals, more...)
+	}
+	return all, nil
 }
 
-// search looks for entries, at most so many.
-func (l LDAP) search(c *ldap.Conn, filter string, attributes []string, most int) ([]*ldap.Entry, error) {
+// searchAlone searches over a connection of its own.
+func (l LDAP) searchAlone(ctx context.Context, filter string, attributes []string, most int) ([]*ldap.Entry, []string, error) {
+	c, err := l.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = c.Close() }()
+	return l.searchHere(c, filter, attributes, most)
+}
+
+// searchHere looks for entries, at most so many, and gives the referrals of the answer.
+func (l LDAP) searchHere(c *ldap.Conn, filter string, attributes []string, most int) ([]*ldap.Entry, []string, error) {
 	found, err := c.Search(ldap.NewSearchRequest(l.Base, ldap.ScopeWholeSubtree, aliases[l.Aliases], most, int(AskTime.Seconds()), false,
 		filter,
 		attributes, nil))
 	var e *ldap.Error
+	var referrals []string
+	if found != nil {
+		referrals = found.Referrals
+	}
 	switch {
 	case ldap.IsErrorWithCode(err, ldap.LDAPResultSizeLimitExceeded):
-	case ldap.IsErrorWithCode(err, ldap.LDAPResultReferral) && !l.RefuseReferrals:
-		return nil, nil
-	case errors.As(err, &e) || err != nil:
-		return nil, away("searching: %w", err)
+	case ldap.IsErrorWithCode(err, ldap.LDAPResultReferral) && errors.As(err, &e):
+		referrals = append(referrals, referralsOf(e)...)
+		if len(referrals) == 0 {
+			referrals = []string{"elsewhere"}
+		}
+	case err != nil:
+		return nil, nil, away("searching: %w", err)
 	}
-	if l.RefuseReferrals && len(found.Referrals) > 0 {
-		return nil, away("the directory answers with a referral to %s", cmp.Or(found.Referrals[0], "elsewhere"))
+	if l.RefuseReferrals && len(referrals) > 0 {
+		return nil, nil, away("the directory answers with a referral to %s", cmp.Or(referrals[0], "elsewhere"))
 	}
-	return found.Entries, nil
+	if found == nil {
+		return nil, referrals, nil
+	}
+	return found.Entries, referrals, nil
+}
+
+// referralTag is that of the referral in an LDAPResult (RFC 4511 section 4.1.9).
+const referralTag = 3
+
+// referralsOf gives the URLs of an answer with the result code referral.
+func referralsOf(e *ldap.Error) (urls []string) {
+	if e.Packet == nil || len(e.Packet.Children) < 2 {
+		return nil
+	}
+	for _, part := range e.Packet.Children[1].Children {
+		if part.ClassType != ber.ClassContext || part.Tag != referralTag {
+			continue
+		}
+		for _, one := range part.Children {
+			if text, ok := one.Value.(string); ok {
+				urls = append(urls, text)
+			}
+		}
+	}
+	return urls
+}
+
+// referredTo gives where an LDAP URL (RFC 4516) of a referral leads, as far as the directory's own host is meant: the same host name, at
+// any port, encrypted where this connection is.
+func (l LDAP) referredTo(text string) (LDAP, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "ldap" && u.Scheme != "ldaps" || u.Hostname() != "" && !strings.EqualFold(u.Hostname(), l.Host) {
+		return l, false
+	}
+	at, secure := l, l.TLS || l.StartTLS
+	at.TLS = u.Scheme == "ldaps"
+	at.StartTLS = secure && !at.TLS
+	switch port, err := strconv.ParseInt(u.Port(), 10, 64); {
+	case err == nil:
+		at.Port = port
+	case u.Hostname() == "":
+		at.Port, at.TLS, at.StartTLS = l.Port, l.TLS, l.StartTLS
+	case at.TLS:
+		at.Port = 636
+	default:
+		at.Port = 389
+	}
+	if base := strings.TrimPrefix(u.Path, "/"); base != "" {
+		at.Base = base
+	}
+	return at, true
 }
 
 // mostGroups is how many groups of a user are looked at.
 const mostGroups = 1000
 
 // groups gives the groups of a user: those that it names itself, and those that name it.
-func (l LDAP) groups(c *ldap.Conn, user *ldap.Entry, name string) ([]string, error) {
+func (l LDAP) groups(ctx context.Context, c *ldap.Conn, user *ldap.Entry, name string) ([]string, error) {
 	groups := user.GetEqualFoldAttributeValues(l.GroupsAttribute)
 	dn := ldap.EscapeFilter(user.DN)
-	found, err := l.search(c, "(&(objectClass="+ldap.EscapeFilter(l.GroupClass)+")(|(member="+dn+")(uniqueMember="+dn+")(memberUid="+
+	found, err := l.search(ctx, c, "(&(objectClass="+ldap.EscapeFilter(l.GroupClass)+")(|(member="+dn+")(uniqueMember="+dn+")(memberUid="+
 		ldap.EscapeFilter(name)+")))", []string{"1.1"}, mostGroups)
 	for _, e := range found {
 		groups = append(groups, e.DN)

@@ -2,7 +2,9 @@ package authn
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,6 +56,41 @@ func TestLDAP(t *testing.T) {
 		"uid=carol,dc=example,dc=net": false, "no name": false} {
 		if there, err := plain.HasGroup(t.Context(), dn); err != nil || there != want {
 			t.Errorf("%s is there: %v, %v", dn, there, err)
+		}
+	}
+	// A referral to the same host is followed where that is wanted, over a connection as secure as the first; others never are.
+	following, starting2 := plain, plain
+	following.FollowReferrals = true
+	starting2.FollowReferrals, starting2.StartTLS = true, true
+	for name, l := range map[string]LDAP{"plain": following, "StartTLS": starting2} {
+		id, err := l.Check(t.Context(), "bob", "bobs password")
+		if err != nil || id.Name != "bob" || !slices.Contains(id.Groups, "cn=ops,dc=branch,dc=org") {
+			t.Errorf("%s: behind a referral: %+v, %v", name, id, err)
+		}
+		if _, err := l.Check(t.Context(), "bob", "wrong"); !errors.Is(err, ErrWrong) {
+			t.Errorf("%s: behind a referral: %v", name, err)
+		}
+		if id, err := l.Check(t.Context(), "carol", "carols password"); err != nil || id.Name != "carol" {
+			t.Errorf("%s: beside referrals: %+v, %v", name, id, err)
+		}
+	}
+	if _, err := plain.Check(t.Context(), "bob", "bobs password"); !errors.Is(err, ErrWrong) {
+		t.Errorf("a referral that is passed over: %v", err)
+	}
+	throwing := plain
+	throwing.RefuseReferrals = true
+	if _, err := throwing.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
+		t.Errorf("a referral that is refused: %v", err)
+	}
+	for text, want := range map[string]string{"ldap://127.0.0.1/dc=a": "127.0.0.1 389 true false dc=a",
+		"ldaps://127.0.0.1/": "127.0.0.1 636 false true dc=example,dc=net", "ldap://127.0.0.2/dc=a": "", "https://127.0.0.1/": "",
+		"ldap:///dc=b??sub": "127.0.0.1 " + strconv.FormatInt(d.Port, 10) + " true false dc=b", "elsewhere": ""} {
+		got := ""
+		if at, ok := starting2.referredTo(text); ok {
+			got = fmt.Sprint(at.Host, " ", at.Port, " ", at.StartTLS, " ", at.TLS, " ", at.Base)
+		}
+		if got != want {
+			t.Errorf("%s leads to %q, want %q", text, got, want)
 		}
 	}
 	if !SameDN("CN=netops, dc=example,dc=net", "cn=NETOPS,dc=example,dc=net") || SameDN("cn=a", "cn=b") || SameDN("a", "a") {

@@ -80,8 +80,8 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 // AfterWrite notes an event where the manager cannot tell the group yet: its mail server and its receivers of traps are settings that may
 // come later.
 func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
-	can, lacks := c.API.Manager.Notifies, ""
-	switch {
+	var lacks string
+	switch can := c.API.Manager.Notifies; {
 	case x.NotificationType == byMail && !can.Mail:
 		lacks = "no mail server: start it with --smtp"
 	case x.NotificationType == byTrap && !can.Traps:

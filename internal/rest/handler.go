@@ -225,7 +225,6 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 			if !t.Unkept {
 				return t, err
 			}
-			err = nil
 		}
 	}
 	if len(parts) == 2 {

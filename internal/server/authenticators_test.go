@@ -25,6 +25,9 @@ func init() {
 		const post = "/api/v2/authenticators"
 		m.id(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
 		m.id(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
+		m.id(post, `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s",`+
+			`"authenticationProtocol":"PAP","groupAttribute":"group","attributes":[{"name":"service","value":"shell"}]}`)
+		m.id(post, `{"type":"KerberosAuthenticator","name":"realm","hostname":"127.0.0.1","realm":"EXAMPLE.NET","keytab":"`+authntest.Keytab("EXAMPLE.NET")+`"}`)
 		m.id(post, `{"type":"OAuthAuthorizationServer","name":"sso","userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
 			`"validationMethod":"LOCAL","issuer":"https://sso.example.net","audience":"portolan"}`)
 	})
@@ -45,12 +48,9 @@ func TestSigningInByADirectory(t *testing.T) {
 	const post = "/api/v2/authenticators"
 	m.refused(400, "MissingRequiredField", "adminPassword", "POST", post, `{"type":"LDAPAuthenticator","name":"x","hostname":"h","adminDn":"cn=a",`+
 		`"schemaType":"OPENLDAP","searchBase":"dc=a","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"}`)
-	m.refused(400, "InvalidResourceFieldValue", "FOLLOW", "POST", post, strings.Replace(ldapBody("x", d, ""), "IGNORE", "FOLLOW", 1))
 	m.refused(400, "ConflictingResourceFieldValues", "startTlsEnabled", "POST", post, ldapBody("x", d, `,"sslEnabled":true`))
 	m.refused(400, "InvalidX509CertificateValue", "caCertificate", "POST", post, ldapBody("x", &authntest.Directory{Port: d.Port,
 		Certificate: "x"}, ""))
-	m.refused(400, "UnsupportedResourceFieldValue", "TACACS+", "POST", post, `{"type":"TACACSPlusAuthenticator","name":"x","hostname":"h",`+
-		`"sharedSecret":"s","authenticationProtocol":"PAP","timeout":"PT1S"}`)
 	own := m.want(200, "GET", post, "").text("data.0.id")
 	for _, body := range []string{`{"name":"x"}`, `{"type":"AddressManagerAuthenticator","name":"x"}`} {
 		m.refused(400, "InvalidResourceType", "another type", "POST", post, body)
@@ -267,4 +267,50 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	for _, header := range []string{as, basicAuth("carol", "wrong"), basicAuth("carol", "wrong again")} {
 		m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
 	}
+}
+
+// Users of a TACACS+ server sign in, with the groups that it says; one of a realm of Kerberos signs in who was made here.
+func TestSigningInByTACACSAndKerberos(t *testing.T) {
+	m := startAlone(t)
+	const post = "/api/v2/authenticators"
+	server := authntest.TACACS{Secret: "shared here", Name: "carol", Password: "carols password", Groups: []string{"group=netops"}}
+	at := server.Start(t)
+	body := func(more string) string {
+		return `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","port":` + fmt.Sprint(at.Port()) +
+			`,"sharedSecret":"shared here","authenticationProtocol":"CHAP"` + more + `}`
+	}
+	m.refused(400, "MissingRequiredField", "sharedSecret", "POST", post, strings.Replace(body(""), `"sharedSecret":"shared here",`, "", 1))
+	m.refused(400, "DurationValueOutsideRange", "timeout", "POST", post, body(`,"timeout":"PT2M"`))
+	m.refused(400, "InvalidResourceFieldValue", "groupAttribute", "POST", post, body(`,"attributes":[{"name":"service","value":"portolan"}]`))
+	m.refused(400, "InvalidResourceFieldValue", "entry 0", "POST", post, body(`,"groupAttribute":"group","attributes":[{"name":"a=b","value":"c"}]`))
+	switches := m.id(post, body(`,"groupAttribute":"group"`))
+	m.refused(400, "AuthenticatorMismatch", "TACACSPlusAuthenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS","authenticator":{"id":`+
+		m.id(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))+`}}`)
+	as := basicAuth("carol", "carols password")
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as) // in no group that is known here
+	group := m.id("/api/v2/groups", `{"name":"netops","groupType":"TACACS_PLUS","authenticator":{"id":`+switches+`}}`)
+	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.right(group, configuration, "VIEW", "")
+	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
+	m.refused(400, "MissingRequiredField", "sharedSecret", "PATCH", post+"/"+switches, `{"hostname":"127.0.0.2"}`) // who does not know it
+
+	realm := authntest.Kerberos(t, "daves password")
+	kerberos := func(keytab string) string {
+		return `{"type":"KerberosAuthenticator","name":"realm","hostname":"` + realm.At.String() + `","realm":"` + realm.Name + `"` + keytab + `}`
+	}
+	m.refused(400, "MissingRequiredField", "keytab", "POST", post, kerberos(""))
+	m.refused(400, "InvalidResourceFieldValue", "keytab", "POST", post, kerberos(`,"keytab":"AAAA"`))
+	m.refused(400, "ConflictingResourceFieldValues", "keytab", "POST", post, kerberos(`,"keytab":"`+authntest.Keytab("EXAMPLE.ORG")+`"`))
+	made := m.want(201, "POST", post, kerberos(`,"keytab":"`+realm.Keytab+`"`))
+	if made.get("keytab") != nil {
+		t.Errorf("the key is shown: %s", made.body)
+	}
+	m.id("/api/v2/users", `{"type":"User","name":"dave","email":"d@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","authenticator":{"id":`+
+		made.text("id")+`}}`)
+	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "wrong"))
+	// Another center, which does not know the service's key, lets nobody in.
+	m.want(200, "PATCH", post+"/"+made.text("id"), `{"keytab":"`+realm.Stale+`"}`)
+	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
 }

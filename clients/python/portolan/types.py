@@ -1830,6 +1830,7 @@ KerberosAuthenticator = TypedDict("KerberosAuthenticator", {
     "secondaryAuthenticator": Optional[Dict[str, Any]],
     "hostname": str,
     "realm": str,
+    "keytab": Optional[str],
 }, total=False)
 KerberosAuthenticator.__doc__ = "KerberosAuthenticator knows users from a realm of Kerberos."
 

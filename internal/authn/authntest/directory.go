@@ -67,7 +67,8 @@ func Certificate(t *testing.T, dir string) string {
 }
 
 // Directory is OpenLDAP with some people: carol ("carols password"), who is in the group cn=netops,dc=example,dc=net, and star*. Who
-// searches is cn=searcher,dc=example,dc=net ("finds people").
+// searches is cn=searcher,dc=example,dc=net ("finds people"). Two entries are referrals: one to dc=branch,dc=org at the same host, with bob
+// ("bobs password"), who is in cn=ops, and one to another host.
 type Directory struct {
 	// Port and Secure are where it listens on 127.0.0.1, without and with TLS; Certificate is its own, in PEM.
 	Port, Secure int64
@@ -84,8 +85,10 @@ func NewDirectory(t *testing.T) *Directory {
 	slapd := Program(t, "slapd")
 	dir := t.TempDir()
 	cert := Certificate(t, dir)
-	if err := os.Mkdir(filepath.Join(dir, "db"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"db", "branch"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	config := fmt.Sprintf(`include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -102,8 +105,16 @@ rootpw "finds people"
 directory %[1]s/db
 access to attrs=userPassword by anonymous auth by self write by * none
 access to * by * read
+database mdb
+suffix dc=branch,dc=org
+rootdn cn=searcher,dc=branch,dc=org
+rootpw "finds people"
+directory %[1]s/branch
+access to attrs=userPassword by anonymous auth by self write by * none
+access to * by * read
 `, dir)
-	people := `dn: dc=example,dc=net
+	port, secure := int64(freeport.For(t).Port()), int64(freeport.For(t).Port())
+	people := fmt.Sprintf(`dn: dc=example,dc=net
 objectClass: dcObject
 objectClass: organization
 o: Example
@@ -128,17 +139,48 @@ dn: cn=netops,dc=example,dc=net
 objectClass: groupOfNames
 cn: netops
 member: uid=carol,dc=example,dc=net
+
+dn: ou=branch,dc=example,dc=net
+objectClass: referral
+objectClass: extensibleObject
+ou: branch
+ref: ldap://127.0.0.1:%d/dc=branch,dc=org??sub
+
+dn: ou=far,dc=example,dc=net
+objectClass: referral
+objectClass: extensibleObject
+ou: far
+ref: ldap://192.0.2.1/dc=branch,dc=org??sub
+`, port)
+	const branch = `dn: dc=branch,dc=org
+objectClass: dcObject
+objectClass: organization
+o: Branch
+dc: branch
+
+dn: uid=bob,dc=branch,dc=org
+objectClass: inetOrgPerson
+uid: bob
+cn: Bob
+sn: B
+userPassword: bobs password
+
+dn: cn=ops,dc=branch,dc=org
+objectClass: groupOfNames
+cn: ops
+member: uid=bob,dc=branch,dc=org
 `
-	for name, text := range map[string]string{"slapd.conf": config, "people.ldif": people} {
+	for name, text := range map[string]string{"slapd.conf": config, "dc=example,dc=net": people, "dc=branch,dc=org": branch} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), Program(t, "slapadd"), "-f", filepath.Join(dir, "slapd.conf"), "-l",
-		filepath.Join(dir, "people.ldif")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for _, suffix := range []string{"dc=example,dc=net", "dc=branch,dc=org"} {
+		if out, err := exec.CommandContext(t.Context(), Program(t, "slapadd"), "-f", filepath.Join(dir, "slapd.conf"), "-b", suffix, "-l",
+			filepath.Join(dir, suffix)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
-	port, secure := int64(freeport.For(t).Port()), int64(freeport.For(t).Port())
 	c := exec.CommandContext(t.Context(), slapd, "-d", "0", "-f", filepath.Join(dir, "slapd.conf"), "-h",
 		fmt.Sprintf("ldap://127.0.0.1:%d ldaps://127.0.0.1:%d", port, secure))
 	if err := c.Start(); err != nil {
