@@ -12,6 +12,7 @@ import (
 	"portolan/client"
 	"portolan/internal/cli"
 	"portolan/internal/externaldns"
+	"portolan/internal/fairlisten"
 )
 
 type externalDNSCommand struct {
@@ -41,9 +42,10 @@ func (c *externalDNSCommand) Run(s *session) error {
 		return err
 	}
 	p := &externaldns.Provider{Client: cl, Configuration: configuration, View: view, Domains: c.Domain, Log: s.log}
-	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	most := min(1024, max(fairlisten.Descriptors()/4, 16))
+	go func() { ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: most / 4})) }()
 	s.log.Info("external-dns is answered", "at", "http://"+l.Addr().String(), "view", view)
 	select {
 	case err = <-ended:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/fairlisten"
 )
 
 type webhookCommand struct {
@@ -107,6 +108,9 @@ type webhookListen struct {
 // messageMax is how long a message may be, in bytes.
 const messageMax = 32 << 20
 
+// mostMessages is how many may be on their way at a time: each is held in memory until its signature is checked.
+const mostMessages = 16
+
 // Run takes messages until it is interrupted.
 func (c *webhookListen) Run(s *session) error {
 	l, err := net.Listen("tcp", c.Listen)
@@ -140,7 +144,9 @@ func (c *webhookListen) Run(s *session) error {
 		})}
 	s.log.Info("listening", "address", l.Addr().String())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	go func() {
+		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: mostMessages, PerNetwork: mostMessages / 2}))
+	}()
 	select {
 	case err := <-ended:
 		return err

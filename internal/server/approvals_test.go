@@ -185,9 +185,9 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 	}
 }
 
-// TestNothingChangesAroundAnApproval protects every type whose changes others may have to approve, and tries what could change its resources
-// without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and undo. None of
-// it may change a protected resource.
+// TestNothingChangesAroundAnApproval protects every type whose changes others may have to approve, and tries what could change its
+// resources without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and
+// undo. None of it may change a protected resource.
 func TestNothingChangesAroundAnApproval(t *testing.T) {
 	once(t)
 	m := startManager(t)
@@ -207,7 +207,8 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	}
 	configuration := m.want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "").text("configuration.id")
 	w.fill(protected)
-	for _, path := range []string{"addresses/" + w.of("IPv4Address"), "resourceRecords/" + w.of("HostRecord"), "networks/" + w.of("IPv4Network")} {
+	for _, path := range []string{"addresses/" + w.of("IPv4Address"), "resourceRecords/" + w.of("HostRecord"),
+		"networks/" + w.of("IPv4Network")} {
 		of := m.want(200, "GET", "/api/v2/"+path+"/transactions?limit=3", "")
 		for i := range 3 {
 			if n := of.text(fmt.Sprintf("data.%d.id", i)); n != "" {

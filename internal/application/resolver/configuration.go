@@ -1,10 +1,8 @@
 package resolver
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -222,31 +220,20 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 	return nil
 }
 
-// corefile words the configuration for CoreDNS. Everything in it was checked: nothing can stand in it that means something else.
+// corefile words the configuration for CoreDNS, without its listeners, which a generation serves. Everything in it was checked: nothing
+// can stand in it that means something else.
 func (c *Configuration) corefile() []byte {
 	var b strings.Builder
-	type door struct {
-		port int
-		tls  bool
+	b.WriteString("dns://.:53 {\n " + endsServing + "\n " + beginsServing + "\n")
+	if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }) {
+		b.WriteString(" tls\n")
 	}
-	doors := map[door][]string{}
-	for _, l := range c.Listen {
-		at := door{l.Port, l.TLS}
-		doors[at] = append(doors[at], l.Address)
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(doors), func(x, y door) int { return cmp.Compare(x.port, y.port) }) {
-		if at.tls {
-			fmt.Fprintf(&b, "tls://.:%d {\n tls\n", at.port)
-		} else {
-			fmt.Fprintf(&b, "dns://.:%d {\n", at.port)
-		}
-		fmt.Fprintf(&b, " bind %s\n errors\n chaos Portolan\n", strings.Join(doors[at], " "))
-		c.serverBlock(&b)
-	}
+	b.WriteString(" errors\n chaos Portolan\n")
+	c.serverBlock(&b)
 	return []byte(b.String())
 }
 
-// serverBlock words what all listeners have in common, and ends the block.
+// serverBlock words how questions are answered, and ends the block.
 func (c *Configuration) serverBlock(b *strings.Builder) {
 	if len(c.Allow) > 0 {
 		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))

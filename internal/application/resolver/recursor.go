@@ -29,6 +29,9 @@ type Recursion struct {
 	TrustAnchors []string `json:"trustAnchors,omitempty"`
 	// Insecure are zones whose answers are not validated.
 	Insecure []string `json:"insecure,omitempty"`
+	// RandomCase sends names in random upper and lower case, and takes answers with the same alone (draft-vixie-dnsext-dns0x20): a forged
+	// answer has to guess that, too. Some name servers answer in another case; unbound then asks several and compares.
+	RandomCase bool `json:"randomCase,omitempty"`
 }
 
 // maxAnchors is how many trust anchors, and how many insecure zones, there may be.
@@ -193,6 +196,9 @@ func (n *recursor) configuration() string {
 	line(" hide-version: yes\n hide-identity: yes")
 	line(" do-not-query-localhost: no\n unblock-lan-zones: yes\n insecure-lan-zones: yes\n qname-minimisation: yes\n prefetch: no")
 	line(" verbosity: 0\n val-log-level: 0")
+	if n.of.RandomCase {
+		line(" use-caps-for-id: yes")
+	}
 	if n.of.validates() {
 		anchors := n.of.TrustAnchors
 		if len(anchors) == 0 {

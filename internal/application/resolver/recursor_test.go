@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -118,6 +119,44 @@ func TestRecursion(t *testing.T) {
 	check("bogus2.signed.example.", "NOERROR 192.0.2.66")
 	if got := pids(); len(got) != len(before) {
 		t.Errorf("there are %v, and were %v", got, before)
+	}
+}
+
+// With randomCase a name is asked for in another mixture of letters than it was asked, and the answer has the name as it was asked.
+func TestRandomCase(t *testing.T) {
+	if _, err := unboundProgram(); err != nil {
+		t.Skip(err)
+	}
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names sync.Map
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		names.Store(r.Question[0].Name, true)
+		m := new(dns.Msg).SetReply(r)
+		m.RecursionAvailable = true
+		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
+			A: net.ParseIP("192.0.2.1")}}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	var log lines
+	_, at := startResolver(t, packets.LocalAddr().String(), &log, `,"recursion":{"validation":false,"randomCase":true}`)
+	const name = "a.name.with.many.letters.example."
+	got := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && got != "NOERROR 192.0.2.1"; {
+		got = asked(t, "udp", at, name, dns.TypeA)
+	}
+	mixed := false
+	names.Range(func(one, _ any) bool {
+		text, _ := one.(string)
+		mixed = mixed || strings.EqualFold(text, name) && text != name && text != strings.ToUpper(name)
+		return !mixed
+	})
+	if got != "NOERROR 192.0.2.1" || !mixed {
+		t.Errorf("it answers %s; asked in mixed case: %v\n%s", got, mixed, log.String())
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 
 	// The plugins that corefile names.
 	_ "github.com/coredns/coredns/plugin/acl"
-	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/chaos"
 	_ "github.com/coredns/coredns/plugin/dns64"
@@ -69,8 +68,9 @@ type resolver struct {
 	// content is what a deployment says; logsQueries says that queries are logged, asksZones that some zones are asked elsewhere.
 	content                atomic.Pointer[content]
 	logsQueries, asksZones atomic.Bool
-	// turn is held while a configuration or content is taken.
-	turn sync.Mutex
+	// turn is held while a configuration or content is taken, and guards sockets, those that are open.
+	turn    sync.Mutex
+	sockets []*socket
 
 	mu sync.Mutex
 	// What follows, and what was found by the looks, is guarded by mu, and changes while turn is held, too. configuration is the one in
@@ -141,14 +141,23 @@ func (r *resolver) start(given Configuration, of *content) error {
 		}
 		offered.Store(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
 	}
+	sockets, err := r.openFor(c.Listen)
+	if err != nil {
+		return err
+	}
+	opening.Store(&generation{sockets: sockets})
 	instance := r.instance
 	if instance == nil {
-		if instance, err = caddy.Start(input); err != nil { // what it has opened before stays open: only an end closes it
-			return fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err)
+		if instance, err = caddy.Start(input); err != nil { // what plugins have opened before stays open: only an end closes it
+			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeBut(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
-		return fmt.Errorf("starting to answer: %w", err)
+		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeBut(sockets, r.sockets))
 	}
+	if err := closeBut(r.sockets, sockets); err != nil {
+		r.log.Warn("closing listeners that are not wanted any more", "error", err)
+	}
+	r.sockets = sockets
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
@@ -357,7 +366,7 @@ func (r *resolver) Close() error {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	err = errors.Join(err, r.instance.Stop())
+	err = errors.Join(err, r.instance.Stop(), closeBut(r.sockets, nil))
 	if r.recursor != nil {
 		r.recursor.close()
 	}
