@@ -128,6 +128,8 @@ type Tried struct {
 	Created  int  `json:"created"`
 	Changed  int  `json:"changed"`
 	Deleted  int  `json:"deleted"`
+	// Approval says that others have to approve it: sent for good it is asked for.
+	Approval bool `json:"approval"`
 	// Resource is the answer that it would give.
 	Resource json.RawMessage `json:"resource"`
 	// Operations are the first changes.

@@ -956,6 +956,46 @@ func TestLookingOnly(t *testing.T) {
 	s.ok(p.Text("10.0.0.0/8"))
 }
 
+// Who has to ask for an approval is told so before the change is sent; the approver finds the request by its number beside Approvals, sees
+// it field by field, and approves it. A request is nothing that can be undone.
+func TestApprovals(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	configuration := fmt.Sprintf("%.0f", s.api("GET", "/api/v2/networks/"+network, "")["configuration"].(map[string]any)["id"])
+	s.api("POST", "/api/v2/users", `{"name":"junior","email":"j@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'junior'")+`},"resource":{"id":`+configuration+
+		`},"defaultAccessLevel":"FULL","workflowLevel":"RECOMMEND"}`)
+	p := s.tab()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
+	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
+	s.ok(p.Still())
+	s.click(p, "Change")
+	s.fill(p, "Name", "renamed by junior")
+	s.ok(p.Text("Others have to approve this"))
+	s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "renamed by junior"`))
+	s.click(p, "Request approval")
+	s.ok(p.Text("it was asked for"))
+	s.ok(p.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "renamed by junior" {
+		t.Error("the change is made without an approval")
+	}
+
+	q := s.open()
+	s.ok(q.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
+	s.ok(q.Go("/ui/transactions"))
+	s.ok(q.Text("Asked for: "))
+	s.ok(q.Wait(`![...document.querySelectorAll("#main button[aria-label^='Undo: ']")].some(b => b.ariaLabel.includes("Asked for"))`))
+	s.ok(q.Go("/ui/workflowRequests/" + s.id("workflowRequests", "state:'PENDING'")))
+	s.ok(q.Wait(`document.querySelector("#main .operations ins")?.innerText === "renamed by junior"`))
+	s.click(q, "Approve")
+	s.ok(q.Text("It is approved, and made."))
+	s.ok(q.Wait(`!document.querySelector('.side a[href="/ui/workflowRequests"] .count')`))
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "renamed by junior" {
+		t.Errorf("the network is called %v", got)
+	}
+}
+
 // A service point is changed, gets another node and another key; an application is changed and taken off; all of it as it is shown.
 func TestServicePoint(t *testing.T) {
 	s := start(t)

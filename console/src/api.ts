@@ -108,7 +108,9 @@ export function pathOf(r: Ref): string {
 /** What came of a dry run. */
 export interface Tried {
   dryRun: true; created: number; changed: number; deleted: number; estimate?: boolean; atLeast?: boolean
-  operations: Operation[]; resource?: Resource
+  /** Others have to approve it: sent for good it is asked for. */
+  approval?: boolean
+  operations: Operation[] | null; resource?: Resource
 }
 
 /** A change of one resource in a transaction. */

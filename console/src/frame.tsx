@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { calls, type Call } from "./api"
+import { calls, get, query, type Call, type Page } from "./api"
+import { useData } from "./data"
 import { Icon } from "./icons"
 import { state } from "./live"
 import { Button, Dialog, toast } from "./parts/basics"
@@ -15,6 +16,7 @@ import { stagedCount } from "./staged"
 const places: [to: string, word: string, icon: string, key: string][] = [
   ["/", "Overview", "layout-dashboard", "o"], ["/ui/space", "Space", "list-tree", "s"], ["/ui/find", "Find space", "locate-fixed", "p"], ["/ui/names", "Names", "globe", "n"],
   ["/ui/servers", "Servers", "server", "v"], ["/ui/dhcp", "DHCP", "radio", "d"], ["/ui/fleet", "Fleet", "boxes", "f"], ["/ui/transactions", "Changes", "history", "h"],
+  ["/ui/workflowRequests", "Approvals", "circle-check", "w"],
   ["/ui/staged", "Change list", "list-checks", "c"], ["/ui/bulk", "Bulk and CSV", "file-spreadsheet", "b"], ["/ui/events", "Events", "bell", "e"], ["/ui/all", "Everything else", "settings", "a"]]
 
 /** Which of the places a path belongs to. */
@@ -23,11 +25,17 @@ const belongs: Record<string, string> = { blocks: "/ui/space", networks: "/ui/sp
 
 const helping = signal(false), curling = signal(false), menu = signal(false)
 
+/** How many requests wait for an approval that the user sees: their own, and those that they may approve. */
+function usePending(): number {
+  const path = "workflowRequests" + query({ filter: "state:'PENDING'", limit: 1, total: true, fields: "id" })
+  return useData<Page>(session.value ? path : null, s => get<Page>(path, { signal: s, quiet: true }), ["workflowRequests"]).data?.totalCount ?? 0
+}
+
 export function Frame({ children }: { children: ComponentChildren }) {
   useKeys()
   useTheme()
   const here = place.value.path.length ? belongs[place.value.path[0]] ?? "/ui/" + place.value.path[0] : "/"
-  const main = places.slice(0, 4)
+  const main = places.slice(0, 4), pending = usePending()
   useEffect(() => { menu.value = false }, [place.value])
   return <div class="frame">
     <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById("main")?.focus() }}>To the page</a>
@@ -47,7 +55,8 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <Account />
     </header>
     <nav class="side" aria-label="Parts of Portolan">
-      {places.map(([to, word, icon]) => <a key={to} href={to} aria-current={here === to ? "page" : undefined}><Icon name={icon} size={17} /><span>{word}</span></a>)}
+      {places.map(([to, word, icon]) => <a key={to} href={to} aria-current={here === to ? "page" : undefined}><Icon name={icon} size={17} /><span>{word}</span>
+        {to === "/ui/workflowRequests" && pending > 0 && <b class="count" aria-label={pending + " pending"}>{pending}</b>}</a>)}
     </nav>
     <main id="main" tabIndex={-1}>{children}</main>
     <nav class="bottom" aria-label="Main parts">

@@ -21,6 +21,7 @@ export async function undo(transaction: number, force = false): Promise<boolean>
 export async function change<T = any>(says: string | ((made: any) => string), method: string, path: string, body?: unknown, o?: Options): Promise<Answer<T>> {
   const r = await call<T>(method, path, body, o)
   changedHere(path)
+  if (r.status === 202) changedHere("workflowRequests")
   if (r.status === 202) toast("This takes an approval: it was asked for, and is among the workflow requests.")
   else toast(typeof says === "string" ? says : says(r.body), r.transaction ? { action: { label: "Undo", run: () => void undo(r.transaction!) } } : {})
   return r

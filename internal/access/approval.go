@@ -39,12 +39,16 @@ const FourEyesTypes = "fourEyesTypes"
 func (f *rightsFollower) fourEyes(r *store.Resource) error {
 	author := f.tx.Author()
 	_, approved := f.tx.Approved()
-	if author.User == 0 && author.Credential == "" || approved || r.Configuration == 0 || f.service.workflowOf(r) == "" {
+	if author.User == 0 && author.Credential == "" || r.Configuration == 0 || f.service.workflowOf(r) == "" {
 		return nil
 	}
 	types, err := f.service.fourEyesTypes(f.tx, r.Configuration)
 	if err != nil || !slices.Contains(types, r.Type) {
 		return err
+	}
+	if approved {
+		f.tx.NoteApproval()
+		return nil
 	}
 	return needsApproval("%s may not change %s %s without an approval: the configuration has four eyes look at it (%s)", author.Name, r.Type,
 		called(r), FourEyesTypes)

@@ -236,7 +236,11 @@ func (f *rightsFollower) askedFor(r *store.Resource, d decision, level Level) er
 	if d.at == r.ID && d.at != 0 && f.rights.places[r.ID] == d.place {
 		typeName = ""
 	}
-	if _, approved := f.tx.Approved(); approved || f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
+	if f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
+		return nil
+	}
+	if _, approved := f.tx.Approved(); approved {
+		f.tx.NoteApproval()
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.called(), r.Type,

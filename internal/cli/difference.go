@@ -126,7 +126,11 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 	if t.AtLeast {
 		about = "at least "
 	}
-	_, err := fmt.Fprintf(w, "only tried: %s%d would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
+	approval := ""
+	if t.Approval {
+		approval = "; others have to approve it: it would be asked for"
+	}
+	_, err := fmt.Fprintf(w, "only tried: %s%d would be created, %d changed, %d deleted%s\n", about, t.Created, t.Changed, t.Deleted, approval)
 	return err
 }
 

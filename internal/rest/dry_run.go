@@ -24,8 +24,10 @@ type triedAnswer struct {
 	DryRun bool `json:"dryRun"`
 	// Estimate says that it was not tried, or not to its end. The numbers are then those that are kept of what it is about or, with
 	// AtLeast, of what was done until it was ended.
-	Estimate bool            `json:"estimate,omitempty"`
-	AtLeast  bool            `json:"atLeast,omitempty"`
+	Estimate bool `json:"estimate,omitempty"`
+	AtLeast  bool `json:"atLeast,omitempty"`
+	// Approval says that others have to approve it: sent for good it is asked for (202).
+	Approval bool            `json:"approval,omitempty"`
 	Resource json.RawMessage `json:"resource"`
 	store.Tally
 	// Operations are the first changes; null where the caller may not see what the history has.
@@ -63,7 +65,7 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 		if err := tx.Refused(); err != nil {
 			return err
 		}
-		tried := triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body}
+		tried := triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
 		if tried.Tally, err = tx.Tally(); err != nil {
 			return err
 		}

@@ -29,6 +29,13 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("carol's rights are %s", r.body)
 	}
 
+	// A trial says whether an approval is needed.
+	for header, want := range map[string]any{asCarol: true, asEve: nil} {
+		if r := m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, mergePatch, "x-portolan-dry-run: true"); r.get("approval") != want {
+			t.Errorf("a trial with %s says %s", header, r.body)
+		}
+	}
+
 	// Adding: nothing is there before the approval, and nobody else is given it.
 	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","name":"lab"}`, asCarol,
 		"x-bcn-change-control-comment: ticket 12")

@@ -89,9 +89,11 @@ type Tx struct {
 	tally     Tally
 	trial     *trial // nil where what is changed is to stay
 	approved  bool   // others approve what is changed now, or have done so
-	askedBy   int64  // the user who asked for it; 0 where nobody did, or no user
-	totals    totals
-	due       []int64 // whose texts have changed
+	// neededApproval: what it changes is for others to approve.
+	neededApproval bool
+	askedBy        int64 // the user who asked for it; 0 where nobody did, or no user
+	totals         totals
+	due            []int64 // whose texts have changed
 	// first and last are the numbers of this job's changes in the history, 0 until there is one; noted says that it stands there also without.
 	first, last int64
 	noted       bool
@@ -131,6 +133,12 @@ func (tx *Tx) Approve(askedBy int64) (end func()) {
 
 // Approved reports whether others approve what is changed now, and who asked for it.
 func (tx *Tx) Approved() (askedBy int64, approved bool) { return tx.askedBy, tx.approved }
+
+// NoteApproval notes that the transaction changes what others have to approve.
+func (tx *Tx) NoteApproval() { tx.neededApproval = true }
+
+// NeededApproval reports whether the transaction changes what others have to approve.
+func (tx *Tx) NeededApproval() bool { return tx.neededApproval }
 
 // Author is who the transaction is for.
 func (tx *Tx) Author() Author { return tx.author }

@@ -33,7 +33,7 @@ export function Preview({ title, wanted, children, close, done, danger, waits, s
     if (!settled) return
     const abort = new AbortController()
     const w: Wanted = JSON.parse(settled)
-    dryRun(w.method, w.path, w.body, w.headers, abort.signal).then(tried => show({ key: settled, tried }), e => { if (!abort.signal.aborted) show({ key: settled, problem: problemOf(e) }) })
+    dryRun(w.method, w.path, w.body, w.headers, abort.signal).then(tried => withOwn(w, tried, abort.signal)).then(tried => abort.signal.aborted || show({ key: settled, tried }), e => { if (!abort.signal.aborted) show({ key: settled, problem: problemOf(e) }) })
     return () => abort.abort()
   }, [settled, turn])
   const fresh = key !== null && came?.key === key ? came : undefined
@@ -60,12 +60,23 @@ export function Preview({ title, wanted, children, close, done, danger, waits, s
       </div>
       <div class="buttons">
         <span class="outcome small" aria-hidden="true">{problem && !quiet ? <span class="bad-text">Refused: see above.</span> : fresh?.tried ? outcome(fresh.tried) : wanted ? "Trying …" : ""}</span>
-        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
+        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>{busy ? "Working …" : fresh?.tried?.approval ? "Request approval" : danger ? "Delete now" : "Apply now"}</button>
         <Button icon="list-checks" disabled={busy || !fresh?.tried || !!problem} onClick={() => { stage(...single(wanted!)); close(); staged?.(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>
         <Button onClick={close}>Cancel</Button>
       </div>
     </form>
   </Dialog>
+}
+
+/** What a trial changes of the one resource that it is about, for who may not see the history: as they would see it. */
+async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tried> {
+  const after = tried.resource
+  if (tried.operations?.length || !after?.type || w.path === "batch") return tried
+  const before: any = w.method === "POST" ? {} : await get(w.path, { signal, quiet: true }).catch(() => null)
+  if (!before) return tried
+  const fieldUpdates = Object.keys(after).filter(n => !n.startsWith("_") && n !== "id" && n !== "type").map(name => ({ name, value: (after as any)[name], previousValue: before[name] ?? null }))
+    .filter(f => JSON.stringify(f.value) !== JSON.stringify(f.previousValue))
+  return { ...tried, operations: [{ operationType: w.method === "POST" ? "ADD" : w.method === "DELETE" ? "DELETE" : "CHANGE", resourceId: after.id, resourceType: after.type, name: title(after), fieldUpdates }] }
 }
 
 /** What a refusal offers by a header, as a button says it. */
@@ -83,6 +94,7 @@ export function Effect({ tried }: { tried: Tried }) {
   const parts = partsOf(tried)
   return <div>
     <p>{parts.length ? <>This makes {about}{parts.map(([n, what], i) => <span key={what}>{i ? ", " : ""}<strong class={what === "deleted" ? "bad-text" : ""}>{number(n)} {what}</strong></span>)}.</> : "This changes nothing."}</p>
+    {tried.approval && <p class="box"><Icon name="users" /> Others have to approve this: nothing is changed before.</p>}
     <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
   </div>
 }

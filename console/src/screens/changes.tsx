@@ -36,11 +36,14 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
           { key: "what", title: "What", width: "minmax(14rem,3fr)", cell: r => <><a href={"/ui/transactions/" + r.id}>{r.description}</a><span class="muted small narrow-only"> {r.principal ?? "the manager"}</span></> },
           { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
           { key: "undo", title: "", width: "7rem", narrow: "4rem", cell: r => r.revertingTransaction ? <span class="muted small">taken back</span>
-            : r.changedResources && <button class="small" aria-label={"Undo: " + r.description} onClick={() => undo(r)}>Undo</button> },
+            : undoable(r) && <button class="small" aria-label={"Undo: " + r.description} onClick={() => undo(r)}>Undo</button> },
         ]} />}
     {undoing && <Undo t={undoing} close={() => undo(null)} done={rows.reload} />}
   </>
 }
+
+/** Whether a transaction can be taken back. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
+function undoable(t: Resource): boolean { return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_") }
 
 /** Taking a transaction back: what would come of it, or what is in its way. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
@@ -74,7 +77,7 @@ export function Transaction({ id }: { id: string }) {
   if (!t) return problem ? <><Head title={"Transaction " + id} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   return <>
     <Head title={t.description ?? t.operation} kind={"Transaction " + t.id} crumbs={<a href="/ui/transactions">Changes</a>}>
-      {t.revertingTransaction ? <span class="muted">taken back</span> : t.changedResources && <Button icon="undo-2" onClick={() => undo(true)}>Undo</Button>}
+      {t.revertingTransaction ? <span class="muted">taken back</span> : undoable(t) && <Button icon="undo-2" onClick={() => undo(true)}>Undo</Button>}
     </Head>
     <dl class="facts">
       <div><dt>Who</dt><dd>{t.principal ?? "the manager"}</dd></div><div><dt>When</dt><dd><When at={t.creationDateTime} /></dd></div>
@@ -99,7 +102,7 @@ export function LastChanges({ path }: { path: string }) {
   const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, undo] = useState<Resource | null>(null)
   if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
   if (!data.data.length) return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>
-  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /><span><a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></span>{!t.revertingTransaction && t.changedResources && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
+  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /><span><a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></span>{!t.revertingTransaction && undoable(t) && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
     {undoing && <Undo t={undoing} close={() => undo(null)} done={reload} />}</>
 }
 

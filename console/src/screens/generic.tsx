@@ -8,7 +8,7 @@ import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toas
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
-import { Preview, shown } from "../parts/preview"
+import { Operations, Preview, shown } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
@@ -218,7 +218,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
     </Head>
     <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
     {others.length > 0 && <p class="muted small">Also: {others.map((n, i) => <span key={n}>{i ? ", " : ""}{below === n ? <strong>{collectionName(n).toLowerCase()}</strong> : <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>}</span>)}.</p>}
-    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : <Below r={r} collection={collection} what={below} may={may} />}
+    {!below ? <><Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} /><Actions r={r} reload={reload} /></> : <Below r={r} collection={collection} what={below} may={may} />}
     {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
     {deleting && <Delete r={r} close={() => del(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
   </>
@@ -226,8 +226,13 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
 
 /** What can be done with a resource of some types beside changing it. */
 function Actions({ r, reload }: { r: Resource; reload: () => void }) {
-  if (r.type === "WorkflowRequest" && r.state === "PENDING") return <Decide r={r} reload={reload} />
-  return null
+  if (r.type !== "WorkflowRequest") return null
+  const did = String(r.requestType).startsWith("DELETE") ? "DELETE" : /^(ADD|ASSIGN)/.test(r.requestType) ? "ADD" : "CHANGE"
+  return <>
+    <h2>What it asks for</h2>
+    <Operations list={[{ operationType: did, resourceId: r.resourceId, resourceType: r.resourceType, name: r.resource ? title(r.resource) : r.name ?? undefined, fieldUpdates: r.fieldUpdates ?? [] }]} />
+    {r.state === "PENDING" && <Decide r={r} reload={reload} />}
+  </>
 }
 
 /** Approving or denying what somebody has asked for. */
