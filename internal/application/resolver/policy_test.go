@@ -485,3 +485,55 @@ func TestAskingItself(t *testing.T) {
 		t.Errorf("it would ask itself for %v", asked.Zones)
 	}
 }
+
+// Questions are answered while many names of a policy change, and a name whose rule is replaced has one all the time.
+func TestQuestionsDuringAChange(t *testing.T) {
+	z, err := newPolicyZone("p.rpz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const names = 40_000
+	var before, after []zonedata.Record
+	for i := range names {
+		for ttl, list := range map[string]*[]zonedata.Record{"60": &before, "61": &after} {
+			rr, err := dns.NewRR(fmt.Sprintf("n%d.example.p.rpz. %s CNAME .", i, ttl))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := zonedata.NewRecord(rr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*list = append(*list, r)
+		}
+	}
+	z.change(nil, before)
+	policy := activePolicy{policyZone: z}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		z.change(before, after)
+	}()
+	asked := 0
+	for changing := true; changing; asked++ {
+		select {
+		case <-done:
+			changing = false
+		default:
+		}
+		name := fmt.Sprintf("n%d.example.", asked*7919%names)
+		wire, err := zonedata.WireName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := policy.ofQuestion(netip.MustParseAddr("192.0.2.1"), wire[:len(wire)-1]); !ok || r.action != notThere {
+			t.Fatalf("%s has no rule while the policy changes", name)
+		}
+	}
+	if asked < 20 {
+		t.Errorf("%d questions were answered while %d names changed", asked, names)
+	}
+	if z.size() != names || z.names["\x02n0\x07example"].ttl != 61 {
+		t.Errorf("the policy has %d rules, the first one %+v", z.size(), z.names["\x02n0\x07example"])
+	}
+}
