@@ -124,7 +124,14 @@ func responsePolicies(t *testing.T, database string) {
 	foreignDNS(t)
 	var feed atomic.Value
 	feed.Store("# bad names\nmalware.test\n0.0.0.0 tracker.test\n")
+	fetched, deployed := make(chan struct{}, 10), make(chan struct{})
 	feeds := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow.txt" { // which comes when its zone was deployed without it
+			fetched <- struct{}{}
+			<-deployed
+			_, _ = io.WriteString(w, "late.test\n")
+			return
+		}
 		if r.URL.Path != "/malware.txt" {
 			http.NotFound(w, r)
 			return
@@ -205,6 +212,17 @@ func responsePolicies(t *testing.T, database string) {
 		t.Error("no event says that the feed is no list")
 	}
 	resolver.answersWith("www.malware.test.", dns.TypeA, "NXDOMAIN")
+
+	// A feed that takes long is in force at once when it has come, though its view was deployed meanwhile.
+	m.id(zones, `{"type":"ResponsePolicyZone","name":"slow.rpz","responsePolicyZoneType":"FEED","feedCategories":["slow"]}`)
+	<-fetched
+	m.id("/zones/"+m.first("zones", "absoluteName:'harbour.example'")+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
+	a.answersWith("behind.harbour.example.", dns.TypeTXT, `NOERROR "x"`)
+	close(deployed)
+	resolver.answersWith("late.test.", dns.TypeA, "NXDOMAIN")
+	if n := m.count("/events", "sourceName:'slow.rpz.' and eventType:'WARNING'"); n > 0 || len(fetched) > 0 {
+		t.Errorf("a feed that took long is warned of %d times, and was fetched %d times more", n, len(fetched))
+	}
 
 	// A policy of others is transferred, with what it says of addresses.
 	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+

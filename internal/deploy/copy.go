@@ -23,6 +23,12 @@ import (
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	began := time.Now()
 	soa, what, err := c.copy(ctx, z)
+	if errors.Is(err, errMeanwhile) { // which is no fault of the zone
+		c.mu.Lock()
+		z.busy, z.next = false, time.Time{}
+		c.mu.Unlock()
+		return
+	}
 	c.Copied(what)
 	wait := firstRetry
 	switch {

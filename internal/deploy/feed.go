@@ -39,6 +39,20 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) 
 			return soa, "failed", err
 		}
 	}
+	for again := 0; ; again++ {
+		if before, err = c.deployed(ctx, z); err != nil { // behind the fetching, which may take long
+			return soa, "failed", err
+		}
+		soa, what, err = c.putFeed(ctx, z, before, names)
+		if !errors.Is(err, errMeanwhile) || again == mostMeanwhile {
+			return soa, what, err
+		}
+	}
+}
+
+// putFeed keeps names of a feed beside what is deployed.
+func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, names map[string]bool) (soa *wire.SOA, what string, err error) {
+	soa = before.soa
 	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers go round (RFC 1982)
 	if soa != nil && int32(serial-soa.Serial) <= 0 {
 		serial = soa.Serial + 1
@@ -75,6 +89,10 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) 
 	}
 	return got, "copied", nil
 }
+
+// mostMeanwhile is how often the names of a feed are put beside what is deployed again, since the view was deployed meanwhile with an empty zone
+// in the place of this one.
+const mostMeanwhile = 5
 
 // longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).
 const longestOwner = 254
