@@ -225,6 +225,20 @@ func (s *Server) Kill() error {
 	return err
 }
 
+// Pause holds the server with all of its processes: connections stay open, and nothing is answered. Resume lets them go on.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(what syscall.Signal) error {
+	err := s.cmd.Process.Signal(what)
+	for _, pid := range children(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, what) // it may be ending by itself
+	}
+	return err
+}
+
 // children are the processes that a process has started; none where there is no /proc.
 func children(parent int) (pids []int) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -2,10 +2,51 @@ package server
 
 import (
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 
 	"portolan/internal/pgtest"
+	"portolan/internal/store"
 )
+
+// A PostgreSQL that hangs is AWAY, as one that is gone: by readiness and status, each within its time; it is READY with its next answer.
+func TestDatabaseHangs(t *testing.T) {
+	database := pgtest.New(t)
+	url := database.URL("postgres")
+	m := startManager(t, func(o *Options) { o.Database = url })
+	_, _, _, _, network := m.basics()
+	if err := database.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceFunc(func() {
+		if err := database.Resume(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer resume()
+	for _, path := range []string{"/readyz", "/api/v2/networks/" + network} { // the second one is bounded since the first has noticed it
+		if r := m.do("GET", path, ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseUnavailable" {
+			t.Errorf("GET %s of a database that hangs: %d %s", path, r.StatusCode, r.body)
+		}
+	}
+	if is, since, why := m.Store.Condition(); is != store.Away || since.IsZero() || why == nil {
+		t.Errorf("the condition is %s: %v", is, why)
+	}
+	s, err := m.readStatus(t.Context())
+	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
+		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is away" }) {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	resume()
+	eventually(t, "the database is there again", func() bool {
+		r := m.do("GET", "/readyz", "", "Authorization:")
+		return r.StatusCode == http.StatusOK && r.text("database") == "READY"
+	})
+	if is, _, _ := m.Store.Condition(); is != store.Ready {
+		t.Errorf("the condition is %s", is)
+	}
+}
 
 // The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
 // goes on, without being started again, and what was acknowledged is there.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -17,9 +16,7 @@ func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
 const readyTime = 5 * time.Second
 
 func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
-	ctx, end := context.WithTimeout(r.Context(), readyTime)
-	defer end()
-	if err := m.Store.Ready(ctx); err != nil {
+	if err := m.answers(r.Context()); err != nil {
 		if p, ok := problem.As(err); ok && p.Code == "DatabaseDamaged" {
 			return p
 		}

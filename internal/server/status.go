@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -157,11 +158,20 @@ func (m *Manager) status(ctx context.Context) (Status, error) {
 
 // readStatus reads it. Where the database is FULL, DAMAGED or AWAY it is what can be read, with the alarms that follow from that.
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
-	s, err = m.readWholeStatus(ctx)
+	is, since, _ := m.Store.Condition()
+	if is == store.Away { // one that hangs would keep each question for long
+		err = m.answers(ctx)
+	}
+	if err == nil {
+		s, err = m.readWholeStatus(ctx)
+	}
 	if err == nil {
 		return s, nil
 	}
-	is, since, _ := m.Store.Condition()
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = m.answers(context.WithoutCancel(ctx)) // which notices that the database is away
+	}
+	is, since, _ = m.Store.Condition()
 	if is == store.Ready {
 		return s, err
 	}
@@ -172,6 +182,13 @@ func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	}
 	s.Alarms = s.alarms(m.now())
 	return s, nil
+}
+
+// answers asks whether the database answers, for readyTime at most, and has the store notice where it does not.
+func (m *Manager) answers(ctx context.Context) error {
+	ctx, end := context.WithTimeout(ctx, readyTime)
+	defer end()
+	return m.Store.Ready(ctx)
 }
 
 func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {

@@ -69,18 +69,18 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 func (e *sqliteEngine) open(path string, o Options) error {
 	writer, err := newSession(path, writeSession)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
+		return openFault(path, err)
 	}
 	if err := e.upToDate(writer, o); err != nil {
 		_ = writer.close()
-		return err
+		return openFault(path, err)
 	}
 	e.pools(path, o, writeSession)
 	if e.exclusive {
 		watcher, err := newSession(path, writeSession)
 		if err != nil {
 			_ = writer.close()
-			return fmt.Errorf("opening %s: %w", path, err)
+			return openFault(path, err)
 		}
 		e.watched = make(chan struct{})
 		go e.watch(watcher)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"portolan/internal/problem"
@@ -64,6 +66,23 @@ func (s *Store) notice(err error, change bool) error {
 	}
 	s.condition.CompareAndSwap(was, &found{is, time.Now(), err})
 	return err
+}
+
+// awayTime is how long an access tries to reach a database that is AWAY: one that hangs would keep it for ever.
+const awayTime = 5 * time.Second
+
+// reach makes an access of the database, and notices what it says of the condition. change reports whether the access is a change.
+func (s *Store) reach(ctx context.Context, change bool, access func(context.Context) error) error {
+	if f := s.condition.Load(); f == nil || f.is != Away {
+		return s.notice(access(ctx), change)
+	}
+	ctx, end := context.WithTimeout(ctx, awayTime)
+	defer end()
+	err := access(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = unavailable(err)
+	}
+	return s.notice(err, change)
 }
 
 // waits reports whether an error only says that others have the database for long.

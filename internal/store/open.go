@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"portolan/internal/dirlock"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
@@ -22,7 +24,7 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 		}
 		kind = stillSession
 		if r, err = newSession(path, kind); err != nil {
-			return nil, fmt.Errorf("opening %s for reading: %w", path, err)
+			return nil, openFault(path, err)
 		}
 	}
 	version, err := schemaVersion(r.conn)
@@ -33,13 +35,38 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 		err = &SchemaError{Database: version, Binary: o.Layout.Version()}
 	}
 	if err != nil {
-		return nil, err
+		return nil, openFault(path, err)
 	}
 	e := &sqliteEngine{store: s, path: path, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
 	s.trigrams = true
 	e.pools(path, o, kind)
 	close(e.stopped)
 	return e, nil
+}
+
+// openFault words why a database file cannot be opened: that it is damaged, or that its disk is full, with the remedy.
+func openFault(path string, err error) error {
+	var schema *SchemaError
+	switch {
+	case errors.As(err, &schema):
+		return err
+	case IsDamage(err):
+		return fmt.Errorf("the database %s is damaged where it says what is in it, so that no table of it can be read: restore a backup "+
+			"(docs/troubleshoot.md, A damaged database): %w", path, err)
+	case NoRoom(err) || sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr && diskIsFull(path): // its index of the log has no room
+		return fmt.Errorf("the disk of the database %s is full: make room beside it, then start again (docs/troubleshoot.md, A full disk): %w",
+			path, err)
+	}
+	return fmt.Errorf("opening %s: %w", path, err)
+}
+
+// leastRoom is how many bytes a database needs beside it to be opened: the index of its log.
+const leastRoom = 32 << 10
+
+// diskIsFull reports whether the disk of a file has not even the room that opening a database takes.
+func diskIsFull(path string) bool {
+	free, err := FreeBytes(filepath.Dir(path))
+	return err == nil && free != nil && *free < leastRoom
 }
 
 // SchemaError is a database whose schema is not that of this binary, which the caller may not change.

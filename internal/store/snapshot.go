@@ -9,7 +9,7 @@ import (
 
 // View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
-	return s.notice(s.engine.snapshot(ctx, readShort, s.onto(ctx, fn)), false)
+	return s.reach(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.onto(ctx, fn)) })
 }
 
 // begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
@@ -66,12 +66,13 @@ func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) 
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	at := s.commits.last.Load()
-	latest := func(c conn) error {
-		tx := s.begin(ctx, c, at)
-		tx.latest = true
-		return fn(tx)
-	}
-	return s.notice(s.engine.latest(ctx, latest), false)
+	return s.reach(ctx, false, func(ctx context.Context) error {
+		return s.engine.latest(ctx, func(c conn) error {
+			tx := s.begin(ctx, c, at)
+			tx.latest = true
+			return fn(tx)
+		})
+	})
 }
 
 // OneWriter reports whether one change is made after another, as on SQLite, where those that wait share a commit.
@@ -86,5 +87,9 @@ func (s *Store) Ready(ctx context.Context) error {
 		var n int
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
-	return Unavailable(s.notice(s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask)), false))
+	err := s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask))
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) { // it hangs, or the network loses what is sent
+		err = unavailable(err)
+	}
+	return Unavailable(s.notice(err, false))
 }

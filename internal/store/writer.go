@@ -62,7 +62,7 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	s.updates.Add(1)
 	defer s.updates.Add(-1)
 	defer s.changed(ctx, time.Now())
-	return s.notice(s.engine.update(ctx, scope, author, fn), true)
+	return s.reach(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
 }
 
 // yieldTime is how long a tool leaves the lock of an SQLite database to others between two changes of many. SQLite looks for the lock
