@@ -66,7 +66,8 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 		Database struct{ Condition string }
 		Alarms   []struct{ What, Do string }
 	}
-	if _, text, err = m.call("GET", "/status", ""); err != nil || json.Unmarshal([]byte(text), &said) != nil || said.Database.Condition != "DAMAGED" ||
+	_, text, err = m.call("GET", "/status", "")
+	if err != nil || json.Unmarshal([]byte(text), &said) != nil || said.Database.Condition != "DAMAGED" ||
 		!strings.Contains(text, "the database is damaged") || !strings.Contains(text, "portolan check") {
 		t.Errorf("the status is %s, %v", text, err)
 	}
@@ -113,7 +114,8 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 		if err := spoiled(filepath.Join(dir, "portolan.db")); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"check"}, {"serve", "--listen", "127.0.0.1:0", "--checkin-listen", "127.0.0.1:0"}, {"backup", dir + ".backup"}} {
+		for _, args := range [][]string{{"check"}, {"backup", dir + ".backup"},
+			{"serve", "--listen", "127.0.0.1:0", "--checkin-listen", "127.0.0.1:0"}} {
 			code, text := m.wrong(slices.Insert(args, 1, "--data", dir)...)
 			if code == 0 || !strings.Contains(text, "is damaged where it says what is in it") || !strings.Contains(text, "restore a backup") {
 				t.Errorf("%s, %s: %d %s", what, args[0], code, text)

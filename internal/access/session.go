@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -39,12 +40,12 @@ type UserSession struct {
 	Password string `api:"password,post,writeOnly,createOnly"`
 	// SignInCode is that of a link that the manager has printed, in place of a name and a password. Each is good once. It is ours.
 	SignInCode string `api:"signInCode,writeOnly,createOnly"`
-	// APIToken is the session's token: the password of Basic credentials. It is shown once, in the
-	// answer to the login.
+	// APIToken is the session's token: the password of Basic credentials. It is shown in the answer to the login, and at sessions/current to
+	// a request that has it in its Authorization header.
 	APIToken string `api:"apiToken,transient"`
 	// APITokenExpirationDateTime is when the token ends.
 	APITokenExpirationDateTime time.Time `api:"apiTokenExpirationDateTime,readOnly"`
-	// BasicAuthenticationCredentials is what follows "Basic " in the Authorization header; shown once.
+	// BasicAuthenticationCredentials is what follows "Basic " in the Authorization header; it is shown as apiToken is.
 	BasicAuthenticationCredentials string `api:"basicAuthenticationCredentials,transient"`
 	// RemoteAddress is where the login came from.
 	RemoteAddress string `api:"remoteAddress,readOnly"`
@@ -269,6 +270,24 @@ func currentSession(c resource.Caller) (int64, error) {
 		return 0, problem.NotFound("the request was not sent with a session's token")
 	}
 	return c.Session, nil
+}
+
+// OfRequest gives the token of the current session as the request itself has sent it in its Authorization header: public clients read it
+// back there. One that a browser keeps as a cookie stays out of the reach of scripts.
+func OfRequest(r *http.Request, c resource.Caller) map[string]string {
+	scheme, token, err := header(r)
+	if err != nil || c.Session == 0 || scheme == cookieScheme {
+		return nil
+	}
+	if scheme == "basic" {
+		if _, token, err = basic(token); err != nil {
+			return nil
+		}
+	}
+	if !strings.HasPrefix(token, sessionPrefix) {
+		return nil
+	}
+	return map[string]string{"apiToken": token, "basicAuthenticationCredentials": BasicCredentials(c.Name, token)}
 }
 
 // withoutSession is shown at sessions/current to a caller with a bearer token or a password, of which no session is kept: public clients

@@ -51,7 +51,9 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) 
 }
 
 // putFeed keeps names of a feed beside what is deployed.
-func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, names map[string]bool) (soa *wire.SOA, what string, err error) {
+func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, names map[string]bool) (
+	soa *wire.SOA, what string, err error,
+) {
 	soa = before.soa
 	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers go round (RFC 1982)
 	if soa != nil && int32(serial-soa.Serial) <= 0 {
@@ -90,8 +92,8 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	return got, "copied", nil
 }
 
-// mostMeanwhile is how often the names of a feed are put beside what is deployed again, since the view was deployed meanwhile with an empty zone
-// in the place of this one.
+// mostMeanwhile is how often the names of a feed are put beside what is deployed again, since the view was deployed meanwhile with an
+// empty zone in the place of this one.
 const mostMeanwhile = 5
 
 // longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).

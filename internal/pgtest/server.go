@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -223,6 +224,19 @@ func (s *Server) Kill() error {
 	err := s.cmd.Process.Kill()
 	<-s.ended
 	return err
+}
+
+// Spoil overwrites the first page of a table, as a bad disk would. The server must be dead, and path be what pg_relation_filepath gave.
+func (s *Server) Spoil(path string) error {
+	f, err := os.OpenFile(filepath.Join(s.data(), path), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, 8192), 0); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
 }
 
 // Pause holds the server with all of its processes: connections stay open, and nothing is answered. Resume lets them go on.

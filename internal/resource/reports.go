@@ -18,6 +18,7 @@ type Target struct {
 	Root       bool  // the list of everything
 	Any        bool  // a resource by its id alone
 	List       bool  // the path names a list
+	Alias      bool  // the path has an alias in place of the id
 	Unkept     bool  // an alias for what is kept nowhere: Collection.Unkept has it
 }
 

@@ -33,7 +33,7 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	if err := tx.Verify(v.fault); err != nil {
 		return nil, err
 	}
-	if err := v.resources(); store.IsDamage(err) {
+	if err := tx.Shielded(v.resources); store.IsDamage(err) {
 		v.fault("resources are checked up to a damaged place alone: %v", err)
 	} else if err != nil {
 		return nil, err

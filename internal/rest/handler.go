@@ -220,6 +220,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		if alias == nil {
 			return t, a.nothingAt(r, parts)
 		}
+		t.Alias = true
 		if t.ID, err = alias(caller); err != nil {
 			t.Unkept = t.Collection.Unkept != nil && len(parts) == 2 && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 			if !t.Unkept {
@@ -329,7 +330,11 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		}
 		w.Header().Set("ETag", etag(row))
 		rd := a.renderer(tx, o.media, caller)
-		body, err = rd.one((*buffer)[:0], row, o.fields, caller, nil) // from the start, where it is read again
+		var extra map[string]string
+		if t.Alias && a.OfRequest != nil {
+			extra = a.OfRequest(r, caller)
+		}
+		body, err = rd.one((*buffer)[:0], row, o.fields, caller, extra) // from the start, where it is read again
 		return err
 	})
 	if err != nil {

@@ -39,6 +39,8 @@ type Server struct {
 
 	// SetCookie has a browser keep the credentials of a session that it has begun.
 	SetCookie func(w http.ResponseWriter, r *http.Request, credentials string)
+	// OfRequest gives the transient fields of what an alias stands for that the request itself has, such as the token of the current session.
+	OfRequest func(r *http.Request, caller resource.Caller) map[string]string
 	// Still says who asks now, of a request that takes long; nil: as ever.
 	Still func(r *http.Request) (resource.Caller, error)
 	// Beat is how often something is sent to a follower at least, and who asks is asked for again.

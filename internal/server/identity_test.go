@@ -39,8 +39,17 @@ func TestSessions(t *testing.T) {
 	}
 	basic := "Authorization: Basic " + s.text("basicAuthenticationCredentials")
 	current := m.want(200, "GET", "/api/v2/sessions/current", "", basic)
-	if current.text("id") != s.text("id") || current.get("apiToken") != nil {
+	if current.text("id") != s.text("id") || current.text("apiToken") != s.text("apiToken") ||
+		current.text("basicAuthenticationCredentials") != s.text("basicAuthenticationCredentials") {
 		t.Errorf("the current session is %s", current.body)
+	}
+	// The token is shown to who has sent it, and to nobody else.
+	own := "/api/v2/sessions/" + s.text("id")
+	for _, r := range []reply{m.want(200, "GET", own, "", basic), m.want(200, "GET", own, ""),
+		m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: API_TOKEN="+s.text("apiToken"))} {
+		if r.get("apiToken") != nil || r.get("basicAuthenticationCredentials") != nil {
+			t.Errorf("the token is shown: %s", r.body)
+		}
 	}
 	if got := m.want(200, "GET", "/api/v2/users/"+s.text("user.id")+"/sessions", "", basic).text("data.0.id"); got != s.text("id") {
 		t.Errorf("the user's sessions begin with %s", got)

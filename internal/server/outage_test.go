@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -45,6 +47,44 @@ func TestDatabaseHangs(t *testing.T) {
 	})
 	if is, _, _ := m.Store.Condition(); is != store.Ready {
 		t.Errorf("the condition is %s", is)
+	}
+}
+
+// A damaged page of PostgreSQL is a condition, and check names its table and goes on behind it.
+func TestDamagedPostgreSQL(t *testing.T) {
+	database := pgtest.New(t)
+	url := database.URL("postgres")
+	m := startManager(t, func(o *Options) { o.Database = url })
+	m.basics()
+	path := ""
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT pg_relation_filepath('txn')").Scan(&path)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.Do(t.Context(), "CHECKPOINT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(database.Kill(), database.Spoil(path), database.Revive()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the database is there again", func() bool { return m.do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
+	if r := m.do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseDamaged" {
+		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.body)
+	}
+	if is, _, _ := m.Store.Condition(); is != store.Damaged {
+		t.Errorf("the condition is %s", is)
+	}
+	var faults []string
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) (err error) {
+		faults, err = m.Address.Verify(tx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(faults, func(text string) bool { return strings.HasPrefix(text, "the database is damaged: table txn: ") }) ||
+		slices.ContainsFunc(faults, func(text string) bool { return strings.Contains(text, "table resource") }) {
+		t.Errorf("check finds %q", faults)
 	}
 }
 

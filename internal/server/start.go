@@ -240,7 +240,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
 	m.Address.Manager.Sweeps = o.Sweep
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups, m.Address.Manager.Logs = o.LogLevel, o.Backups, m.logFiles()
-	m.REST.SetCookie = access.SetCookie
+	m.REST.SetCookie, m.REST.OfRequest = access.SetCookie, access.OfRequest
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())

@@ -21,6 +21,8 @@ type conn interface {
 	list(query string, args []any, short bool, fn func(row) error) error
 	// damage lists what the database finds wrong with itself.
 	damage() ([]string, error)
+	// shielded runs fn, which only reads; where fn meets damage, the snapshot goes on behind it.
+	shielded(fn func() error) error
 	// mark is a number that no number given out of that kind is above.
 	mark(kind string) (int64, error)
 	// setMark lets numbers go on behind the mark.
@@ -68,6 +70,9 @@ func first(c conn, query string, args []any, fn func(row) error) error {
 
 // Damage lists what the database finds wrong with itself.
 func (tx *Tx) Damage() ([]string, error) { return tx.conn.damage() }
+
+// Shielded runs fn, which only reads, and gives its error. Where that comes from a damaged place (IsDamage) the transaction goes on.
+func (tx *Tx) Shielded(fn func() error) error { return tx.conn.shielded(fn) }
 
 // Mark gives a number that no number given out is above; kind is resource, txn or change.
 func (tx *Tx) Mark(kind string) (int64, error) { return tx.conn.mark(kind) }

@@ -48,6 +48,9 @@ func (s *session) damage() (faults []string, err error) {
 	return faults, nil
 }
 
+// shielded runs fn: an error of a question does not end a snapshot of SQLite.
+func (s *session) shielded(fn func() error) error { return fn() }
+
 // longestFault is how many bytes of a fault are shown: SQLite lists every page that it finds.
 const longestFault = 300
 

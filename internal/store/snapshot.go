@@ -88,7 +88,8 @@ func (s *Store) Ready(ctx context.Context) error {
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
 	err := s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask))
-	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) { // it hangs, or the network loses what is sent
+	// It hangs, or the network loses what is sent.
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = unavailable(err)
 	}
 	return Unavailable(s.notice(err, false))

@@ -11,7 +11,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.chainFaults,
 		tx.imagesFaults,
 		tx.originFaults, tx.totalsFaults, tx.trigramFaults} {
-		if err := tolerate(check(fault), fault); err != nil {
+		if err := tolerate(tx.Shielded(func() error { return check(fault) }), fault); err != nil {
 			return err
 		}
 	}
@@ -19,7 +19,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 		if e.Verify == nil {
 			continue
 		}
-		if err := e.Verify(tx, fault); err != nil {
+		if err := tx.Shielded(func() error { return e.Verify(tx, fault) }); err != nil {
 			if err := tolerate(fmt.Errorf("verifying %s: %w", e.Name, err), fault); err != nil {
 				return err
 			}

@@ -1,0 +1,75 @@
+package test
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// installed gives the Python of an environment of its own with public packages; where they cannot be installed the test is skipped.
+func installed(t *testing.T, packages ...string) (python string) {
+	t.Helper()
+	dir := t.TempDir()
+	ctx, end := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer end()
+	if out, err := exec.CommandContext(ctx, "python3", "-m", "venv", dir).CombinedOutput(); err != nil {
+		t.Skipf("no environment for Python: %v\n%s", err, out)
+	}
+	python = filepath.Join(dir, "bin", "python")
+	args := append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...)
+	if out, err := exec.CommandContext(ctx, python, args...).CombinedOutput(); err != nil {
+		t.Skipf("%v cannot be installed: %v\n%s", packages, err, out)
+	}
+	return python
+}
+
+// The public package bluecat-libraries works unmodified: sign-in, pages, media types, refusals, and every credential that it can send.
+func TestPublicPythonClient(t *testing.T) {
+	python := installed(t, "bluecat-libraries==26.1.0")
+	m := serve(t, "")
+	token := m.portolan(append([]string{"token", "create", "--name", "client", "--user", "admin"}, m.where...)...)
+	out, err := exec.Command(python, "testdata/clients/python_client.py", "http://"+m.api, "admin", "a-long-password", token).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, m.process.text())
+	}
+}
+
+// The public program bluecatipreg registers a host, and takes it off, unmodified.
+func TestPublicRegistration(t *testing.T) {
+	python := installed(t, "bluecatipreg==0.0.1")
+	const logs = "/var/log/bluecat" // where it writes, whatever it is told
+	if _, err := os.Stat(logs); os.IsNotExist(err) {
+		if err := os.Mkdir(logs, 0o755); err != nil {
+			t.Skipf("it cannot write its log: %v", err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(logs) })
+	}
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"Playground"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"default"}`)
+	m.id("/views/"+view+"/zones", `{"absoluteName":"private.example"}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.128.7.0/24"}`)
+	run := func(want string, args ...string) {
+		t.Helper()
+		all := append([]string{"-m", "bluecatipreg", args[0], "-url", "http://" + m.api, "-user", "admin", "-passwd",
+			base64.StdEncoding.EncodeToString([]byte("a-long-password")), "-conf", "Playground"}, args[1:]...)
+		if out, err := exec.Command(python, all...).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+	run("has been registered successfully", "add", "-n", "host1", "-fqdn", "host1.private.example", "-ipv4", "10.128.7.14",
+		"-net", "10.128.7.0/24", "-domain", "private.example", "-contact", "ab1", "-c", "a remark")
+	if n := m.count("/resourceRecords", "absoluteName:'host1.private.example'"); n != 1 {
+		t.Errorf("%d records of the host are there", n)
+	}
+	run("has been unregistered successfully", "delete", "-ipv4", "10.128.7.14")
+	if n := m.count("/resourceRecords", "absoluteName:'host1.private.example'"); n != 0 {
+		t.Errorf("%d records of the host stay", n)
+	}
+}
