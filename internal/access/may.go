@@ -132,6 +132,11 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		return store.HasParent(c.User)
 	case resource.Administration:
 		return store.Nothing
+	case resource.Logs:
+		if r != nil && r.logs {
+			return nil
+		}
+		return store.Nothing
 	case resource.HistoryList:
 		switch {
 		case c.History == "HIDE":

@@ -37,8 +37,8 @@ type Rights struct {
 	// hiding are the places that hide something, at them or below. everything says that there are none, and that nothing is hidden elsewhere.
 	hiding     []int64
 	everything bool
-	// events says that the user sees all events.
-	events bool
+	// events and logs say that the user sees all events, and the manager's logs.
+	events, logs bool
 	// seen are the conditions that were worded, by the type that stands for others, and by what resources lie in: store.Expr in a seenEntry.
 	seen sync.Map
 }
@@ -109,7 +109,8 @@ func (r *Rights) take(row *store.Resource) error {
 			return err
 		}
 		for _, one := range o.(*AdministrativeAccessRight).AdministrativeAccessRights {
-			r.events = r.events || one.ResourceType == "Event" && levelOf(one.AccessLevel) >= View
+			sees := levelOf(one.AccessLevel) >= View
+			r.events, r.logs = r.events || sees && one.ResourceType == "Event", r.logs || sees && one.ResourceType == "Log"
 		}
 		return nil
 	}

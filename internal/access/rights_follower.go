@@ -89,7 +89,7 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 		return f.lies(before, after)
 	case resource.Between:
 		return f.between(before, after)
-	case resource.Managed, resource.Common, resource.Administration:
+	case resource.Managed, resource.Common, resource.Administration, resource.Logs:
 		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.called(), c.Name)
 		if after == nil && before.Parent > resource.RootID { // it goes with what it lies in, or not at all
 			f.parted = append(f.parted, parted{[]int64{before.Parent}, refusal})

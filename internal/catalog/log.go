@@ -23,7 +23,7 @@ const logs = "systemLogs"
 
 // registerLogs declares the collection of the manager's logs.
 func registerLogs(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: logs, At: "logs", Unlogged: true, Fleeting: true, NoSearch: true, Guard: resource.Administration,
+	r.Collection(resource.Collection{Name: logs, At: "logs", Unlogged: true, Fleeting: true, NoSearch: true, Guard: resource.Logs,
 		Complete: func(_ *store.Tx, rows []*store.Resource) error { return completeLogs(r.Manager, rows) },
 		Content:  resource.Contents{Types: []string{"SystemLog"}, Open: openLog}}, &SystemLog{})
 }

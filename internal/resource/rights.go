@@ -74,6 +74,8 @@ const (
 	HistoryImages
 	// Administration: its resources are how the manager itself is set up.
 	Administration
+	// Logs: its resources are the manager's logs, which administrators see, and those with a right to see them.
+	Logs
 	// Managed: its resources are seen as others are, and changed by administrators alone.
 	Managed
 	// Common: its resources say what there can be; whoever sees anything by its rights sees them all, and administrators alone change them.

@@ -74,6 +74,21 @@ func TestLogs(t *testing.T) {
 			t.Errorf("somebody else is answered %d %s", r.StatusCode, r.body)
 		}
 	}
+	// A user sees them by a right of its own, and by no other.
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, "", "FULL", "")
+	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 0 {
+		t.Errorf("a user without the right sees %s", r.body)
+	}
+	m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+
+		`},"administrativeAccessRights":[{"resourceType":"Log","accessLevel":"VIEW"}]}`)
+	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 3 {
+		t.Errorf("a user with the right sees %s", r.body)
+	}
+	if r := m.want(200, "GET", self, "", as, "Accept: application/octet-stream"); !strings.Contains(string(r.body), "quay") {
+		t.Errorf("a user with the right reads %s", r.body)
+	}
+	m.want(405, "DELETE", self, "", as)
 	m.verify()
 }
 
