@@ -90,7 +90,7 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.Begin(c)
-	networks, err := TemplateSubjects(c, x.Parent, "IPv4Network", "IPv4Template")
+	networks, err := x.networks(c)
 	if err != nil {
 		return err
 	}
@@ -110,6 +110,44 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 		}
 	}
 	return nil
+}
+
+// networks gives the networks that templates are applied to: of a block those below it, however deep, that have a template; of a range or an
+// address the one that it lies in; else what TemplateSubjects gives.
+func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resource, error) {
+	at, err := c.Tx.Head(x.Parent)
+	if err != nil {
+		return nil, err
+	}
+	switch at.Type {
+	case "IPv4Block":
+		found, err := templatedBelow(c.Tx, at.ID)
+		if err == nil && len(found) == 0 {
+			err = problem.BadRequest("TemplateNotAssigned", "no network below IPv4Block %d has a template", at.ID)
+		}
+		return found, err
+	case "IPv4DHCPRange", "IPv4Address":
+		return TemplateSubjects(c, at.Parent, "IPv4Network", "")
+	}
+	return TemplateSubjects(c, at.ID, "IPv4Network", "IPv4Template")
+}
+
+// templatedBelow gives the networks below a block that have a template.
+func templatedBelow(tx *store.Tx, block int64) (networks []*store.Resource, err error) {
+	for blocks := []int64{block}; len(blocks) > 0; blocks = blocks[1:] {
+		if err := tx.List(store.Query{From: store.Resources, Where: store.HasParent(blocks[0])}, func(r *store.Resource) error {
+			switch {
+			case r.Type == "IPv4Block":
+				blocks = append(blocks, r.ID)
+			case r.Type == "IPv4Network" && r.Ref("template") != 0:
+				networks = append(networks, r.Clone())
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return networks, nil
 }
 
 // networkApplication is the applying of a template to one network.

@@ -87,6 +87,26 @@ func TestIPv4Templates(t *testing.T) {
 	laid(third, "10.3.0.126 clients 10.3.0.10-10.3.0.72 printers 10.3.0.113-10.3.0.117 3")
 	laid(m.want(200, "GET", "/api/v2/networks?filter=range:'10.3.0.128/25'", "").text("data.0.id"),
 		"10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
+	// A block, for the networks below it; a range and an address, for the network that they lie in.
+	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
+	m.refused(400, "TemplateNotAssigned", "no network below", "POST", "/api/v2/blocks/"+inner+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
+	fourth := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
+	plain := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.8.2.0/24"}`)
+	pool := m.id("/api/v2/networks/"+fourth+"/ranges", `{"type":"IPv4DHCPRange","range":"10.8.1.200-10.8.1.210","name":"old"}`)
+	address := m.id("/api/v2/networks/"+plain+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.8.2.20"}`)
+	m.refused(400, "TemplateNotAssigned", plain, "POST", "/api/v2/addresses/"+address+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+fourth, `{"template":{"id":`+id+`}}`, mergePatch)
+	const parts = `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE","reservedRangeItemsApplied":false,"gatewayItemApplied":false,` +
+		`"dhcpRangeItemsApplied":`
+	m.want(201, "POST", "/api/v2/ranges/"+pool+"/templateApplications", parts+`false}`)
+	laid(fourth, "10.8.1.1 old 10.8.1.200-10.8.1.210 printers 10.8.1.241-10.8.1.245 0")
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/templateApplications", parts+`true}`)
+	if r := m.want(200, "GET", "/api/v2/networks/"+fourth+"/ranges?"+filter("name:'clients'"), ""); r.text("data.0.range") != "10.8.1.10-10.8.1.136" {
+		t.Errorf("by its block it has the ranges %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks/"+plain+"/ranges", ""); r.count() != 0 {
+		t.Errorf("a network without a template has %s", r.body)
+	}
 	m.want(204, "DELETE", "/api/v2/templates/"+id, "")
 	if r := m.want(200, "GET", "/api/v2/networks/"+second, ""); r.get("template") != nil {
 		t.Errorf("without its template it is %s", r.body)
