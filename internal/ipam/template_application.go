@@ -112,8 +112,8 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// networks gives the networks that templates are applied to: of a block those below it, however deep, that have a template; of a range or an
-// address the one that it lies in; else what TemplateSubjects gives.
+// networks gives the networks that templates are applied to: of a block those below it, however deep, that have a template; of a range or
+// an address the one that it lies in; else what TemplateSubjects gives.
 func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resource, error) {
 	at, err := c.Tx.Head(x.Parent)
 	if err != nil {

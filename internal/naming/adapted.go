@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"encoding/binary"
 	"net"
 	"slices"
 	"strconv"
@@ -13,8 +14,10 @@ import (
 // adapted gives data in the form in which the DNS library reads it, by the type of the record. BIND reads further forms of them.
 var adapted = map[string]func(data string) string{
 	"X25":  func(data string) string { return strings.Trim(data, `"`) },
-	"GPOS": func(data string) string { return strings.ReplaceAll(data, `"`, "") },
-	"NID":  groupsPadded, "L64": groupsPadded,
+	"GPOS": plainTexts,
+	"CERT": certificateNumbers,
+	"SVCB": serviceAsText, "HTTPS": serviceAsText,
+	"NID": groupsPadded, "L64": groupsPadded,
 	"EUI48": octetsPadded, "EUI64": octetsPadded,
 	"KEY": keyNumbers, "DNSKEY": keyNumbers, "CDNSKEY": keyNumbers, "RKEY": keyNumbers,
 	"DS": digestNumbers, "CDS": digestNumbers, "DLV": digestNumbers, "TA": digestNumbers,
@@ -72,10 +75,105 @@ func keyNumbers(data string) string {
 		}
 		if flags, err := strconv.ParseUint(digits, base, 16); err == nil {
 			fields[0] = strconv.FormatUint(flags, 10)
+		} else if flags, ok := keyFlagsOf(fields[0]); ok {
+			fields[0] = strconv.FormatUint(uint64(flags), 10)
+		}
+		if protocol, known := keyProtocols[strings.ToUpper(fields[1])]; known {
+			fields[1] = protocol
 		}
 		fields[2] = algorithmNumber(fields[2])
 	}
 	return strings.Join(fields, " ")
+}
+
+// keyFlags are the mnemonics of the flags of keys, and keyProtocols those of their protocols, as BIND reads them (RFC 2535 section 7.1).
+var (
+	keyFlags = map[string]uint16{"NOCONF": 0x4000, "NOAUTH": 0x8000, "NOKEY": 0xc000, "FLAG2": 0x2000, "EXTEND": 0x1000, "FLAG4": 0x0800,
+		"FLAG5": 0x0400, "USER": 0, "ZONE": 0x0100, "HOST": 0x0200, "NTYP3": 0x0300, "FLAG8": 0x0080, "FLAG9": 0x0040, "FLAG10": 0x0020,
+		"FLAG11": 0x0010, "KSK": 1}
+	keyProtocols = map[string]string{"NONE": "0", "TLS": "1", "EMAIL": "2", "DNSSEC": "3", "IPSEC": "4", "ALL": "255"}
+)
+
+// keyFlagsOf reads flags that are written by mnemonics with | between them.
+func keyFlagsOf(text string) (flags uint16, ok bool) {
+	for _, one := range strings.Split(strings.ToUpper(text), "|") {
+		flag, known := keyFlags[one]
+		if n, err := strconv.ParseUint(strings.TrimPrefix(one, "SIG"), 10, 4); !known && strings.HasPrefix(one, "SIG") && err == nil {
+			flag, known = uint16(n), true
+		}
+		if !known {
+			return 0, false
+		}
+		flags |= flag
+	}
+	return flags, true
+}
+
+// certificateTypes are the mnemonics of types of certificates (RFC 4398 section 2.1).
+var certificateTypes = map[string]string{"PKIX": "1", "SPKI": "2", "PGP": "3", "IPKIX": "4", "ISPKI": "5", "IPGP": "6", "ACPKIX": "7",
+	"IACPKIX": "8", "URI": "253", "OID": "254"}
+
+// certificateNumbers writes the type and the algorithm of a certificate by their numbers.
+func certificateNumbers(data string) string {
+	fields := dataFields(data)
+	if len(fields) > 2 {
+		if number := certificateTypes[strings.ToUpper(fields[0])]; number != "" {
+			fields[0] = number
+		}
+		fields[2] = algorithmNumber(fields[2])
+	}
+	return strings.Join(fields, " ")
+}
+
+// plainTexts writes texts without quotes and escapes. Of GPOS they are numbers (RFC 1712 section 3).
+func plainTexts(data string) string {
+	fields := dataFields(data)
+	for i, field := range fields {
+		octets, err := rawOctets(field)
+		if err != nil || len(octets) == 0 || strings.ContainsFunc(string(octets), func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+			return data
+		}
+		fields[i] = string(octets)
+	}
+	return strings.Join(fields, " ")
+}
+
+// serviceAsText writes a quoted target without its quotes, and the values of keys that have names and are written by their numbers in the
+// form that the names have (RFC 9460 section 2.1).
+func serviceAsText(data string) string {
+	fields := dataFields(data)
+	for i, field := range fields {
+		switch {
+		case i == 1 && len(field) > 2 && field[0] == '"' && !strings.Contains(field, `\`):
+			fields[i] = strings.Trim(field, `"`)
+		case i > 1 && strings.HasPrefix(strings.ToLower(field), "key"):
+			fields[i] = namedKey(field)
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// namedKey gives a parameter that is written by the number of its key by the key's name; one that has no name, or another value, as it is.
+func namedKey(field string) string {
+	digits, value, _ := strings.Cut(field[len("key"):], "=")
+	number, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil {
+		return field
+	}
+	key := dns.SVCBKey(number) //nolint:gosec // of 16 bits
+	raw, err := rawOctets(value)
+	if err != nil || strings.HasPrefix(key.String(), "key") {
+		return field
+	}
+	record := append([]byte{0, 0, 64, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0}, byte(number>>8), byte(number), byte(len(raw)>>8), byte(len(raw)))
+	record = append(record, raw...)
+	binary.BigEndian.PutUint16(record[9:], uint16(len(record)-11)) //nolint:gosec // a line is shorter
+	rr, _, err := dns.UnpackRR(record, 0)
+	service, is := rr.(*dns.SVCB)
+	if err != nil || !is || len(service.Value) != 1 {
+		return field
+	}
+	return key.String() + `="` + service.Value[0].String() + `"`
 }
 
 // digestNumbers writes the algorithm and the digest type of a delegation signer by their numbers (RFC 4034 section 5.3).

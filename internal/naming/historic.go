@@ -314,6 +314,9 @@ func dataDOA(fields []string, _ string) ([]byte, error) {
 	return append(b, data...), err
 }
 
+// ipProtocols are the numbers of protocols by their names (RFC 1010, which WKS records are of).
+var ipProtocols = map[string]uint64{"icmp": 1, "igmp": 2, "ggp": 3, "tcp": 6, "egp": 8, "udp": 17, "rdp": 27}
+
 // dataWKS reads an address, a protocol and the services that are there.
 func dataWKS(fields []string, _ string) ([]byte, error) {
 	if len(fields) < 2 {
@@ -323,8 +326,7 @@ func dataWKS(fields []string, _ string) ([]byte, error) {
 	if err != nil || !a.Is4() {
 		return nil, fmt.Errorf("%q is no IPv4 address", fields[0])
 	}
-	protocols := map[string]uint64{"tcp": 6, "udp": 17}
-	protocol, ok := protocols[strings.ToLower(fields[1])]
+	protocol, ok := ipProtocols[strings.ToLower(fields[1])]
 	if !ok {
 		if protocol, err = strconv.ParseUint(fields[1], 10, 8); err != nil {
 			return nil, fmt.Errorf("%q is no protocol", fields[1])

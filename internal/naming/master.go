@@ -298,12 +298,22 @@ func durationOf(text string) (seconds uint64, ok bool) {
 	return seconds, text != "" && seconds < 1<<32
 }
 
+// withoutZeros gives a type or class that is written by its number, such as TYPE016, without zeros in front of the number; others as they
+// are.
+func withoutZeros(prefix, text string) string {
+	rest, is := strings.CutPrefix(text, prefix)
+	if n, err := strconv.ParseUint(rest, 10, 16); is && err == nil {
+		return prefix + strconv.FormatUint(n, 10)
+	}
+	return text
+}
+
 // record takes the record of an owner: an optional TTL and class in either order, the type, and the data.
 func (r *zoneFileReader) record(owner string, tokens []string) {
 	var given *uint32
 	class := false
 	for len(tokens) > 0 {
-		if upper := strings.ToUpper(tokens[0]); !class && (upper == "IN" || upper == "CLASS1") {
+		if upper := withoutZeros("CLASS", strings.ToUpper(tokens[0])); !class && (upper == "IN" || upper == "CLASS1") {
 			class, tokens = true, tokens[1:]
 			continue
 		} else if _, is := dns.StringToClass[upper]; !class && is && upper != "ANY" && upper != "NONE" {
@@ -320,7 +330,7 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 		r.fault("%s has no type", owner)
 		return
 	}
-	kind, data := strings.ToUpper(tokens[0]), tokens[1:]
+	kind, data := withoutZeros("TYPE", strings.ToUpper(tokens[0])), tokens[1:]
 	rr, err := r.parse(owner, kind, data)
 	if err != nil {
 		r.fault("%s %s: %v", owner, kind, err)

@@ -101,7 +101,8 @@ func TestIPv4Templates(t *testing.T) {
 	m.want(201, "POST", "/api/v2/ranges/"+pool+"/templateApplications", parts+`false}`)
 	laid(fourth, "10.8.1.1 old 10.8.1.200-10.8.1.210 printers 10.8.1.241-10.8.1.245 0")
 	m.want(201, "POST", "/api/v2/blocks/"+block+"/templateApplications", parts+`true}`)
-	if r := m.want(200, "GET", "/api/v2/networks/"+fourth+"/ranges?"+filter("name:'clients'"), ""); r.text("data.0.range") != "10.8.1.10-10.8.1.136" {
+	r = m.want(200, "GET", "/api/v2/networks/"+fourth+"/ranges?"+filter("name:'clients'"), "")
+	if r.text("data.0.range") != "10.8.1.10-10.8.1.136" {
 		t.Errorf("by its block it has the ranges %s", r.body)
 	}
 	if r := m.want(200, "GET", "/api/v2/networks/"+plain+"/ranges", ""); r.count() != 0 {
