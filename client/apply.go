@@ -128,7 +128,7 @@ type Tried struct {
 	Created  int  `json:"created"`
 	Changed  int  `json:"changed"`
 	Deleted  int  `json:"deleted"`
-	// Approval says that others have to approve it: sent for good it is asked for.
+	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
 	Approval bool `json:"approval"`
 	// Resource is the answer that it would give.
 	Resource json.RawMessage `json:"resource"`

@@ -972,7 +972,7 @@ func TestApprovals(t *testing.T) {
 	s.ok(p.Still())
 	s.click(p, "Change")
 	s.fill(p, "Name", "renamed by junior")
-	s.ok(p.Text("Others have to approve this"))
+	s.ok(p.Text("This change needs an approval"))
 	s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "renamed by junior"`))
 	s.click(p, "Request approval")
 	s.ok(p.Text("it was asked for"))

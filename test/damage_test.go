@@ -117,7 +117,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 		for _, args := range [][]string{{"check"}, {"backup", dir + ".backup"},
 			{"serve", "--listen", "127.0.0.1:0", "--checkin-listen", "127.0.0.1:0"}} {
 			code, text := m.wrong(slices.Insert(args, 1, "--data", dir)...)
-			if code == 0 || !strings.Contains(text, "is damaged where it says what is in it") || !strings.Contains(text, "restore a backup") {
+			if code == 0 || !strings.Contains(text, "is damaged and cannot be opened") || !strings.Contains(text, "restore a backup") {
 				t.Errorf("%s, %s: %d %s", what, args[0], code, text)
 			}
 		}

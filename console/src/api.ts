@@ -108,7 +108,7 @@ export function pathOf(r: Ref): string {
 /** What came of a dry run. */
 export interface Tried {
   dryRun: true; created: number; changed: number; deleted: number; estimate?: boolean; atLeast?: boolean
-  /** Others have to approve it: sent for good it is asked for. */
+  /** The change needs an approval: without a dry run it creates a workflow request. */
   approval?: boolean
   operations: Operation[] | null; resource?: Resource
 }

@@ -46,7 +46,7 @@ func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 	return x.checkSecondary(c, x.ID)
 }
 
-// BeforeWrite refuses what cannot be asked.
+// BeforeWrite checks the timeout, the shared secret and the arguments.
 func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Timeout = cmp.Or(x.Timeout, askTimeout)
 	if err := checkTimeout(x.Timeout); err != nil {
@@ -63,7 +63,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	}
 	for i, a := range x.Attributes {
 		if text := a.Name + "=" + a.Value; len(text) > 255 || strings.ContainsAny(a.Name, "=*") {
-			return problem.Invalid("attributes", "entry %d: the name goes without = and *, and name and value have at most 254 octets", i)
+			return problem.Invalid("attributes", "entry %d: the name must not contain = or *; name and value together have at most 254 octets", i)
 		}
 	}
 	return x.checkSecondary(c, x.ID)
@@ -177,7 +177,7 @@ const (
 	askTimeout      = "PT5S"
 )
 
-// checkTimeout refuses a time that is too short or too long to wait for an answer.
+// checkTimeout requires 0.1 s to 1 min.
 func checkTimeout(text string) error {
 	if d := schema.LengthOf(text); d < shortestTimeout || d > longestTimeout {
 		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")

@@ -108,14 +108,21 @@ func hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(cookieNameOf(r))) > 0 || len(r.CookiesNamed(tokenCookieNameOf(r))) > 0
 }
 
-// cookie gives the principal of a request with cookies. Where others have set one of that name, too, on a host above, the good one counts.
+// cookie gives the principal of the first cookie that is valid: the token of a session (API_TOKEN), then that of the console. Several
+// cookies of one name come where others have set one on a host above.
 func (s *Service) cookie(r *http.Request) (Principal, error) {
+	refused := errCookie
 	for _, c := range r.CookiesNamed(tokenCookieNameOf(r)) {
+		refused = errToken
+		if len(c.Value) > maxHeader {
+			continue
+		}
 		if p, err := s.session(r.Context(), "", c.Value, APIDoor); !errors.Is(err, errToken) {
 			return p, err
 		}
 	}
 	for _, c := range r.CookiesNamed(cookieNameOf(r)) {
+		refused = errCookie
 		plain, err := base64.StdEncoding.DecodeString(c.Value)
 		colon := bytes.LastIndexByte(plain, ':') // names may have one, tokens have none
 		if err != nil || colon < 1 || len(c.Value) > maxHeader {
@@ -126,7 +133,7 @@ func (s *Service) cookie(r *http.Request) (Principal, error) {
 			return p, err
 		}
 	}
-	return Principal{}, errCookie
+	return Principal{}, refused
 }
 
 // LinkLife is how long a link that signs somebody in is good.

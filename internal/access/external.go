@@ -180,12 +180,13 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 		}
 		return &external{checks: t, sameGroup: same}
 	case *KerberosAuthenticator:
-		keys, err := authn.ParseKeytab(secrets["keytab"])
-		if err != nil { // which was refused when it was sent
-			return nil
+		e := &external{sameGroup: func(string, string) bool { return false }}
+		if keys, err := authn.ParseKeytab(secrets["keytab"]); err != nil { // it was checked when it was sent, and cannot be unsealed
+			e.checks = authn.Unusable{Reason: fmt.Errorf("the keytab cannot be read: %w", err)}
+		} else {
+			e.checks = authn.Kerberos{Host: x.Hostname, Realm: x.Realm, Keytab: keys}
 		}
-		return &external{checks: authn.Kerberos{Host: x.Hostname, Realm: x.Realm, Keytab: keys},
-			sameGroup: func(string, string) bool { return false }}
+		return e
 	case *OAuthAuthorizationServer:
 		if !x.Enabled {
 			return nil

@@ -26,7 +26,7 @@ func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 		return errors.Join(err, oneAuthenticator(another))
 	}
 	if x.LDAPUserMatchOption != "NONE" {
-		return problem.NotYet("ldapUserMatchOption: users are found by the common name of their certificate alone: NONE is")
+		return problem.NotYet("ldapUserMatchOption: must be NONE: users are found by the common name of their certificate alone")
 	}
 	if _, err := x.issuers(); err != nil {
 		return err

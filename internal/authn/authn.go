@@ -54,6 +54,14 @@ func (e shortened) Error() string {
 // Unwrap gives the whole error.
 func (e shortened) Unwrap() error { return e.error }
 
+// Unusable is an authenticator whose settings cannot be used.
+type Unusable struct{ Reason error }
+
+// Check returns ErrAway with the reason.
+func (u Unusable) Check(context.Context, string, string) (Identity, error) {
+	return Identity{}, away("%w", u.Reason)
+}
+
 // AskTime is how long one question may take.
 const AskTime = 10 * time.Second
 

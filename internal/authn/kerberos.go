@@ -39,14 +39,14 @@ type Keytab struct {
 func ParseKeytab(text string) (*Keytab, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
-		return nil, fmt.Errorf("it is no base64: %w", err)
+		return nil, fmt.Errorf("not base64: %w", err)
 	}
 	keys := keytab.New()
 	if err := readKeytab(keys, raw); err != nil {
 		return nil, err
 	}
 	if len(keys.Entries) == 0 {
-		return nil, errors.New("it has no key")
+		return nil, errors.New("the keytab is empty")
 	}
 	return &Keytab{keys, types.NewPrincipalName(nametype.KRB_NT_SRV_INST, strings.Join(keys.Entries[0].Principal.Components, "/"))}, nil
 }
@@ -55,7 +55,7 @@ func ParseKeytab(text string) (*Keytab, error) {
 func readKeytab(into *keytab.Keytab, raw []byte) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = errors.New("it is no keytab")
+			err = errors.New("not a keytab")
 		}
 	}()
 	return into.Unmarshal(raw)
@@ -70,10 +70,31 @@ func (k Kerberos) Check(ctx context.Context, name, password string) (id Identity
 	if name == "" || password == "" || strings.ContainsAny(name, "/@") { // a service, or a name of another realm
 		return id, ErrWrong
 	}
+	ctx, end := asking(ctx)
+	defer end()
 	at, err := k.center(ctx)
 	if err != nil {
 		return id, err
 	}
+	type found struct {
+		id  Identity
+		err error
+	}
+	came := make(chan found, 1)
+	go func() { // the library takes no context; each of its exchanges has a time of its own
+		id, err := k.ask(at, name, password)
+		came <- found{id, err}
+	}()
+	select {
+	case f := <-came:
+		return f.id, f.err
+	case <-ctx.Done():
+		return id, away("asking: %w", ctx.Err())
+	}
+}
+
+// ask makes the exchanges with the center at an address.
+func (k Kerberos) ask(at, name, password string) (id Identity, err error) {
 	c := config.New()
 	c.LibDefaults.DefaultRealm, c.LibDefaults.DNSLookupKDC, c.LibDefaults.DNSLookupRealm = k.Realm, false, false
 	c.LibDefaults.UDPPreferenceLimit = 1 // over TCP alone
@@ -103,8 +124,6 @@ func (k Kerberos) center(ctx context.Context) (string, error) {
 	if err != nil {
 		host, port = k.Host, "88"
 	}
-	ctx, end := asking(ctx)
-	defer end()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return "", away("looking up the center: %w", err)

@@ -1,9 +1,11 @@
 package authn
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"testing"
+	"time"
 
 	"portolan/internal/authn/authntest"
 )
@@ -32,6 +34,13 @@ func TestKerberos(t *testing.T) {
 	}
 	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
 		t.Errorf("with another key: %v", err)
+	}
+	silent, came := counted(t)
+	k.Host = silent.String()
+	ctx, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer end()
+	if _, err := k.Check(ctx, "carol", "carols password"); !errors.Is(err, ErrAway) || came.Load() == 0 {
+		t.Errorf("a center that answers nothing: %v, %d connections", err, came.Load())
 	}
 	k.Host = "127.0.0.1:1"
 	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {

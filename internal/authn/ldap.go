@@ -95,12 +95,21 @@ func (l LDAP) HasGroup(ctx context.Context, dn string) (there bool, err error) {
 	found, err := c.Search(ldap.NewSearchRequest(dn, ldap.ScopeBaseObject, aliases[l.Aliases], 1, int(AskTime.Seconds()), false,
 		"(objectClass="+ldap.EscapeFilter(l.GroupClass)+")", []string{"1.1"}, nil))
 	switch {
-	case ldap.IsErrorAnyOf(err, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax):
-		return false, nil
-	case err != nil:
-		return false, away("looking for a group: %w", err)
+	case err == nil && len(found.Entries) == 1:
+		return true, nil
+	case err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax, ldap.LDAPResultReferral):
+		return l.referredGroup(ctx, c, dn)
 	}
-	return len(found.Entries) == 1, nil
+	return false, away("looking for a group: %w", err)
+}
+
+// referredGroup reports whether a group is behind a referral that is followed.
+func (l LDAP) referredGroup(ctx context.Context, c *ldap.Conn, dn string) (bool, error) {
+	if !l.FollowReferrals {
+		return false, nil
+	}
+	found, err := l.search(ctx, c, "(objectClass="+ldap.EscapeFilter(l.GroupClass)+")", []string{"1.1"}, mostGroups)
+	return slices.ContainsFunc(found, func(f foundEntry) bool { return SameDN(f.DN, dn) }), err
 }
 
 // connect connects, and signs in as who searches.
@@ -285,6 +294,9 @@ func referralsOf(e *ldap.Error) (urls []string) {
 // any port, encrypted where this connection is.
 func (l LDAP) referredTo(text string) (LDAP, bool) {
 	u, err := url.Parse(text)
+	if parts := strings.Split(text, "?"); len(parts) > 3 && parts[3] != "" || len(parts) > 2 && parts[2] != "" && parts[2] != "sub" {
+		return l, false // a scope or a filter of its own, which would take the place of this search's (RFC 4511 section 4.1.10)
+	}
 	if err != nil || u.Scheme != "ldap" && u.Scheme != "ldaps" || u.Hostname() != "" && !strings.EqualFold(u.Hostname(), l.Host) {
 		return l, false
 	}

@@ -59,10 +59,10 @@ func TestLDAP(t *testing.T) {
 		}
 	}
 	// A referral to the same host is followed where that is wanted, over a connection as secure as the first; others never are.
-	following, starting2 := plain, plain
+	following, followingTLS := plain, plain
 	following.FollowReferrals = true
-	starting2.FollowReferrals, starting2.StartTLS = true, true
-	for name, l := range map[string]LDAP{"plain": following, "StartTLS": starting2} {
+	followingTLS.FollowReferrals, followingTLS.StartTLS = true, true
+	for name, l := range map[string]LDAP{"plain": following, "StartTLS": followingTLS} {
 		id, err := l.Check(t.Context(), "bob", "bobs password")
 		if err != nil || id.Name != "bob" || !slices.Contains(id.Groups, "cn=ops,dc=branch,dc=org") {
 			t.Errorf("%s: behind a referral: %+v, %v", name, id, err)
@@ -77,6 +77,11 @@ func TestLDAP(t *testing.T) {
 	if _, err := plain.Check(t.Context(), "bob", "bobs password"); !errors.Is(err, ErrWrong) {
 		t.Errorf("a referral that is passed over: %v", err)
 	}
+	for dn, want := range map[string]bool{"cn=ops,dc=branch,dc=org": true, "cn=none,dc=branch,dc=org": false} {
+		if there, err := following.HasGroup(t.Context(), dn); err != nil || there != want {
+			t.Errorf("behind a referral %s is there: %v, %v", dn, there, err)
+		}
+	}
 	throwing := plain
 	throwing.RefuseReferrals = true
 	if _, err := throwing.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
@@ -84,9 +89,10 @@ func TestLDAP(t *testing.T) {
 	}
 	for text, want := range map[string]string{"ldap://127.0.0.1/dc=a": "127.0.0.1 389 true false dc=a",
 		"ldaps://127.0.0.1/": "127.0.0.1 636 false true dc=example,dc=net", "ldap://127.0.0.2/dc=a": "", "https://127.0.0.1/": "",
+		"ldap://127.0.0.1/dc=a??base": "", "ldap://127.0.0.1/dc=a??sub?(uid=x)": "",
 		"ldap:///dc=b??sub": "127.0.0.1 " + strconv.FormatInt(d.Port, 10) + " true false dc=b", "elsewhere": ""} {
 		got := ""
-		if at, ok := starting2.referredTo(text); ok {
+		if at, ok := followingTLS.referredTo(text); ok {
 			got = fmt.Sprint(at.Host, " ", at.Port, " ", at.StartTLS, " ", at.TLS, " ", at.Base)
 		}
 		if got != want {

@@ -128,7 +128,7 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 	}
 	approval := ""
 	if t.Approval {
-		approval = "; others have to approve it: it would be asked for"
+		approval = "; needs an approval: a workflow request would be created"
 	}
 	_, err := fmt.Fprintf(w, "only tried: %s%d would be created, %d changed, %d deleted%s\n", about, t.Created, t.Changed, t.Deleted, approval)
 	return err

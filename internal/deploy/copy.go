@@ -25,7 +25,7 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	soa, what, err := c.copy(ctx, z)
 	if errors.Is(err, errMeanwhile) { // which is no fault of the zone
 		c.mu.Lock()
-		z.busy, z.next = false, time.Time{}
+		z.busy, z.next = false, time.Now().Add(leastTimer)
 		c.mu.Unlock()
 		return
 	}

@@ -92,8 +92,7 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	return got, "copied", nil
 }
 
-// mostMeanwhile is how often the names of a feed are put beside what is deployed again, since the view was deployed meanwhile with an
-// empty zone in the place of this one.
+// mostMeanwhile is how often putFeed is tried again behind a concurrent deployment.
 const mostMeanwhile = 5
 
 // longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).

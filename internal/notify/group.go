@@ -51,7 +51,7 @@ type EventSubscription struct {
 	EventTypes []string `api:"eventTypes,required"`
 }
 
-// Validate refuses what cannot be told, and events that there are not.
+// Validate checks the name, the members and the events of a group.
 func (x *NotificationGroup) Validate(c *resource.Change) error {
 	switch {
 	case x.NotificationType == byMail && strings.TrimSpace(x.Name) == "":
@@ -90,7 +90,7 @@ func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 		return nil
 	}
 	return event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "SYSTEM_MAINTENANCE", SourceName: cmp.Or(x.Name, byTrap),
-		Message: "The notification group is not told of events: the manager has " + lacks + "."}, x.ID)
+		Message: "The notification group receives no notifications: the manager has " + lacks + "."}, x.ID)
 }
 
 // wants reports whether the group is told of events of a category and a type.

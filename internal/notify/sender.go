@@ -152,7 +152,7 @@ func (s *Sender) spread(tx *store.Tx) error {
 	return event.Seen(tx, due)
 }
 
-// dropStale forgets what a group was to be told and is too old to be told now. The group's kind is one that this manager cannot tell.
+// dropStale deletes expired notices of a group that this manager cannot notify.
 func (s *Sender) dropStale(ctx context.Context, group int64) error {
 	m, err := s.message(ctx, group)
 	if err != nil || len(m.ids) == len(m.events) {

@@ -430,9 +430,8 @@ func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	return a.types[row.Type].Row(o, nil)
 }
 
-// SentInherited gives the names of the fields that a request says are inherited: those in the member _inheritedFields. A request that
-// replaces the resource and is without that member comes from a client that does not know it: of the fields that can be inherited, fields,
-// those that are not set count as named then.
+// SentInherited gives the names of the fields that a request says are inherited: those in the member _inheritedFields. A PUT without that
+// member comes from a client that does not know it: every one of fields, those that can be inherited, counts as named that is unset now.
 func (c *Change) SentInherited(fields ...string) (names []string) {
 	if c.Sent["_inheritedFields"] != nil || !c.Whole || c.Old == nil {
 		return c.SentTexts("_inheritedFields")

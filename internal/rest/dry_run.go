@@ -26,7 +26,7 @@ type triedAnswer struct {
 	// AtLeast, of what was done until it was ended.
 	Estimate bool `json:"estimate,omitempty"`
 	AtLeast  bool `json:"atLeast,omitempty"`
-	// Approval says that others have to approve it: sent for good it is asked for (202).
+	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
 	Approval bool            `json:"approval,omitempty"`
 	Resource json.RawMessage `json:"resource"`
 	store.Tally

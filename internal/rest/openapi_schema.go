@@ -17,8 +17,9 @@ func (a *Server) schemas() doc {
 			"properties": doc{"dryRun": doc{"const": true},
 				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not to its end. The numbers are those that " +
 					"are kept of what it is about."},
-				"atLeast":  doc{"const": true, "description": "The numbers are of what was tried until that was enough."},
-				"approval": doc{"const": true, "description": "Others have to approve it: sent for good it is asked for, and answered with 202."},
+				"atLeast": doc{"const": true, "description": "The numbers are of what was tried until that was enough."},
+				"approval": doc{"const": true, "description": "The change needs an approval: without a dry run it creates a workflow " +
+					"request, and is answered with 202."},
 				"operations": doc{"type": []string{"array", "null"}, "items": ref("schemas/Operation"), "maxItems": shownOperations,
 					"description": "The first changes; null for who may not see them."},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"portolan/internal/problem"
@@ -68,21 +67,32 @@ func (s *Store) notice(err error, change bool) error {
 	return err
 }
 
-// awayTime is how long an access tries to reach a database that is AWAY: one that hangs would keep it for ever.
-const awayTime = 5 * time.Second
+// probeTimeout is how long a database that is AWAY may take to say that it is there.
+const probeTimeout = 5 * time.Second
 
-// reach makes an access of the database, and notices what it says of the condition. change reports whether the access is a change.
+// reach makes an access of the database, and notices what it says of the condition. change reports whether the access is a change. Where
+// the database is AWAY an answer is waited for first, for probeTimeout at most, because one that hangs would keep the access for ever.
 func (s *Store) reach(ctx context.Context, change bool, access func(context.Context) error) error {
-	if f := s.condition.Load(); f == nil || f.is != Away {
-		return s.notice(access(ctx), change)
+	if f := s.condition.Load(); f != nil && f.is == Away {
+		if err := s.probe(ctx); err != nil {
+			return err
+		}
 	}
-	ctx, end := context.WithTimeout(ctx, awayTime)
+	return s.notice(access(ctx), change)
+}
+
+// probe asks the database for nothing.
+func (s *Store) probe(ctx context.Context) error {
+	within, end := context.WithTimeout(ctx, probeTimeout)
 	defer end()
-	err := access(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	err := s.engine.latest(within, func(c conn) error { return c.each("SELECT 1", nil, func(row) error { return nil }) })
+	switch {
+	case ctx.Err() != nil: // who asks waits no longer
+		return ctx.Err()
+	case err != nil && within.Err() != nil:
 		err = unavailable(err)
 	}
-	return s.notice(err, change)
+	return s.notice(err, false)
 }
 
 // waits reports whether an error only says that others have the database for long.

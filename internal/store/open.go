@@ -51,8 +51,8 @@ func openFault(path string, err error) error {
 	case errors.As(err, &schema):
 		return err
 	case IsDamage(err):
-		return fmt.Errorf("the database %s is damaged where it says what is in it, so that no table of it can be read: restore a backup "+
-			"(docs/troubleshoot.md, A damaged database): %w", path, err)
+		return fmt.Errorf("the database %s is damaged and cannot be opened: restore a backup (docs/troubleshoot.md, A damaged database): %w",
+			path, err)
 	case NoRoom(err) || sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr && diskIsFull(path): // its index of the log has no room
 		return fmt.Errorf("the disk of the database %s is full: make room beside it, then start again (docs/troubleshoot.md, A full disk): %w",
 			path, err)

@@ -44,10 +44,12 @@ func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
 
 func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
 	began := false
-	err := s.notice(s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
-		began = true
-		return fn(tx)
-	})), false)
+	err := s.reach(ctx, false, func(ctx context.Context) error {
+		return s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
+			began = true
+			return fn(tx)
+		}))
+	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if !began {
 			p := problem.New(503, "DatabaseBusy", "every connection for long reads is in use; try again")

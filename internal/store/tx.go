@@ -89,7 +89,7 @@ type Tx struct {
 	tally     Tally
 	trial     *trial // nil where what is changed is to stay
 	approved  bool   // others approve what is changed now, or have done so
-	// neededApproval: what it changes is for others to approve.
+	// neededApproval reports that a change required an approval.
 	neededApproval bool
 	askedBy        int64 // the user who asked for it; 0 where nobody did, or no user
 	totals         totals

@@ -68,7 +68,7 @@ export function Preview({ title, wanted, children, close, done, danger, waits, s
   </Dialog>
 }
 
-/** What a trial changes of the one resource that it is about, for who may not see the history: as they would see it. */
+/** What a trial changes of the one resource that it is about, for users without the history privilege: as they would see it. */
 async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tried> {
   const after = tried.resource
   if (tried.operations?.length || !after?.type || w.path === "batch") return tried
@@ -94,7 +94,7 @@ export function Effect({ tried }: { tried: Tried }) {
   const parts = partsOf(tried)
   return <div>
     <p>{parts.length ? <>This makes {about}{parts.map(([n, what], i) => <span key={what}>{i ? ", " : ""}<strong class={what === "deleted" ? "bad-text" : ""}>{number(n)} {what}</strong></span>)}.</> : "This changes nothing."}</p>
-    {tried.approval && <p class="box"><Icon name="users" /> Others have to approve this: nothing is changed before.</p>}
+    {tried.approval && <p class="box"><Icon name="users" /> This change needs an approval. Nothing changes before.</p>}
     <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
   </div>
 }

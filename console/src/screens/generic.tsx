@@ -229,7 +229,7 @@ function Actions({ r, reload }: { r: Resource; reload: () => void }) {
   if (r.type !== "WorkflowRequest") return null
   const did = String(r.requestType).startsWith("DELETE") ? "DELETE" : /^(ADD|ASSIGN)/.test(r.requestType) ? "ADD" : "CHANGE"
   return <>
-    <h2>What it asks for</h2>
+    <h2>Requested change</h2>
     <Operations list={[{ operationType: did, resourceId: r.resourceId, resourceType: r.resourceType, name: r.resource ? title(r.resource) : r.name ?? undefined, fieldUpdates: r.fieldUpdates ?? [] }]} />
     {r.state === "PENDING" && <Decide r={r} reload={reload} />}
   </>

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -28,7 +29,8 @@ const (
 	beginsServing = "begins-serving"
 )
 
-// opening serves the configuration that is being put in force.
+// opening serves the configuration that is being put in force. CoreDNS gives a plugin its text alone; one resolver runs in a process, and
+// puts one configuration in force at a time.
 var opening atomic.Pointer[generation]
 
 func init() {
@@ -120,6 +122,8 @@ type generation struct {
 	sockets []*socket
 	servers []server
 	copies  []io.Closer
+	log     *slog.Logger
+	ended   atomic.Bool
 }
 
 // begin serves the sockets.
@@ -136,7 +140,7 @@ func (g *generation) begin() error {
 		}
 		fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
 		g.servers, g.copies = append(g.servers, one), append(g.copies, fair)
-		go func() { _ = one.Serve(fair) }() // which ends when it is stopped
+		go func() { g.stopped(s.of, one.Serve(fair)) }()
 		if s.packets == nil {
 			continue
 		}
@@ -145,9 +149,16 @@ func (g *generation) begin() error {
 			return errors.Join(err, g.end())
 		}
 		g.copies = append(g.copies, packets)
-		go func() { _ = one.ServePacket(packets) }()
+		go func() { g.stopped(s.of, one.ServePacket(packets)) }()
 	}
 	return nil
+}
+
+// stopped logs a listener that has stopped by itself. The look at the resolver's own addresses makes it unhealthy.
+func (g *generation) stopped(of Listener, err error) {
+	if err != nil && !g.ended.Load() {
+		g.log.Error("listener stopped", "address", of.at(), "error", err)
+	}
 }
 
 // serverOf makes the server for a listener.
@@ -161,6 +172,7 @@ func (g *generation) serverOf(of Listener) (server, error) {
 
 // end lets the questions that have come be answered, for some seconds, and ends: a server that has not begun yet finds its socket closed.
 func (g *generation) end() error {
+	g.ended.Store(true)
 	errs := make([]error, len(g.servers))
 	var group sync.WaitGroup
 	for i, one := range g.servers {

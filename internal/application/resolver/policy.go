@@ -162,7 +162,7 @@ func (z *policyZone) add(r zonedata.Record) { z.each(r, true) }
 // changedAtOnce is how many names change while questions wait: some hundred microseconds of work.
 const changedAtOnce = 256
 
-// change takes records out, and others in. All records of a name change at once; of a change of many names questions meanwhile see a part.
+// change takes records out, and others in. Each name changes atomically; questions may see a partly applied change.
 func (z *policyZone) change(removed, added []zonedata.Record) {
 	type records struct{ removed, added []zonedata.Record }
 	names, all := map[string]int{}, []records{}

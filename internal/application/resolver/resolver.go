@@ -145,7 +145,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return err
 	}
-	opening.Store(&generation{sockets: sockets})
+	opening.Store(&generation{sockets: sockets, log: r.log})
 	instance := r.instance
 	if instance == nil {
 		if instance, err = caddy.Start(input); err != nil { // what plugins have opened before stays open: only an end closes it
