@@ -126,31 +126,42 @@ type generation struct {
 	ended   atomic.Bool
 }
 
-// begin serves the sockets.
+// begin serves the sockets. All servers are made before the first one serves: making one sets the plugins up, which all of them share.
 func (g *generation) begin() error {
-	most := connectionsOf(len(g.sockets))
 	for _, s := range g.sockets {
 		one, err := g.serverOf(s.of)
 		if err != nil {
-			return errors.Join(err, g.end())
+			return err
 		}
-		stream, err := copyOf(s.stream)
-		if err != nil {
-			return errors.Join(err, g.end())
-		}
-		fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
-		g.servers, g.copies = append(g.servers, one), append(g.copies, fair)
-		go func() { g.stopped(s.of, one.Serve(fair)) }()
-		if s.packets == nil {
-			continue
-		}
-		packets, err := copyOfPackets(s.packets)
-		if err != nil {
-			return errors.Join(err, g.end())
-		}
-		g.copies = append(g.copies, packets)
-		go func() { g.stopped(s.of, one.ServePacket(packets)) }()
+		g.servers = append(g.servers, one)
 	}
+	most := connectionsOf(len(g.sockets))
+	for i, s := range g.sockets {
+		if err := g.serve(g.servers[i], s, most); err != nil {
+			return errors.Join(err, g.end())
+		}
+	}
+	return nil
+}
+
+// serve has a server serve copies of a socket, with at most so many connections.
+func (g *generation) serve(one server, s *socket, most int) error {
+	stream, err := copyOf(s.stream)
+	if err != nil {
+		return err
+	}
+	fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
+	g.copies = append(g.copies, fair)
+	go func() { g.stopped(s.of, one.Serve(fair)) }()
+	if s.packets == nil {
+		return nil
+	}
+	packets, err := copyOfPackets(s.packets)
+	if err != nil {
+		return err
+	}
+	g.copies = append(g.copies, packets)
+	go func() { g.stopped(s.of, one.ServePacket(packets)) }()
 	return nil
 }
 
