@@ -20,6 +20,15 @@ type Limits struct {
 	Ended func()
 }
 
+// leastConnections is how many connections a listener takes however few descriptors there are.
+const leastConnections = 16
+
+// Each is how many connections each of so many listeners may have, most at most: half of the descriptors of the process are for files, for
+// UDP and for control.
+func Each(listeners, most int) int {
+	return min(most, max(Descriptors()/2/max(listeners, 1), leastConnections))
+}
+
 // Listener is a listener with limits. Accept never waits for a place: where there is none, the connection that has been idle longest is
 // closed, of the same network where that has its share, else of the network with the most connections.
 type Listener struct {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/fairlisten"
 	"portolan/internal/problem"
 
 	"github.com/miekg/dns"
@@ -262,7 +263,8 @@ func (a *authority) reopen(before map[netip.AddrPort]*listener, wanted []Listene
 	a.ways = len(wanted)
 	for _, one := range before {
 		one.mu.Lock()
-		one.most, one.ofNetwork = connectionsOf(a.ways), connectionsOf(a.ways)/4
+		one.most = fairlisten.Each(a.ways, mostConnections)
+		one.ofNetwork = one.most / 4
 		one.mu.Unlock()
 	}
 	after = map[netip.AddrPort]*listener{}

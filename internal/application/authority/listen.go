@@ -59,15 +59,9 @@ const (
 	longestQuery    = 4096
 )
 
-// connectionsOf is how many connections each of so many listeners may have: half of the descriptors of the process are for files, for UDP
-// and for whoever asks how it is.
-func connectionsOf(listeners int) int {
-	return min(mostConnections, max(fairlisten.Descriptors()/2/max(listeners, 1), 16))
-}
-
 // listen opens the sockets of an address.
 func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
-	most := connectionsOf(a.ways)
+	most := fairlisten.Each(a.ways, mostConnections)
 	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: most, ofNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()

@@ -135,7 +135,7 @@ func (g *generation) begin() error {
 		}
 		g.servers = append(g.servers, one)
 	}
-	most := connectionsOf(len(g.sockets))
+	most := fairlisten.Each(len(g.sockets), mostConnections)
 	for i, s := range g.sockets {
 		if err := g.serve(g.servers[i], s, most); err != nil {
 			return errors.Join(err, g.end())
@@ -222,9 +222,3 @@ func copyOfPackets(c *net.UDPConn) (net.PacketConn, error) {
 
 // mostConnections is how many connections a listener takes where descriptors do not bound it sooner.
 var mostConnections = 4096 // a variable for tests
-
-// connectionsOf is how many connections each of so many listeners takes: half of the descriptors of the process are for questions to
-// upstreams, files, and whoever asks how it is.
-func connectionsOf(listeners int) int {
-	return min(mostConnections, max(fairlisten.Descriptors()/2/max(listeners, 1), 16))
-}
