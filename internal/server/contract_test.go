@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"portolan/internal/published"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 )
@@ -301,6 +302,12 @@ func TestEveryTypeComesBack(t *testing.T) {
 			types++
 			path := "/api/v2/" + c.Path() + "/" + id
 			was := m.want(200, "GET", path, "")
+			for field, want := range published.LaterTypes()[typ.Name].Fields {
+				f, ok := typ.Field(field)
+				if ok && want.Nullable != nil && !*want.Nullable && !f.WriteOnly && was.get(field) == nil && nullable[typ.Name+"."+field] == "" {
+					t.Errorf("%s.%s is null, and release 9.6 publishes it as never null", typ.Name, field)
+				}
+			}
 			for _, f := range typ.Fields {
 				word := literal(f, was.get(f.Name))
 				inherited := f.Inherit && strings.Contains(was.text("_inheritedFields"), f.Name)

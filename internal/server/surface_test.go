@@ -185,7 +185,7 @@ var nullable = map[string]string{
 	"DHCPForwardZone.zone": gone, "DHCPReverseZone.prefix": gone,
 	"HTTPSRecord.linkedRecord": "the target is the name itself (RFC 9460 section 2.5.2)", "SVCBRecord.linkedRecord": "as HTTPSRecord",
 	"LDAPAuthenticator.adminPassword": secret, "RADIUSAuthenticator.sharedSecret": secret, "TACACSPlusAuthenticator.sharedSecret": secret,
-	"LicenseService.key": secret, "WebAccessSettings.privateKey": secret,
+	"KerberosServicePrincipal.password": secret, "LicenseService.key": secret, "WebAccessSettings.privateKey": secret,
 	"LDAPAuthenticator.emailPrefix": unset, "LDAPAuthenticator.groupObjectClass": unset, "LDAPAuthenticator.memberOfPrefix": unset,
 	"LDAPAuthenticator.userObjectClass": unset, "LDAPAuthenticator.userPrefix": unset, "LicenseService.clientId": unset,
 	"SAMLIdentityProvider.emailAttribute": unset, "SAMLIdentityProvider.groupAttribute": unset,
@@ -202,7 +202,8 @@ const (
 	secret = "secrets are shown as null"
 )
 
-// What release 9.6 publishes as never null is not, but where the list above says why.
+// What release 9.6 publishes as never null is declared as never null, but where the list above says why. TestEveryTypeComesBack looks at
+// resources for the same, names and values of options among them.
 func TestPublishedNulls(t *testing.T) {
 	a, found := declared(t), map[string]bool{}
 	for name, facts := range published.LaterTypes() {
@@ -222,8 +223,8 @@ func TestPublishedNulls(t *testing.T) {
 			}
 		}
 	}
-	for field := range nullable {
-		if !found[field] {
+	for field, why := range nullable {
+		if !found[field] && why != secret { // a secret is shown as null, however it is declared
 			t.Errorf("%s is never null: take it off the list", field)
 		}
 	}
