@@ -108,19 +108,10 @@ func hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(cookieNameOf(r))) > 0 || len(r.CookiesNamed(tokenCookieNameOf(r))) > 0
 }
 
-// cookie gives the principal of the first cookie that is valid: the token of a session (API_TOKEN), then that of the console. Several
+// cookie gives the principal of the first cookie that is valid: that of the console, then the token of a session (API_TOKEN). Several
 // cookies of one name come where others have set one on a host above.
 func (s *Service) cookie(r *http.Request) (Principal, error) {
-	refused := errCookie
-	for _, c := range r.CookiesNamed(tokenCookieNameOf(r)) {
-		refused = errToken
-		if len(c.Value) > maxHeader {
-			continue
-		}
-		if p, err := s.session(r.Context(), "", c.Value, APIDoor); !errors.Is(err, errToken) {
-			return p, err
-		}
-	}
+	refused := errToken
 	for _, c := range r.CookiesNamed(cookieNameOf(r)) {
 		refused = errCookie
 		plain, err := base64.StdEncoding.DecodeString(c.Value)
@@ -130,6 +121,14 @@ func (s *Service) cookie(r *http.Request) (Principal, error) {
 		}
 		p, err := s.session(r.Context(), string(plain[:colon]), string(plain[colon+1:]), ConsoleDoor)
 		if !errors.Is(err, errToken) {
+			return p, err
+		}
+	}
+	for _, c := range r.CookiesNamed(tokenCookieNameOf(r)) {
+		if len(c.Value) > maxHeader {
+			continue
+		}
+		if p, err := s.session(r.Context(), "", c.Value, APIDoor); !errors.Is(err, errToken) {
 			return p, err
 		}
 	}

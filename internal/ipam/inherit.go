@@ -291,8 +291,13 @@ func stayInherited(c *resource.Change) error {
 		if !ok || !f.Inherit || f.Kind == schema.References || !c.Given[name] {
 			continue
 		}
-		if sent := c.Sent[name]; settings == nil || sent == nil || settings.shows(f,
-			sent) { // sent is nil where another name of the field is sent
+		sent := c.Sent[name]
+		for _, other := range c.Type.Fields { // it may be sent by its other name
+			if sent == nil && other.Also == name {
+				sent = c.Sent[other.Name]
+			}
+		}
+		if settings == nil || sent == nil || settings.shows(f, sent) {
 			c.Type.Unset(c.New, name)
 		}
 	}

@@ -81,6 +81,12 @@ func TestInheritance(t *testing.T) {
 		t.Errorf("after PUT inherited are %s", got)
 	}
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, mergePatch)
+	r = m.want(200, "PUT", "/api/v2/networks/"+network, strings.NewReplacer(`"pingBeforeAssignEnabled":false`, `"unknown2":false`,
+		`"pingBeforeAssignmentEnabled":false`, `"pingBeforeAssignmentEnabled":true`).Replace(whole)) // by its other name alone
+	if r.text("pingBeforeAssignEnabled") != "true" {
+		t.Errorf("set by its other name it is %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, mergePatch)
 	// In between, an ancestor that says otherwise; its own fields are not inherited.
 	between := m.id("/api/v2/blocks/"+top+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)

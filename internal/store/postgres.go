@@ -407,7 +407,8 @@ func lost(err error) bool {
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &dial) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) ||
+	return errors.As(err, &dial) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
+		pgconn.SafeToRetry(err) && !errors.Is(err, context.DeadlineExceeded) || // else the caller's time has ended
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
