@@ -23,7 +23,7 @@ const (
 	ownType        = "AddressManagerAuthenticator"
 )
 
-// BeforeWrite refuses a realm without the key by which its answers are verified.
+// BeforeWrite checks that the keytab can be read, and is of the realm.
 func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 	if x.Keytab.Plain == "" && x.Keytab.Sealed == "" {
 		p := problem.BadRequest("MissingRequiredField", "keytab: is required: the answers of the key distribution center are verified by it. "+

@@ -158,7 +158,7 @@ type Observer struct {
 	Away func(authenticator string, err error)
 	// NotTaken is told that what an authenticator has sent of somebody was not taken, and why.
 	NotTaken func(authenticator string, err error)
-	// Nobody is told that an authenticator knows somebody who is no user here, and in these groups there, none of which is known here.
+	// Nobody is called for a sign-in that an authenticator accepts and the manager refuses: the name is not a user, and none of groups exists.
 	Nobody func(authenticator, name string, groups []string)
 }
 

@@ -272,8 +272,8 @@ func currentSession(c resource.Caller) (int64, error) {
 	return c.Session, nil
 }
 
-// OfRequest gives the token of the current session as the request itself has sent it in its Authorization header: public clients read it
-// back there. One that a browser keeps as a cookie stays out of the reach of scripts.
+// OfRequest returns the token of the current session from the Authorization header of the request, for public clients that read it back. It
+// returns nil for cookies, so that scripts of a page cannot read the token.
 func OfRequest(r *http.Request, c resource.Caller) map[string]string {
 	scheme, token, err := header(r)
 	if err != nil || c.Session == 0 || scheme == cookieScheme {
@@ -290,8 +290,8 @@ func OfRequest(r *http.Request, c resource.Caller) map[string]string {
 	return map[string]string{"apiToken": token, "basicAuthenticationCredentials": BasicCredentials(c.Name, token)}
 }
 
-// withoutSession is shown at sessions/current to a caller with a bearer token or a password, of which no session is kept: public clients
-// ask there who their credentials belong to. Its id is null.
+// withoutSession returns the UserSession that sessions/current shows to a caller with a bearer token or a password. It has no row, and its
+// id is null. Public clients read the user of their credentials there.
 func withoutSession(c resource.Caller) schema.Object {
 	x := &UserSession{State: loggedIn, RemoteAddress: c.Remote, ReadOnly: &c.ReadOnly, User: schema.Ref{ID: c.User}}
 	x.Type, x.Parent = "UserSession", c.User

@@ -36,7 +36,7 @@ func away(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrAway, shortened{fmt.Errorf(format, args...)})
 }
 
-// shortened is an error of which so much is told as somebody reads: what others answered may stand in it.
+// shortened is an error whose text is cut to maxTold bytes, because it may contain the answer of another server.
 type shortened struct{ error }
 
 // maxTold is how much that is, in bytes.

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
-
-	"portolan/internal/outbound"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -64,33 +61,25 @@ func readKeytab(into *keytab.Keytab, raw []byte) (err error) {
 // Realm is the realm that the keytab's service belongs to.
 func (k *Keytab) Realm() string { return k.keys.Entries[0].Principal.Realm }
 
-// Check asks whether a name and a password are right: the center gives a ticket for the password, and with that one for the service, which
-// the service's key must open. ErrWrong says that they are not, ErrAway that nobody has answered who knows the service's key.
+// Check verifies a name and a password: it gets a ticket with the password, and with that a ticket for the service, which the key in the
+// keytab must decrypt (RFC 4120 section 3). It returns ErrWrong if the center refuses the user, and ErrAway if the center cannot be
+// reached or does not know the key.
 func (k Kerberos) Check(ctx context.Context, name, password string) (id Identity, err error) {
 	if name == "" || password == "" || strings.ContainsAny(name, "/@") { // a service, or a name of another realm
 		return id, ErrWrong
 	}
 	ctx, end := asking(ctx)
 	defer end()
-	at, err := k.center(ctx)
+	relay, err := newKerberosRelay(ctx, k.center())
 	if err != nil {
-		return id, err
+		return id, away("asking: %w", err)
 	}
-	type found struct {
-		id  Identity
-		err error
+	defer relay.close()
+	id, err = k.ask(relay.address(), name, password)
+	if failed := relay.failure(); err != nil && failed != nil {
+		return id, away("asking: %w", failed)
 	}
-	came := make(chan found, 1)
-	go func() { // the library takes no context; each of its exchanges has a time of its own
-		id, err := k.ask(at, name, password)
-		came <- found{id, err}
-	}()
-	select {
-	case f := <-came:
-		return f.id, f.err
-	case <-ctx.Done():
-		return id, away("asking: %w", ctx.Err())
-	}
+	return id, err
 }
 
 // ask makes the exchanges with the center at an address.
@@ -118,31 +107,12 @@ func (k Kerberos) ask(at, name, password string) (id Identity, err error) {
 	return Identity{Name: name}, nil
 }
 
-// center gives the address of the center, which the library then connects to: the first one that the manager may connect to.
-func (k Kerberos) center(ctx context.Context) (string, error) {
-	host, port, err := net.SplitHostPort(k.Host)
-	if err != nil {
-		host, port = k.Host, "88"
+// center is the host and port of the center.
+func (k Kerberos) center() string {
+	if _, _, err := net.SplitHostPort(k.Host); err == nil {
+		return k.Host
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return "", away("looking up the center: %w", err)
-	}
-	var refused error
-	for _, a := range addresses {
-		if refused = outbound.Check(a.Unmap()); refused == nil {
-			return net.JoinHostPort(a.Unmap().String(), port), nil
-		}
-	}
-	return "", away("asking: %w", errors.Join(refused, noAddress(addresses)))
-}
-
-// noAddress is the error of a name without addresses.
-func noAddress(addresses []netip.Addr) error {
-	if len(addresses) == 0 {
-		return errors.New("the center's name has no address")
-	}
-	return nil
+	return net.JoinHostPort(k.Host, "88")
 }
 
 // refusedBy tells a center's refusal of a user from what else went wrong.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +57,33 @@ func TestKerberos(t *testing.T) {
 		if _, err := ParseKeytab(text); err == nil {
 			t.Errorf("%q is read as a keytab", text)
 		}
+	}
+}
+
+// A center whose answer states a length that no answer has is away, and nothing of that length is allocated.
+func TestLongKerberosAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte{0x40, 0, 0, 0, 0x7e})
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	keys, err := ParseKeytab(authntest.Keytab("EXAMPLE.NET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Kerberos{Host: l.Addr().String(), Realm: "EXAMPLE.NET", Keytab: keys}
+	if _, err := k.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "more than 131072") {
+		t.Errorf("an answer of 1 GiB: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -141,6 +142,7 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 			return nil, away("connecting: %w", err)
 		}
 	}
+	plain = &boundedConn{Conn: plain, left: mostDirectoryBytes}
 	if l.TLS {
 		secure := tls.Client(plain, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -161,6 +163,25 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 	return c, nil
 }
 
+// mostDirectoryBytes bounds what a directory sends over one connection: a user with its groups has some hundred KiB.
+const mostDirectoryBytes = 8 << 20
+
+// boundedConn is a connection that fails when more bytes than left have come.
+type boundedConn struct {
+	net.Conn
+	left int
+}
+
+// Read reads, and fails behind the last byte that may come.
+func (c *boundedConn) Read(b []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("the directory sends more than %d bytes", mostDirectoryBytes)
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
 // bindSearcher signs in as who searches.
 func (l LDAP) bindSearcher(c *ldap.Conn) error {
 	err := c.Bind(l.BindDN, l.BindPassword)
@@ -173,21 +194,40 @@ func (l LDAP) bindSearcher(c *ldap.Conn) error {
 	return nil
 }
 
-// find looks for a user by its name, and says where it is: l, or what a referral leads to. ErrWrong where there is none, or more than one.
+// find looks for a user by its name, and says where it is: l, or, where it is not there, what a referral leads to. ErrWrong where there is
+// none, or more than one.
 func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry, LDAP, error) {
 	filter := "(&(objectClass=" + ldap.EscapeFilter(l.UserClass) + ")(" + ldap.EscapeFilter(l.NameAttribute) + "=" +
 		ldap.EscapeFilter(name) + "))"
-	found, err := l.search(ctx, c, filter, []string{l.NameAttribute, l.EmailAttribute, l.GroupsAttribute}, 2)
+	attributes := []string{l.NameAttribute, l.EmailAttribute, l.GroupsAttribute}
+	entries, referrals, err := l.searchHere(c, filter, attributes, 2)
 	if err != nil {
 		return nil, l, err
 	}
-	found = slices.DeleteFunc(found, func(f foundEntry) bool { // what matched by another rule than that the names are the same
-		return !slices.ContainsFunc(f.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
-	})
+	named := func(found []foundEntry) []foundEntry { // without what matched by another rule than that the names are the same
+		return slices.DeleteFunc(found, func(f foundEntry) bool {
+			return !slices.ContainsFunc(f.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
+		})
+	}
+	found := named(l.at(entries))
+	if len(found) == 0 {
+		behind, failed := l.behind(ctx, referrals, filter, attributes, 2)
+		if found = named(behind); len(found) == 0 && failed != nil { // the user may be there
+			return nil, l, failed
+		}
+	}
 	if len(found) != 1 {
 		return nil, l, ErrWrong
 	}
 	return found[0].Entry, found[0].at, nil
+}
+
+// at gives entries that were found here.
+func (l LDAP) at(entries []*ldap.Entry) (all []foundEntry) {
+	for _, e := range entries {
+		all = append(all, foundEntry{e, l})
+	}
+	return all
 }
 
 // foundEntry is an entry, and where it was found.
@@ -199,17 +239,29 @@ type foundEntry struct {
 // mostReferrals is how many referrals one search follows.
 const mostReferrals = 8
 
-// search looks for entries, at most so many, here and behind the referrals that are followed.
-func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attributes []string, most int) (all []foundEntry, err error) {
+// search looks for entries, at most so many, here and behind the referrals that are followed, each once. A referral that fails is passed
+// over: one server that is away keeps nobody out who is known elsewhere.
+func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attributes []string, most int) ([]foundEntry, error) {
 	entries, referrals, err := l.searchHere(c, filter, attributes, most)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		all = append(all, foundEntry{e, l})
+	all := l.at(entries)
+	behind, _ := l.behind(ctx, referrals, filter, attributes, most)
+	for _, f := range behind {
+		if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
+			all = append(all, f)
+		}
 	}
+	return all, nil
+}
+
+// behind looks for entries behind referrals that are followed, each once. failed is why one of them could not be asked; the others are.
+func (l LDAP) behind(ctx context.Context, referrals []string, filter string, attributes []string, most int) (
+	all []foundEntry, failed error,
+) {
 	if !l.FollowReferrals {
-		return all, nil
+		return nil, nil
 	}
 	been := []LDAP{l}
 	for ; len(referrals) > 0 && len(been) <= mostReferrals; referrals = referrals[1:] {
@@ -220,14 +272,17 @@ func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attribute
 		been = append(been, at)
 		entries, more, err := at.searchAlone(ctx, filter, attributes, most)
 		if err != nil {
-			return nil, err
+			failed = err
+			continue
 		}
-		for _, e := range entries {
-			all = append(all, foundEntry{e, at})
+		for _, f := range at.at(entries) {
+			if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
+				all = append(all, f)
+			}
 		}
 		referrals = append(referrals, more...)
 	}
-	return all, nil
+	return all, failed
 }
 
 // searchAlone searches over a connection of its own.
@@ -266,7 +321,7 @@ func (l LDAP) searchHere(c *ldap.Conn, filter string, attributes []string, most 
 	if found == nil {
 		return nil, referrals, nil
 	}
-	return found.Entries, referrals, nil
+	return found.Entries[:min(len(found.Entries), most)], referrals, nil // whatever the directory sends
 }
 
 // referralTag is that of the referral in an LDAPResult (RFC 4511 section 4.1.9).

@@ -32,8 +32,8 @@ type TACACS struct {
 // service is the argument of an authorization that RFC 8907 section 8.2 demands, where Arguments are without it.
 const service = "service"
 
-// Check asks whether a name and a password are right, and which groups the user is in. ErrWrong says that the server refuses the user or
-// authorizes nothing, ErrAway that it has not answered, or not as RFC 8907 has it.
+// Check verifies a name and a password, and returns the groups of the user. It returns ErrWrong if the server refuses the authentication
+// or the authorization, and ErrAway if the server does not answer, or its answer does not conform to RFC 8907.
 func (t TACACS) Check(ctx context.Context, name, password string) (id Identity, err error) {
 	if len(name) > 255 || len(password) > 255-17 || name == "" { // lengths of one octet; CHAP has 17 beside the response
 		return id, ErrWrong

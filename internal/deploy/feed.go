@@ -18,8 +18,8 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// Bounds of a feed: how long it may be in bytes, how many names it may have (those that stand for all below count twice), which is what a
-// resolver has room for in the memory that it is given, and how often it is fetched where nothing is said.
+// Bounds of a feed: its length in bytes, its number of names (a name with all names below it counts twice; a resolver has memory for as
+// many), and the default interval between two fetches.
 const (
 	feedBytes   = 512 << 20
 	feedNames   = 2_000_000

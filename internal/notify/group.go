@@ -81,6 +81,9 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 // come later.
 func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 	var lacks string
+	if old, ok := c.Old.(*NotificationGroup); ok && old.NotificationType == x.NotificationType { // it was said when it was made
+		return nil
+	}
 	switch can := c.API.Manager.Notifies; {
 	case x.NotificationType == byMail && !can.Mail:
 		lacks = "no mail server: start it with --smtp"

@@ -29,8 +29,8 @@ type Collection struct {
 	Space SpaceUse
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
-	// Map says how full equal parts of a resource are, and what lies there; nil where it has no space for others. cells is how many
-	// parts are wanted, part a prefix that is asked for alone, of which the resource has at least something; the zero Prefix: all of it.
+	// Map returns the usage and the resources of equal parts of a resource; nil for collections without address space. cells is the
+	// number of parts. part limits the map to a prefix that overlaps the resource; the zero Prefix stands for all of it.
 	Map func(tx *store.Tx, above *store.Resource, part netip.Prefix, cells int) (*SpaceMap, error)
 	// Counts says how many of something lie below a resource; the zero Counts where nobody asks.
 	Counts Counts
@@ -63,7 +63,7 @@ type Collection struct {
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
 	Aliases map[string]func(Caller) (int64, error)
-	// Unkept gives what a GET shows at an alias that stands for no id, such as the session of a caller with a bearer token. nil: nothing.
+	// Unkept returns a resource without a row for GET of an alias, such as sessions/current of a bearer token. nil for collections without.
 	Unkept func(Caller) schema.Object
 	// Guard says what of a caller decides about the collection, beyond what holds for all.
 	Guard Guard

@@ -63,9 +63,8 @@ func (v *verifier) resources() error {
 	return look()
 }
 
-// checkRows looks at some rows: that each is of a declared type, can be read, says in its columns what its body
-// says, lies below a parent that may have it, refers to what the table of references says, and is what the
-// history says it is.
+// checkRows verifies rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
+// references equal the table of references, and the row equals its last image in the history.
 func (v *verifier) checkRows(rows []*store.Resource) error {
 	var ids, above []int64
 	for _, r := range rows {

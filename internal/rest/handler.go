@@ -222,7 +222,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		}
 		t.Alias = true
 		if t.ID, err = alias(caller); err != nil {
-			t.Unkept = t.Collection.Unkept != nil && len(parts) == 2 && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+			t.Unkept = t.Collection.Unkept != nil && len(parts) == 2 && slices.Contains(onlyRead, r.Method)
 			if !t.Unkept {
 				return t, err
 			}
@@ -351,6 +351,9 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	}
 	return nil
 }
+
+// onlyRead are the methods that change nothing.
+var onlyRead = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 
 // shownAt gives the row that GET of a target shows: the one that is kept there, or one that is made for the caller.
 func (a *Server) shownAt(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {

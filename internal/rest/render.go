@@ -383,8 +383,11 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collection) []byte {
 	p := rd.api.plans[c.Name]
 	if r.ID == 0 {
-		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"},"up":{"href":"`+rd.above(r, c, p)...)
-		return append(strconv.AppendInt(b, r.Parent, 10), `"}}`...)
+		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"}`...)
+		if above := rd.above(r, c, p); above != "" {
+			b = append(strconv.AppendInt(append(b, `,"up":{"href":"`+above...), r.Parent, 10), `"}`...)
+		}
+		return append(b, '}')
 	}
 	if c.Inner {
 		above := rd.above(r, c, p) + strconv.FormatInt(r.Parent, 10)

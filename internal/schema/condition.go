@@ -91,6 +91,9 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 		}
 		return store.Compare{Field: at, Op: op}, nil
 	}
+	if f.Blank && v.Quoted && v.Text == "" && slices.Contains([]string{"startsWith", "contains", "endsWith"}, op) {
+		return store.All{}, nil // every text has the empty one, also the empty text
+	}
 	value, err := f.literal(n, v)
 	if err != nil {
 		return nil, err

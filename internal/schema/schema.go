@@ -173,11 +173,10 @@ type Field struct {
 	Default   string
 	Example   string // a value for the documentation
 	MaxLength int
-	// OnDelete says what happens to whoever refers when what it refers to is deleted: clear takes the reference away and is
-	// what holds where nothing is said, cascade deletes whoever refers too (of a list: with its last target), refuse
-	// refuses the deletion.
+	// OnDelete is the effect of deleting the target on the resource that refers to it: clear removes the reference (the default),
+	// cascade deletes the resource too (of a list: with its last target), refuse refuses the deletion.
 	OnDelete string
-	// OnSplit says what happens to whoever refers when what it refers to is split: with copy, each part has one like it.
+	// OnSplit is the effect of splitting the target on the resource that refers to it: copy makes a copy for each part.
 	OnSplit string
 	// Owner is the struct that declares the field: the type's own, or one that it embeds.
 	Owner string

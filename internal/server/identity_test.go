@@ -66,10 +66,14 @@ func TestSessions(t *testing.T) {
 	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/sessions/current", "", "Authorization: Bearer pts_made-up")
 	for _, as := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.token} {
 		r := m.want(200, "GET", "/api/v2/sessions/current", "", as)
-		if r.text("type") != "UserSession" || r.get("id") != nil || r.text("readOnly") != "false" || r.text("state") != "LOGGED_IN" {
+		if r.text("type") != "UserSession" || r.get("id") != nil || r.get("_links.up") != nil || r.text("readOnly") != "false" ||
+			r.text("state") != "LOGGED_IN" {
 			t.Errorf("without a session the current one is %s", r.body)
 		}
 		m.refused(404, "ResourceNotFound", "session's token", "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, as)
+		if allow := m.want(204, "OPTIONS", "/api/v2/sessions/current", "", as).Header.Get("Allow"); allow != "GET, HEAD, OPTIONS" {
+			t.Errorf("without a session the methods are %s", allow)
+		}
 	}
 	// The token belongs to its user's name; a name alone or another one is nothing.
 	m.refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", basicAuth("root", s.text("apiToken")))

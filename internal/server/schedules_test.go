@@ -397,8 +397,9 @@ func TestNotificationGroups(t *testing.T) {
 	plain := startManager(t, func(o *Options) { o.Mail = nil })
 	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
 		early := plain.id("/api/v2/notificationGroups", body)
+		plain.want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, mergePatch)
 		warned := plain.want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
-		if !strings.Contains(warned.text("data.0.message"), flag) {
+		if warned.count() != 1 || !strings.Contains(warned.text("data.0.message"), flag) {
 			t.Errorf("nothing warns of a group that cannot be told: %s", warned.body)
 		}
 	}

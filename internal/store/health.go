@@ -70,8 +70,8 @@ func (s *Store) notice(err error, change bool) error {
 // probeTimeout is how long a database that is AWAY may take to say that it is there.
 const probeTimeout = 5 * time.Second
 
-// reach makes an access of the database, and notices what it says of the condition. change reports whether the access is a change. Where
-// the database is AWAY an answer is waited for first, for probeTimeout at most, because one that hangs would keep the access for ever.
+// reach runs access and derives the condition of the database from its error. change reports whether the access is a change. While the
+// database is AWAY, reach first waits at most probeTimeout for an answer, because a hanging server would block the access.
 func (s *Store) reach(ctx context.Context, change bool, access func(context.Context) error) error {
 	if f := s.condition.Load(); f != nil && f.is == Away {
 		if err := s.probe(ctx); err != nil {
@@ -81,7 +81,7 @@ func (s *Store) reach(ctx context.Context, change bool, access func(context.Cont
 	return s.notice(access(ctx), change)
 }
 
-// probe asks the database for nothing.
+// probe runs an empty query, for probeTimeout at most.
 func (s *Store) probe(ctx context.Context) error {
 	within, end := context.WithTimeout(ctx, probeTimeout)
 	defer end()
