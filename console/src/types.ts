@@ -694,17 +694,19 @@ export type DatabaseBackupSchedule = {
   filePrefix: string | null
   interval: string | null
   lastDateTime: string | null
+  lastRemoteDateTime: string | null
   localBackupsEnabled: boolean
   maxFileCount: number
   nextDateTime: string | null
   remoteBackupsEnabled: boolean
   remoteDirectory: string | null
   remoteHost: string | null
+  remoteHostKey: string | null
   remotePassword?: string | null
   remoteUser: string | null
   startDateTime: string | null
   state?: "PENDING" | "QUEUED" | "UNKNOWN" | null
-  transferProtocol: "FTP" | "SFTP" | null
+  transferProtocol: "FTP" | "SFTP" | "S3" | null
   userDefinedFields: any
 }
 

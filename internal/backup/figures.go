@@ -18,6 +18,8 @@ type Figures struct {
 	Schedules int64 `json:"schedules"`
 	// Due is since when one is due that was not made; nil where none is.
 	Due *time.Time `json:"due"`
+	// Unsent says why backups could not be sent to another machine; empty where none failed.
+	Unsent string `json:"unsent,omitempty"`
 }
 
 // FiguresOf reads them.
@@ -40,8 +42,23 @@ func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 	return f, tx.List(store.Query{From: store.Resources, Where: store.InCollection(schedules)}, func(row *store.Resource) error {
 		o, err := a.Object(row)
 		s, ok := o.(*DatabaseBackupSchedule)
-		if err != nil || !ok || s.StartDateTime.IsZero() || schema.LengthOf(s.Interval) == 0 {
+		if err != nil || !ok {
 			return err
+		}
+		var fault string
+		var made int64
+		if err := tx.QueryRow("SELECT coalesce(max(fault), ''), coalesce(max(made), 0) FROM backup_remote WHERE schedule = ?", row.ID).
+			Scan(&fault, &made); err != nil {
+			return err
+		}
+		if fault != "" && f.Unsent == "" {
+			f.Unsent = s.Name + ": " + fault
+		}
+		if at := time.UnixMilli(made).UTC(); made > 0 && (f.Last == nil || f.Last.Before(at)) { // where none is kept here
+			f.Last = &at
+		}
+		if s.StartDateTime.IsZero() || schema.LengthOf(s.Interval) == 0 {
+			return nil
 		}
 		f.Schedules++
 		var last int64 // when it was due last

@@ -18,7 +18,7 @@ const schedules = "databaseSchedules"
 // registerSchedules declares the collection of schedules of backups.
 func registerSchedules(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: schedules, Called: "schedules", Guard: resource.Administration, NoSearch: true,
-		Complete: timetable.Complete}, &DatabaseBackupSchedule{})
+		Complete: complete}, &DatabaseBackupSchedule{})
 }
 
 // queued is the state by which a backup is asked for now.
@@ -37,20 +37,27 @@ type DatabaseBackupSchedule struct {
 	MaxFileCount int64 `api:"maxFileCount,notNull" min:"2" max:"20" default:"7"`
 	// FilePrefix is what the names of its files begin with; null is the name of the schedule.
 	FilePrefix string `api:"filePrefix,nonblank" length:"10"`
-	// LocalBackupsEnabled says whether files are made on the machine of the manager.
+	// LocalBackupsEnabled says whether files are kept on the machine of the manager. Where it is false, a file lies there until it was sent.
 	LocalBackupsEnabled bool `api:"localBackupsEnabled,put,notNull" default:"true"`
-	// RemoteBackupsEnabled asks that files are sent elsewhere, which is done by what copies the directory of backups.
+	// RemoteBackupsEnabled says whether files are sent to RemoteHost.
 	RemoteBackupsEnabled bool `api:"remoteBackupsEnabled,put,notNull"`
-	// RemoteHost is where they would be sent to.
+	// RemoteHost is the machine that files are sent to, with a port where it is not the usual one. For S3 it is the address of the service,
+	// such as https://s3.eu-central-1.amazonaws.com.
 	RemoteHost string `api:"remoteHost,nonblank"`
-	// RemoteDirectory is the directory there.
+	// RemoteDirectory is the directory there, which is made where it is missing; null is the one that the user starts in. For S3 it is the
+	// bucket, and after a slash what the names of objects begin with.
 	RemoteDirectory string `api:"remoteDirectory,nonblank"`
-	// RemoteUser is who signs in there.
+	// RemoteUser is the name of the account there; for S3 the id of an access key.
 	RemoteUser string `api:"remoteUser,nonblank" length:"64"`
-	// RemotePassword is the password for it.
-	RemotePassword string `api:"remotePassword,writeOnly,nonblank" length:"64"`
-	// TransferProtocol is how they would be sent.
-	TransferProtocol string `api:"transferProtocol" enum:"FTP|SFTP"`
+	// RemotePassword is the password of the account; for S3 the secret of the access key.
+	RemotePassword schema.Secret `api:"remotePassword,nonblank" length:"64"`
+	// TransferProtocol is how files are sent. FTP is refused: it sends password and database unencrypted.
+	TransferProtocol string `api:"transferProtocol" enum:"FTP|SFTP|S3"`
+	// RemoteHostKey is the key that the machine has to show by SFTP, as a line of ssh-keyscan without the name (ssh-ed25519 AAAA...). Null
+	// takes the key of the first connection, which is kept here.
+	RemoteHostKey string `api:"remoteHostKey,nonblank" length:"4096"`
+	// LastRemoteDateTime is when the newest file was made that was sent; null where none was.
+	LastRemoteDateTime time.Time `api:"lastRemoteDateTime,computed"`
 	// NextDateTime is when it is due next; null where it is not.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
@@ -72,7 +79,7 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	if c.Given["state"] && x.State != "" && !x.now {
 		return problem.Field("InvalidEnumValue", "state", "%s is not set: %s makes a backup now", x.State, queued)
 	}
-	x.State, x.NextDateTime, x.LastDateTime = "", time.Time{}, time.Time{}
+	x.State, x.NextDateTime, x.LastDateTime, x.LastRemoteDateTime = "", time.Time{}, time.Time{}, time.Time{}
 	if len(x.Name) > longestName {
 		return problem.Field("InvalidStringLength", "name", "has %d bytes, more than %d", len(x.Name), longestName)
 	}
@@ -81,18 +88,15 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid(field, "%q cannot begin the name of a file", text)
 		}
 	}
-	for field, given := range map[string]bool{"remoteBackupsEnabled": x.RemoteBackupsEnabled, "remoteHost": x.RemoteHost != "",
-		"remoteDirectory": x.RemoteDirectory != "", "remoteUser": x.RemoteUser != "", "remotePassword": x.RemotePassword != "",
-		"transferProtocol": x.TransferProtocol != ""} {
-		if given {
-			return problem.Field("UnsupportedResourceFieldValue", field,
-				"backups are not sent elsewhere: let what copies files take them from the directory of backups")
-		}
+	if err := x.checkRemote(c); err != nil {
+		return err
 	}
-	if x.now && !x.LocalBackupsEnabled {
-		return problem.Field("UnsupportedResourceFieldValue", "state", "localBackupsEnabled is false: no file would be made")
+	makes := x.LocalBackupsEnabled || x.RemoteBackupsEnabled
+	if x.now && !makes {
+		return problem.Field("UnsupportedResourceFieldValue", "state",
+			"localBackupsEnabled and remoteBackupsEnabled are false: no file would be made")
 	}
-	if (x.now || x.LocalBackupsEnabled) && c.API.Manager.Backups == "" {
+	if (x.now || makes) && c.API.Manager.Backups == "" {
 		return problem.Field("UnsupportedResourceFieldValue", "localBackupsEnabled",
 			"the manager has no directory for backups: start it with --data or --backup-dir")
 	}
@@ -114,7 +118,8 @@ func timesOf(x *DatabaseBackupSchedule) *timetable.Times {
 
 // Times are when it is due.
 func (x *DatabaseBackupSchedule) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.LocalBackupsEnabled && !x.StartDateTime.IsZero()}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: (x.LocalBackupsEnabled || x.RemoteBackupsEnabled) &&
+		!x.StartDateTime.IsZero()}
 }
 
 // AfterWrite asks for a backup where the request does.

@@ -3,7 +3,6 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -158,24 +157,31 @@ func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 	return nil
 }
 
-// lastBackup gives when the newest of the backups was made that are listed, as JSON; backups are made by another room.
-func lastBackup(tx *store.Tx) (at []byte, err error) {
-	at = []byte("null")
-	err = tx.List(store.Query{From: store.Resources, Where: store.InCollection("backups")}, func(r *store.Resource) error {
+// lastBackup gives when the newest backup was made that is listed, or that was sent to another machine, as JSON. The backup package keeps
+// both.
+func lastBackup(tx *store.Tx) ([]byte, error) {
+	var made int64 // Unix milliseconds
+	if err := tx.QueryRow("SELECT coalesce(max(made), 0) FROM backup_remote").Scan(&made); err != nil {
+		return nil, err
+	}
+	last := time.UnixMilli(made)
+	err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("backups")}, func(r *store.Resource) error {
 		var body struct {
-			ModificationDateTime json.RawMessage `json:"modificationDateTime"`
-			Sent                 bool            `json:"sent"`
+			ModificationDateTime time.Time `json:"modificationDateTime"`
+			Sent                 bool      `json:"sent"`
 		}
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			return err
 		}
-		when := body.ModificationDateTime
-		if when != nil && !body.Sent && (string(at) == "null" || string(at) < string(when)) { // they are written alike
-			at = slices.Clone(when)
+		if !body.Sent && body.ModificationDateTime.After(last) {
+			last = body.ModificationDateTime
 		}
 		return nil
 	})
-	return at, err
+	if last.UnixMilli() == 0 {
+		return []byte("null"), err
+	}
+	return []byte(strconv.Quote(last.UTC().Format(time.RFC3339))), err
 }
 
 // openSessions counts the sessions that are open.

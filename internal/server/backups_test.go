@@ -55,7 +55,7 @@ func TestBackupSchedules(t *testing.T) {
 		return err == nil && len(files) == 1
 	})
 	for body, field := range map[string]string{
-		`{"name":"x","remoteBackupsEnabled":true}`:                  "remoteBackupsEnabled",
+		`{"name":"x","remoteBackupsEnabled":true}`:                  "transferProtocol",
 		`{"name":"x","filePrefix":"../up"}`:                         "filePrefix",
 		`{"name":"far too long"}`:                                   "name",
 		`{"name":"x","maxFileCount":1}`:                             "maxFileCount",

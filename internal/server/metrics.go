@@ -63,10 +63,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
 		Help: "Names and addresses of live views that were deployed because they had changed."})
 	m.backups = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_backups_total",
-		Help: "Backups that schedules made, by result: made or failed."}, []string{"result"})
+		Help: "Backups by schedule, by result: made, failed, sent to another machine, or unsent for an attempt that failed."}, []string{"result"})
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
-	for _, result := range []string{"made", "failed"} { // a series has to be there before it grows
+	for _, result := range []string{"made", "failed", "sent", "unsent"} { // a series has to be there before it grows
 		m.backups.WithLabelValues(result)
 	}
 	registry.MustRegister(m.backups, m.notices)
@@ -122,6 +122,11 @@ func (m *metrics) historyFailed()    { m.historyFailures.Inc() }
 // backupEnded counts a backup.
 func (m *metrics) backupEnded(whole bool) {
 	m.backups.WithLabelValues(word(whole, "made", "failed")).Inc()
+}
+
+// backupSent counts an attempt to send backups to another machine.
+func (m *metrics) backupSent(whole bool) {
+	m.backups.WithLabelValues(word(whole, "sent", "unsent")).Inc()
 }
 
 // notified counts a message to a notification group.

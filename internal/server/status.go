@@ -322,6 +322,10 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
 			"portolan list events --filter category=DATABASE_MAINTENANCE says why it was not made")
 	}
+	if s.Backups.Unsent != "" {
+		add(warning, "backups could not be sent to another machine: "+s.Backups.Unsent,
+			"mend the settings remote... of the schedule, or that machine: it is tried again every five minutes (docs/operate.md)")
+	}
 	if n := s.Fleet.Away; n > 0 {
 		add(warning, fmt.Sprintf("%d service points are not connected", n),
 			"portolan fleet list --filter connectionStatus=NOT_CONNECTED names them; look at their machines, and at the way to the check-in door")

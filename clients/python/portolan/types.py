@@ -705,7 +705,9 @@ DatabaseBackupSchedule = TypedDict("DatabaseBackupSchedule", {
     "remoteDirectory": Optional[str],
     "remoteUser": Optional[str],
     "remotePassword": Optional[str],
-    "transferProtocol": Optional[Literal["FTP", "SFTP"]],
+    "transferProtocol": Optional[Literal["FTP", "SFTP", "S3"]],
+    "remoteHostKey": Optional[str],
+    "lastRemoteDateTime": Optional[str],
     "nextDateTime": Optional[str],
     "lastDateTime": Optional[str],
 }, total=False)

@@ -1,0 +1,74 @@
+// Package remote sends files to directories of other machines, by SFTP and by S3.
+package remote
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+)
+
+// Protocols.
+const (
+	SFTP = "SFTP"
+	S3   = "S3"
+)
+
+// Part ends the name of a file that Put of an SFTP directory has not sent wholly.
+const Part = ".part"
+
+// quiet is how long another machine may be silent before the connection is given up.
+const quiet = time.Minute
+
+// Dir is a directory of another machine. Its methods end with an error when their context ends, or when the machine is silent for a minute.
+type Dir interface {
+	// List gives the size of each file, in bytes, by name.
+	List(ctx context.Context) (map[string]int64, error)
+	// Put sends a file of size bytes. The name has the whole file or, after an error, what it had before.
+	Put(ctx context.Context, name string, f *os.File, size int64) error
+	// Remove deletes a file.
+	Remove(ctx context.Context, name string) error
+	// Close ends the connection.
+	Close() error
+}
+
+// Target is a directory of another machine, with an account. Host is HOST or HOST:PORT, for S3 also a URL. Directory is a path, for S3 a
+// bucket with a prefix after a slash. User and Password are an account, for S3 an access key. HostKey is the key that an SFTP server has to
+// show; empty takes any.
+type Target struct {
+	Host, Directory, User, Password, HostKey string
+}
+
+// Dial connects by a protocol. It gives the key that an SFTP server has shown, as HostKey gives it; S3 has none.
+func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey string, err error) {
+	switch protocol {
+	case SFTP:
+		return dialSFTP(ctx, to)
+	case S3:
+		d, err := newS3(to)
+		return d, "", err
+	}
+	return nil, "", fmt.Errorf("%q is neither %s nor %s", protocol, SFTP, S3)
+}
+
+// CheckHost refuses a host that a protocol cannot connect to.
+func CheckHost(protocol, host string) error {
+	var err error
+	if protocol == S3 {
+		_, _, err = s3Endpoint(host)
+	} else {
+		_, err = sftpAddress(host)
+	}
+	return err
+}
+
+// CheckDirectory refuses a directory that a protocol cannot have.
+func CheckDirectory(protocol, directory string) error {
+	if protocol != S3 {
+		return nil
+	}
+	bucket, _ := s3Place(directory)
+	return s3utils.CheckValidBucketName(bucket)
+}

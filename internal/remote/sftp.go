@@ -1,0 +1,228 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+
+	"portolan/internal/outbound"
+)
+
+// sftpAddress gives the address of a machine, with the port of SSH where it has none.
+func sftpAddress(host string) (string, error) {
+	if strings.ContainsAny(host, "/@ ") {
+		return "", fmt.Errorf("%q is neither HOST nor HOST:PORT", host)
+	}
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host, nil
+	}
+	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.Contains(bare, ":") && net.ParseIP(bare) == nil {
+		return "", fmt.Errorf("%q is neither HOST nor HOST:PORT", host)
+	}
+	return net.JoinHostPort(bare, "22"), nil
+}
+
+// HostKey reads the public key of an SSH server, a line of ssh-keyscan or what follows the name in one, and gives its type and the key.
+func HostKey(text string) (string, error) {
+	key, err := readHostKey(text)
+	if err != nil {
+		return "", err
+	}
+	return hostKeyText(key), nil
+}
+
+// readHostKey reads the type and the key of a machine; a name before them, as ssh-keyscan writes it, is left out.
+func readHostKey(text string) (ssh.PublicKey, error) {
+	if fields := strings.Fields(text); len(fields) == 3 {
+		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(strings.Join(fields[1:], " "))); err == nil {
+			return key, nil
+		}
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	if err != nil {
+		return nil, errors.New("is no public key of SSH")
+	}
+	return key, nil
+}
+
+// hostKeyText gives the type and the key of a machine.
+func hostKeyText(key ssh.PublicKey) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+}
+
+// hostKeyAlgorithms gives the algorithms by which a machine proves that it has a key.
+func hostKeyAlgorithms(key ssh.PublicKey) []string {
+	if key.Type() == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
+	}
+	return []string{key.Type()}
+}
+
+// lively is a connection that ends when nothing is read or written for a while.
+type lively struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c lively) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c lively) Write(b []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // what is sent is answered, too
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// sftpDir is a directory of an SFTP server.
+type sftpDir struct {
+	files     *sftp.Client
+	ssh       *ssh.Client
+	directory string
+	watch     func() bool // ends the watch over the context
+}
+
+// dialSFTP connects to an SFTP server, and gives the key that it has shown. A server with another key than to.HostKey is refused before the
+// password is sent.
+func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
+	address, err := sftpAddress(to.Host)
+	if err != nil {
+		return nil, "", err
+	}
+	config := &ssh.ClientConfig{User: to.User, Timeout: quiet, Auth: []ssh.AuthMethod{ssh.Password(to.Password),
+		ssh.KeyboardInteractive(func(_, _ string, questions []string, _ []bool) ([]string, error) {
+			answers := make([]string, len(questions))
+			for i := range answers {
+				answers[i] = to.Password
+			}
+			return answers, nil
+		})}}
+	var want ssh.PublicKey
+	if to.HostKey != "" {
+		if want, err = readHostKey(to.HostKey); err != nil {
+			return nil, "", err
+		}
+		config.HostKeyAlgorithms = hostKeyAlgorithms(want)
+	}
+	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		if shown = hostKeyText(key); want != nil && hostKeyText(want) != shown {
+			return fmt.Errorf("%s shows the host key %s and not %s: where that is right, take the new key instead of the old one", to.Host,
+				ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(want))
+		}
+		return nil
+	}
+	dialer := outbound.Dialer()
+	dialer.Timeout = quiet
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, "", err
+	}
+	watch := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	r := &sftpDir{directory: to.Directory, watch: watch}
+	over, channels, requests, err := ssh.NewClientConn(lively{conn, quiet}, address, config)
+	if err != nil {
+		watch()
+		return nil, "", errors.Join(err, ignoreClosed(conn.Close()))
+	}
+	r.ssh = ssh.NewClient(over, channels, requests)
+	if r.files, err = sftp.NewClient(r.ssh, sftp.UseConcurrentWrites(true)); err != nil {
+		return nil, "", errors.Join(err, r.Close())
+	}
+	return r, shown, nil
+}
+
+// ignoreClosed leaves out that a connection is closed already.
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (r *sftpDir) Close() error {
+	defer r.watch()
+	var err error
+	if r.files != nil {
+		err = ignoreClosed(r.files.Close())
+	}
+	return errors.Join(err, ignoreClosed(r.ssh.Close()))
+}
+
+// at gives the path of a file of the directory.
+func (r *sftpDir) at(name string) string { return path.Join(r.directory, name) }
+
+func (r *sftpDir) List(ctx context.Context) (map[string]int64, error) {
+	if r.directory != "" {
+		if err := r.files.MkdirAll(r.directory); err != nil {
+			return nil, fmt.Errorf("directory %s: %w", r.directory, err)
+		}
+	}
+	infos, err := r.files.ReadDirContext(ctx, cmp.Or(r.directory, "."))
+	if err != nil {
+		return nil, fmt.Errorf("directory %s: %w", r.directory, err)
+	}
+	sizes := map[string]int64{}
+	for _, info := range infos {
+		if info.Mode().IsRegular() {
+			sizes[info.Name()] = info.Size()
+		}
+	}
+	return sizes, nil
+}
+
+func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) error {
+	begun := r.at(name + Part)
+	to, err := r.files.OpenFile(begun, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = to.ReadFrom(f)
+	if syncing := to.Sync(); err == nil && syncing != nil && !unsupported(syncing) {
+		err = syncing
+	}
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = r.isWhole(begun, size)
+	}
+	if err != nil {
+		return err
+	}
+	if _, has := r.files.HasExtension("posix-rename@openssh.com"); has {
+		return r.files.PosixRename(begun, r.at(name))
+	}
+	if err := r.files.Remove(r.at(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // one of another size
+		return err
+	}
+	return r.files.Rename(begun, r.at(name))
+}
+
+// isWhole compares the size of a file that was sent with that of the file here.
+func (r *sftpDir) isWhole(at string, size int64) error {
+	info, err := r.files.Stat(at)
+	if err == nil && info.Size() != size {
+		err = fmt.Errorf("%d of %d bytes have arrived", info.Size(), size)
+	}
+	return err
+}
+
+// unsupported reports whether a server refuses a request that it does not know.
+func unsupported(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxOpUnsupported
+}
+
+func (r *sftpDir) Remove(_ context.Context, name string) error { return r.files.Remove(r.at(name)) }

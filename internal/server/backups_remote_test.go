@@ -1,0 +1,253 @@
+package server
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+)
+
+// sftpServer is a server of SFTP on loopback for one user, whose files lie in dir.
+type sftpServer struct {
+	address, dir string
+	mu           sync.Mutex
+	key          ssh.Signer
+	passwords    int // how many passwords it was sent
+}
+
+// newKey gives the server another key.
+func (s *sftpServer) newKey(t *testing.T) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = key
+}
+
+func startSFTP(t *testing.T, user, password string) *sftpServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sftpServer{address: l.Addr().String(), dir: t.TempDir()}
+	s.newKey(t)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer func() { _ = conn.Close() }()
+				s.serve(conn, user, password)
+			})
+		}
+	})
+	return s
+}
+
+// serve serves a connection until its client ends it, or fails.
+func (s *sftpServer) serve(conn net.Conn, user, password string) {
+	config := &ssh.ServerConfig{PasswordCallback: func(c ssh.ConnMetadata, given []byte) (*ssh.Permissions, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.passwords++
+		if c.User() != user || string(given) != password {
+			return nil, os.ErrPermission
+		}
+		return nil, nil //nolint:nilnil // there are no permissions to give
+	}}
+	s.mu.Lock()
+	config.AddHostKey(s.key)
+	s.mu.Unlock()
+	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for one := range channels {
+		channel, asked, err := one.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			for r := range asked {
+				_ = r.Reply(r.Type == "subsystem" && strings.HasSuffix(string(r.Payload), "sftp"), nil)
+			}
+		}()
+		if server, err := sftp.NewServer(channel, sftp.WithServerWorkingDirectory(s.dir)); err == nil {
+			_ = server.Serve()
+		}
+		_ = channel.Close()
+	}
+}
+
+// files gives the names of the files of a schedule.
+func files(t *testing.T, dir, prefix string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Backups are sent to an SFTP server, the oldest there go, and no other file does. The key of the server is kept, and a server with another
+// one is sent no password.
+func TestBackupsAreSentBySFTP(t *testing.T) {
+	s := startSFTP(t, "backup", "open sesame")
+	m := startManager(t)
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	remote := `"remoteBackupsEnabled":true,"transferProtocol":"SFTP","remoteHost":"` + s.address + `","remoteDirectory":"deep/er","remoteUser":"backup"`
+	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"name":"away","maxFileCount":2,`+remote+`,"remotePassword":"open sesame"}`)
+	there := filepath.Join(s.dir, "deep", "er")
+	if err := os.MkdirAll(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mine.txt", "away-of-somebody.portolan"} {
+		if err := os.WriteFile(filepath.Join(there, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := ""
+	another := func() {
+		t.Helper()
+		m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+		eventually(t, "a backup is sent", func() bool {
+			at := m.want(200, "GET", schedule, "").text("lastRemoteDateTime")
+			newest := m.want(200, "GET", database+"/backups?orderBy=desc(id)", "").text("data.0.name")
+			if newest == last || at == "" {
+				return false
+			}
+			if _, err := os.Stat(filepath.Join(there, newest)); err != nil {
+				return false
+			}
+			last = newest
+			return true
+		})
+	}
+	for range 3 {
+		another()
+	}
+	eventually(t, "the oldest file is gone", func() bool { return len(files(t, there, "away-2")) == 2 })
+	here, err := os.ReadFile(filepath.Join(m.options.Data, "backups", last))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(there, last)); err != nil || string(text) != string(here) {
+		t.Errorf("%d bytes are there, and %d here: %v", len(text), len(here), err)
+	}
+	for _, name := range []string{"mine.txt", "away-of-somebody.portolan"} {
+		if _, err := os.Stat(filepath.Join(there, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	shown := m.want(200, "GET", schedule, "")
+	if key := shown.text("remoteHostKey"); !strings.HasPrefix(key, "ssh-ed25519 AAAA") || strings.Contains(string(shown.body), "sesame") {
+		t.Errorf("the schedule is %s", shown.body)
+	}
+
+	s.newKey(t)
+	s.mu.Lock()
+	before := s.passwords
+	s.mu.Unlock()
+	m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+	failed := func(text string) func() bool {
+		return func() bool {
+			newest := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+filter("eventType:'FAILED'"), "")
+			return strings.Contains(newest.text("data.0.message"), text)
+		}
+	}
+	eventually(t, "another key is refused", failed("shows the host key SHA256:"))
+	s.mu.Lock()
+	if s.passwords != before {
+		t.Error("a server with another key was sent the password")
+	}
+	s.mu.Unlock()
+	eventually(t, "there is an alarm", func() bool {
+		return strings.Contains(string(m.want(200, "GET", "/api/v2/status", "").body), "backups could not be sent")
+	})
+	m.verify()
+}
+
+// Where no files are kept here, a file goes once it was sent, and the database still says when it was backed up.
+func TestBackupsAreSentByS3(t *testing.T) {
+	backend := s3mem.New()
+	s := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(s.Close)
+	if err := backend.CreateBucket("backups"); err != nil {
+		t.Fatal(err)
+	}
+	m := startManager(t)
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"name":"away","localBackupsEnabled":false,"remoteBackupsEnabled":true,
+		"transferProtocol":"S3","remoteHost":"`+s.URL+`","remoteDirectory":"backups/of/portolan","remoteUser":"KEY","remotePassword":"SECRET"}`)
+	m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+	eventually(t, "a backup is sent", func() bool { return m.want(200, "GET", schedule, "").text("lastRemoteDateTime") != "" })
+	prefix := gofakes3.NewPrefix(new("of/portolan/away-2"), nil)
+	list, err := backend.ListBucket("backups", &prefix, gofakes3.ListBucketPage{})
+	if err != nil || len(list.Contents) != 1 || list.Contents[0].Size < 1000 {
+		t.Errorf("there are %v: %v", list, err)
+	}
+	eventually(t, "it is not kept here", func() bool {
+		return m.want(200, "GET", database+"/backups", "").count() == 0 && len(files(t, filepath.Join(m.options.Data, "backups"), "away")) == 0
+	})
+	if m.want(200, "GET", database, "").text("lastBackupDateTime") == "" {
+		t.Error("the database does not say when it was backed up")
+	}
+	m.verify()
+}
+
+// Settings by which no file can be sent are refused, each by its field.
+func TestRemoteBackupsAreRefused(t *testing.T) {
+	m := startManager(t)
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	whole := map[string]string{"remoteBackupsEnabled": "true", "transferProtocol": `"SFTP"`, "remoteHost": `"vault.example"`, "remoteUser": `"u"`,
+		"remotePassword": `"p"`}
+	for _, c := range []struct{ field, value, code string }{
+		{"transferProtocol", `"FTP"`, "UnsupportedResourceFieldValue"},
+		{"transferProtocol", `null`, "MissingRequiredField"},
+		{"remoteHost", `null`, "MissingRequiredField"},
+		{"remoteUser", `null`, "MissingRequiredField"},
+		{"remotePassword", `""`, "MissingRequiredField"},
+		{"remoteHost", `"sftp://vault.example"`, "InvalidResourceFieldValue"},
+		{"remoteHost", `"user@vault.example"`, "InvalidResourceFieldValue"},
+		{"remoteHostKey", `"ssh-ed25519 nothing"`, "InvalidResourceFieldValue"},
+	} {
+		body := `{"name":"x"`
+		for field, value := range whole {
+			if field != c.field {
+				body += `,"` + field + `":` + value
+			}
+		}
+		m.refused(400, c.code, c.field, "POST", database+"/schedules", body+`,"`+c.field+`":`+c.value+`}`)
+	}
+	s3 := `{"name":"x","remoteBackupsEnabled":true,"transferProtocol":"S3","remoteUser":"u","remotePassword":"p","remoteHost":`
+	m.refused(400, "MissingRequiredField", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example"}`)
+	m.refused(400, "InvalidResourceFieldValue", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example","remoteDirectory":"Not A Bucket"}`)
+	m.refused(400, "InvalidResourceFieldValue", "remoteHost", "POST", database+"/schedules", s3+`"http://192.0.2.1","remoteDirectory":"bucket"}`)
+	m.verify()
+}
