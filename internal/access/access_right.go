@@ -180,7 +180,18 @@ func (x *AccessRight) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	return x.givenBy(c, "DELETE_ACCESS_RIGHTS")
+	if err := x.givenBy(c, "DELETE_ACCESS_RIGHTS"); err != nil || manages(c) {
+		return err
+	}
+	head, err := c.Tx.Head(x.Resource.ID)
+	if err != nil {
+		return err
+	}
+	d, err := rightsIn(c.Caller).of(c.Tx, head.ID, head.Parent, head.Type)
+	if err == nil && d.place.asksAny() { // what decides without the right may let changes be made
+		err = problem.Forbidden("AccessDenied", "%s may not delete rights where it has to ask for changes itself", c.Caller.Name)
+	}
+	return err
 }
 
 // givenBy refuses what takes a privilege that the caller does not have, and rights beyond what the caller may do there.
@@ -214,7 +225,7 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
 		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
 		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
-	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.asks("", Full):
+	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.asksAny():
 		return problem.FieldForbidden("AccessDenied", "workflowLevel",
 			"%s may not let others make or approve changes that it has to ask for itself",
 			c.Caller.Name)

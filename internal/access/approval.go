@@ -51,7 +51,7 @@ func (f *rightsFollower) fourEyes(r *store.Resource) error {
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without an approval: the configuration has four eyes look at it (%s)", author.Name, r.Type,
-		called(r), FourEyesTypes)
+		problem.About(r.ID, called(r)), FourEyesTypes)
 }
 
 // called is whose rights these are.

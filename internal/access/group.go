@@ -42,7 +42,8 @@ type UserGroup struct {
 // notByHand refuses to put a user into a group whose members an authenticator knows.
 func notByHand(c *resource.Change, _, target *store.Resource) error {
 	if target.Collection == groupsName && target.Ref("authenticator") != 0 {
-		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in", target.Name)
+		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in",
+			problem.About(target.ID, target.Name))
 	}
 	return nil
 }

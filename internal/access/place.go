@@ -103,6 +103,26 @@ func (p *place) asks(typeName string, level Level) bool {
 	return asks
 }
 
+// asksAny reports whether a change of a resource of any type below it, at any level, has to be asked for.
+func (p *place) asksAny() bool {
+	if p == nil || !p.recommends {
+		return false
+	}
+	for level := Change; level <= Full; level++ {
+		if p.asks("", level) {
+			return true
+		}
+		for _, r := range p.rights {
+			for _, o := range r.AccessOverrides {
+				if p.asks(o.ResourceType, level) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // leastBelow is the lowest level of any type below it.
 func (p *place) leastBelow() Level {
 	if p == nil {

@@ -70,6 +70,9 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	if err := f.fourEyes(r); err != nil {
 		return err
 	}
+	if err := f.changedWith(before, after); err != nil {
+		return err
+	}
 	if asker, err := f.askedBy(); err != nil {
 		return err
 	} else if asker != nil {
@@ -102,6 +105,60 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil // the rules of the others say who changes them
+}
+
+// changedWith refuses a change by which resources that refer to this one change, such as a reservation with the address of its client, or a
+// host with its address, where others have to approve changes of those.
+func (f *rightsFollower) changedWith(before, after *store.Resource) error {
+	if before == nil || after == nil || before.Key == after.Key && bytes.Equal(before.Low, after.Low) && bytes.Equal(before.High, after.High) {
+		return nil
+	}
+	if asks, err := f.asksAnywhere(after.Configuration); err != nil || !asks {
+		return err
+	}
+	var referring []*store.Resource
+	if err := f.tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{after.ID}}},
+		func(r *store.Resource) error {
+			if f.service.workflowOf(r) != "" {
+				referring = append(referring, r.Clone())
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, r := range referring {
+		err := f.fourEyes(r)
+		if err == nil && f.rights != nil {
+			var d decision
+			if d, err = f.rights.decide(r.ID, r.Parent, r.Type, f.placeOf); err == nil {
+				err = f.askedFor(r, d, Change)
+			}
+		}
+		if errors.Is(err, resource.ErrApproval) {
+			return problem.Forbidden("AccessDenied", "%s %s changes %s %s with it, which takes an approval: ask for a change of that instead",
+				after.Type, problem.About(after.ID, called(after)), r.Type, problem.About(r.ID, called(r)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asksAnywhere reports whether there may be a resource of a configuration whose changes others have to approve.
+func (f *rightsFollower) asksAnywhere(configuration int64) (bool, error) {
+	if f.rights != nil {
+		for _, p := range f.rights.places {
+			if p.recommends {
+				return true, nil
+			}
+		}
+	}
+	if configuration == 0 {
+		return false, nil
+	}
+	types, err := f.service.fourEyesTypes(f.tx, configuration)
+	return len(types) > 0, err
 }
 
 // lies refuses a change of what is decided about by where it lies.
@@ -244,7 +301,7 @@ func (f *rightsFollower) askedFor(r *store.Resource, d decision, level Level) er
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.called(), r.Type,
-		called(r), d.because())
+		problem.About(r.ID, called(r)), d.because())
 }
 
 // within refuses what takes a level that a decision does not give.
@@ -257,7 +314,7 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource that %[1]s does not see", name,
 			what)
 	}
-	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type, called(r), level,
+	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type, problem.About(r.ID, called(r)), level,
 		d.because())
 }
 
@@ -273,7 +330,7 @@ func (f *rightsFollower) made(r *store.Resource, at int64, what, where string) e
 	name := f.called()
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level ADD %s, and %[1]s sees nothing there", name, what,
 		r.Type,
-		called(r), where)
+		problem.About(r.ID, called(r)), where)
 }
 
 // called names a resource that is seen.

@@ -86,7 +86,7 @@ func checkFile(c *resource.Change, name string, parent int64) error {
 	}
 	above, err := c.Tx.Head(parent)
 	if err == nil && above.Type == "TFTPFile" {
-		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file, and holds none", above.Name)
+		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file, and holds none", problem.About(above.ID, above.Name))
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 	paths := a.Manager.Logs[row.Name]
 	if len(paths) == 0 {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "%s is not kept by the manager on %s: say where it is to be "+
-			"(--access-log, --audit-log, --data)", row.Name, a.Manager.Hostname)
+			"(--access-log, --audit-log, --data)", problem.About(row.ID, row.Name), a.Manager.Hostname)
 	}
 	var files []*io.SectionReader
 	var newer fs.FileInfo

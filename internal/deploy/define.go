@@ -65,7 +65,7 @@ func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Re
 	})
 	x.Mentions = schema.Refer(named)
 	if _, worded := problem.As(err); err != nil && !worded {
-		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", row.Name, err)
+		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", problem.About(row.ID, row.Name), err)
 	}
 	x.Value = value
 	return err

@@ -282,10 +282,10 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 			return nil
 		}
 		if d.Code != nil && *d.Code == code {
-			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, row.Name)
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, problem.About(row.ID, row.Name))
 		}
 		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
-			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", row.Name)
+			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", problem.About(row.ID, row.Name))
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"portolan/internal/event"
@@ -75,6 +76,8 @@ type Deployer struct {
 	// sighted are those of the look before.
 	sightings, sighted map[sighting]int64
 	held               bool
+	// turns are how many deployments of each user were worked off: who has had the fewest turns of those who wait is next.
+	turns map[int64]int64
 	// plan is that of the live configuration that was last looked at, in the holding planned of the lease: nothing but records has changed
 	// there since, as long as nobody else has seen to what has.
 	plan    *plan
@@ -87,7 +90,7 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
 		Changed: func(int) {}, Rolled: func(string, int) {}, sightings: map[sighting]int64{}, schedules: timetable.NewClock(a, schedules),
 		due:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
-		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, rollTopic}})}
+		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, rollTopic}}), turns: map[int64]int64{}}
 }
 
 // Run works until ctx ends.
@@ -185,10 +188,13 @@ func (d *Deployer) hold(ctx context.Context) (err error) {
 	return err
 }
 
-// next gives the deployment to work on, the one that was asked for first, and how many wait for service points.
+// next gives the deployment to work on, and how many wait for service points. One that runs comes first. The queued ones come by turns of
+// their users, those of a user in the order in which they were asked for: a user with many of them does not keep others from theirs.
 func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) {
+	first := map[int64]int64{} // the first one of each user
 	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
 		id = 0
+		clear(first)
 		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait").Scan(&waiting); err != nil {
 			return err
 		}
@@ -202,27 +208,60 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 			return err
 		}
 		for _, state := range []string{running, queued} {
-			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
-				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}},
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), inState(state)}},
 				func(r *store.Resource) error {
-					if waits[r.ID] || id != 0 && id < r.ID {
+					user := r.Ref("user")
+					if known := first[user]; waits[r.ID] || known != 0 && known < r.ID {
 						return nil
 					}
 					group, err := isGroup(tx, r.Parent) // whose parts are worked off
 					if err == nil && !group {
-						id = r.ID
+						first[user] = r.ID
 					}
 					return err
 				}); err != nil {
 				return err
 			}
+			if len(first) > 0 {
+				break
+			}
 		}
-		if id == 0 && waiting == 0 {
+		if len(first) == 0 && waiting == 0 {
 			d.known.Put(tx, struct{}{}, true)
 		}
 		return nil
 	})
-	return id, waiting, err
+	if err != nil || len(first) == 0 {
+		return 0, waiting, err
+	}
+	return d.turn(first), waiting, nil
+}
+
+// turn gives one of the first deployments of users, and counts it. Who has waited for nothing meanwhile begins with the fewest turns of the
+// others.
+func (d *Deployer) turn(first map[int64]int64) (id int64) {
+	fewest := int64(math.MaxInt64)
+	for user := range d.turns {
+		if first[user] == 0 {
+			delete(d.turns, user)
+			continue
+		}
+		fewest = min(fewest, d.turns[user])
+	}
+	var whose int64
+	for user, one := range first {
+		if _, known := d.turns[user]; !known {
+			d.turns[user] = 0
+			if fewest < math.MaxInt64 {
+				d.turns[user] = fewest
+			}
+		}
+		if id == 0 || d.turns[user] < d.turns[whose] || d.turns[user] == d.turns[whose] && one < id {
+			id, whose = one, user
+		}
+	}
+	d.turns[whose]++
+	return id
 }
 
 // outcome is what a deployment has come to, before service points serve it.

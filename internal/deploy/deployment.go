@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"time"
 
@@ -145,6 +146,9 @@ func (x *DeploymentHead) begin(c *resource.Change, at ...int64) error {
 			return err
 		}
 	}
+	if err := queuedOfUser(c, c.Caller.User); err != nil {
+		return err
+	}
 	zero := int64(0)
 	x.State, x.PercentComplete, x.User, x.Method, x.CreationDateTime = queued, &zero, schema.Ref{ID: c.Caller.User}, "API", c.Tx.Now()
 	c.Tx.Touch(deployments)
@@ -205,10 +209,7 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 		if err := ready(c, x.Type, server); err != nil {
 			return err
 		}
-		if x.Type == validation {
-			continue
-		}
-		if err := notUnderWay(c, server); err != nil {
+		if err := x.notUnderWay(c, server); err != nil {
 			return err
 		}
 	}
@@ -380,20 +381,30 @@ func deployable(c *resource.Change, server int64) error {
 	single, _ := o.(*Server)
 	switch {
 	case single != nil && single.Profile == otherServer:
-		return problem.BadRequest("ServerNotManaged", "server %d, %s, is run by others", server, row.Name)
+		return problem.BadRequest("ServerNotManaged", "server %d, %s, is run by others", server, problem.About(row.ID, row.Name))
 	case x.State != enabled:
-		return problem.BadRequest("ServerNotActive", "server %d, %s, is %s", server, row.Name, x.State)
+		return problem.BadRequest("ServerNotActive", "server %d, %s, is %s", server, problem.About(row.ID, row.Name), x.State)
 	case x.ServicePoint == "":
 		return problem.BadRequest("ServerNotConnected", "server %d, %s, is no service point of the fleet: set its servicePoint to the id of one",
-			server, row.Name)
+			server, problem.About(row.ID, row.Name))
 	}
 	return nil
 }
 
-// notUnderWay refuses where a deployment of the server has not ended.
-func notUnderWay(c *resource.Change, server int64) error {
-	for _, state := range []string{queued, running} {
-		found, err := underWay(c.Tx, server, state)
+// notUnderWay refuses a deployment of a server beside another one that has not ended, and a validation beside another one that the same
+// user waits for. A validation changes nothing: a deployment does not wait for it.
+func (x *DeploymentHead) notUnderWay(c *resource.Change, server int64) error {
+	isValidation := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: validation}
+	beside := store.All{store.InCollection(deployments), store.HasParent(server)}
+	states := []string{queued}
+	if x.Type == validation {
+		beside = append(beside, isValidation, store.LinksTo{Targets: []int64{x.User.ID}, Field: "user"})
+	} else {
+		beside = append(beside, store.Not{Expr: isValidation})
+		states = append(states, running)
+	}
+	for _, state := range states {
+		found, err := c.Tx.First(store.Query{From: store.Resources, Where: append(slices.Clone(beside), inState(state))})
 		if err != nil {
 			return err
 		}
@@ -404,10 +415,28 @@ func notUnderWay(c *resource.Change, server int64) error {
 	return nil
 }
 
-// underWay gives a deployment of a server that is in a state; nil where there is none.
-func underWay(tx *store.Tx, server int64, state string) (*store.Resource, error) {
-	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
-		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}})
+// inState is the condition that a deployment is in a state.
+func inState(state string) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}
+}
+
+// mostQueued is how many deployments of a user may be queued.
+const mostQueued = 1000
+
+// queuedOfUser refuses a deployment of a user who has mostQueued of them queued.
+func queuedOfUser(c *resource.Change, user int64) error {
+	if user == 0 {
+		return nil
+	}
+	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
+		store.LinksTo{Targets: []int64{user}, Field: "user"}, inState(queued)}})
+	if err != nil || n < mostQueued {
+		return err
+	}
+	p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
+		c.Caller.Name)
+	p.RetryAfter = 10 * time.Second
+	return p
 }
 
 // followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what

@@ -264,5 +264,6 @@ func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 			return e, nil
 		}
 	}
-	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s", z.row.Key)
+	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s",
+		problem.About(z.row.ID, z.row.Key))
 }

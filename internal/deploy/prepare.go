@@ -152,7 +152,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		}
 		c, err := p.publication(z, nil, p.api.Store.Now())
 		if err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
 		}
 		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // what others have is theirs
 			var entries []zonedata.Entry
@@ -221,11 +221,11 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 	for _, z := range zones {
 		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
 		if isFault(err) && out.continues {
-			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
+			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err))
 			continue
 		}
 		if err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
 		}
 		if c != nil {
 			left, withheld, err := p.withhold(z, c)
@@ -233,7 +233,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			case err != nil:
 				return err
 			case withheld != nil && !out.continues:
-				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, words(withheld))
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), words(withheld))
 			case withheld != nil:
 				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
 			}

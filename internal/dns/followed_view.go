@@ -159,5 +159,6 @@ func (f *viewFollower) refuse(followed map[int64]bool, id int64, record *store.R
 		return err
 	}
 	return problem.Forbidden("OperationNotPermitted", "%s %s belongs to zone %s of view %s, which follows server %s: change it there, or set "+
-		"the view's followedServer to null", record.Type, record.Key, zone.Key, view.Name, server.Name)
+		"the view's followedServer to null", record.Type, problem.About(record.ID, record.Key), problem.About(zone.ID, zone.Key),
+		problem.About(view.ID, view.Name), problem.About(server.ID, server.Name))
 }

@@ -1,9 +1,8 @@
 package dns
 
 import (
-	"fmt"
+	"strconv"
 	"slices"
-	"strings"
 
 	"portolan/internal/ipam"
 	"portolan/internal/problem"
@@ -52,19 +51,19 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 		}
 		if p.Values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
 			return problem.Conflict("DuplicateHostname",
-				"addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of %d IPv4 addresses", id, name,
-				fours)
+				"addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of several IPv4 addresses", id, name)
 		}
 	}
 	return nil
 }
 
-func listed(ids []int64) string {
-	texts := make([]string, len(ids))
+// listed gives the views and zones of a setting, by their numbers.
+func listed(ids []int64) problem.Resources {
+	all := make(problem.Resources, len(ids))
 	for i, id := range ids {
-		texts[i] = fmt.Sprint(id)
+		all[i] = problem.About(id, strconv.FormatInt(id, 10))
 	}
-	return strings.Join(texts, ", ")
+	return all
 }
 
 // liesIn reports whether a zone is one of those, or lies below one.

@@ -30,7 +30,7 @@ func authorityOf(records []dns.RR) *dns.SOA {
 // those go on that are deployed. The primary server follows from the roles.
 func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
 	err := i.makeAuthority(zone, authorityParts(soa))
-	if p, ok := problem.As(err); ok && p.Status < 500 {
+	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
 		return i.skip(soa, p.Message)
 	}
 	return err
@@ -90,7 +90,7 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	if _, err := i.c.Following("value").Change(row, func(o schema.Object) {
 		_, _ = t.Decode(o, map[string]json.RawMessage{"value": value}, false) // what it refuses is refused when it is written
 	}); err != nil {
-		if p, ok := problem.As(err); ok && p.Status < 500 {
+		if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
 			return i.skip(soa, p.Message)
 		}
 		return err

@@ -244,7 +244,7 @@ func (i *zoneImport) skip(rr dns.RR, why string) error {
 
 // refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
 func (i *zoneImport) refused(rr dns.RR, err error) error {
-	if p, ok := problem.As(err); ok && p.Status < 500 && !i.dynamic {
+	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
 		return i.skip(rr, p.Message)
 	}
 	return err
@@ -289,7 +289,7 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	written := i.c.Tx.Writes()
 	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
 	if err != nil {
-		p, ok := problem.As(err)
+		p, ok := problem.As(i.c.Concealed(err))
 		if !ok { // no rule but the database refused it, and may say nothing more
 			return err
 		}
@@ -304,7 +304,9 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 			i.broken[sameRecord(rr)] = p.Message
 			return errHalfDone
 		}
-		return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
+		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
+		other.Named = p.Named
+		return other
 	}
 	i.done.Made++
 	if i.lends {

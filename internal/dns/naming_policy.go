@@ -463,7 +463,7 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 	for i, v := range values {
 		text := found[e.SubexpIndex(partName(i))]
 		if wrong := v.pattern.fits(text); wrong != "" {
-			return refuse("%s: %q %s", v.row.Name, text, wrong)
+			return refuse("%s: %q %s", problem.About(v.row.ID, v.row.Name), text, wrong)
 		}
 	}
 	return nil

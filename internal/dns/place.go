@@ -56,7 +56,7 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 		delete(members, "name") // which belongs to the zone that it came from
 		return found[0], nil
 	case 0:
-		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, within.Name)
+		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, problem.About(within.ID, within.Name))
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
 }
@@ -98,7 +98,7 @@ func viewsOf(tx *store.Tx, within *store.Resource, members map[string]json.RawMe
 			return nil
 		})
 	if err == nil && len(views) == 0 {
-		err = resource.NotFoundInlined("view", "there is no such view in %s", within.Name)
+		err = resource.NotFoundInlined("view", "there is no such view in %s", problem.About(within.ID, within.Name))
 	}
 	return views, err
 }

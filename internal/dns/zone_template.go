@@ -2,7 +2,6 @@ package dns
 
 import (
 	"fmt"
-	"strings"
 
 	"portolan/internal/event"
 	"portolan/internal/ipam"
@@ -87,12 +86,12 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 }
 
 func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) error {
-	var list []string
+	var list problem.Resources
 	for _, r := range rows {
-		list = append(list, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r)))
+		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
 	}
 	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d, %s: these are in the way: %s", template.ID,
-		zone.ID, absoluteName(zone), strings.Join(list, "; "))
+		zone.ID, absoluteName(zone), list)
 }
 
 // zoneApplication is the applying of a template to one zone.

@@ -36,7 +36,7 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 		zone, err = ImpliedZone(tx, v, name)
 	}
 	if err == nil && zone == nil {
-		return nil, problem.NotFound("there is no zone %q in the view %s", name, v.Name)
+		return nil, problem.NotFound("there is no zone %q in the view %s", name, problem.About(v.ID, v.Name))
 	}
 	return zone, err
 }
@@ -111,9 +111,9 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	case err != nil:
 		return nil, err
 	case len(views) == 0:
-		return nil, problem.NotFound("there is no view %q in the configuration %s", view, found.Name)
+		return nil, problem.NotFound("there is no view %q in the configuration %s", view, problem.About(found.ID, found.Name))
 	case len(views) > 1:
-		return nil, problem.Invalid("view", "the configuration %s has several: name one", found.Name)
+		return nil, problem.Invalid("view", "the configuration %s has several: name one", problem.About(found.ID, found.Name))
 	}
 	return views[0], nil
 }

@@ -329,8 +329,8 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == namelessSiblings {
-		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", len(rows),
+	if n := len(rows); n == namelessSiblings {
+		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", n,
 			c.Name)
 	}
 	var named []*store.Resource

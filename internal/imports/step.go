@@ -291,7 +291,7 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
 		}
-		refusal, ok := problem.As(err)
+		refusal, ok := problem.As(p.Concealed(err))
 		switch {
 		case err == nil:
 		case !ok || refusal.Status >= 500:

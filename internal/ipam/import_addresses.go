@@ -116,7 +116,7 @@ func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(d
 			size = 1
 		}
 		for part := range slices.Chunk(n.lines, size) {
-			err := n.create(c, part)
+			err := c.Concealed(n.create(c, part))
 			if p, refused := problem.As(err); refused && p.Status < 500 { // whose fault it is shows where each is made alone
 				if i.alone = true; len(part) == 1 {
 					i.refused[part[0].Number] = p.Message

@@ -134,7 +134,7 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 		return i.skip(line, why)
 	}
 	before := c.Tx.Writes()
-	err := do()
+	err := c.Concealed(do())
 	p, refused := problem.As(err)
 	switch {
 	case !refused || p.Status >= 500:

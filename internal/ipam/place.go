@@ -43,7 +43,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 	}
 	if at.Collection != "blocks" {
 		return nil, problem.BadRequest("IpRangeOutsideParent", "%s: %s lies in no block of %s", field,
-			space.Range{Low: low, High: high}, within.Name)
+			space.Range{Low: low, High: high}, problem.About(within.ID, within.Name))
 	}
 	if t.Collection == "networks" {
 		return at, nil
@@ -63,7 +63,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 // that is the range itself does not hold it where it must be larger.
 func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
 	if within.Collection == "blocks" && !rangeOf(within).Contains(r) {
-		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, rangeOf(within))
+		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, problem.About(within.ID, spanOf(within)))
 	}
 	for {
 		found, err := tx.Below(within.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))

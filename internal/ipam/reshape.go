@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -149,16 +148,11 @@ func (r *reshaping) finish() error {
 
 // inTheWay words a refusal, by problem.Conflict or problem.BadRequest, that lists resources.
 func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
-	const most = 20
-	var list []string
-	for i, r := range rows {
-		if i == most {
-			list = append(list, fmt.Sprintf("and %d more", len(rows)-most))
-			break
-		}
-		list = append(list, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r)))
+	var list problem.Resources
+	for _, r := range rows {
+		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
 	}
-	return refuse(code, "%s: %s", sentence, strings.Join(list, "; "))
+	return refuse(code, "%s: %s", sentence, list)
 }
 
 // spanText gives a single address as one.

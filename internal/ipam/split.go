@@ -308,7 +308,7 @@ func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Ad
 	case kept.IsValid() && rangeOf(row).Has(kept):
 		if !hosts.Has(kept) {
 			return problem.Field("IpRangeBroadcastOrNetworkIdAssigned", "gatewayPreserved", "%s would be the network or broadcast address of %s",
-				kept, rangeOf(row))
+				kept, problem.About(row.ID, spanOf(row)))
 		}
 		gateway = kept
 	case x.DefaultGatewayAssigned != nil && *x.DefaultGatewayAssigned:

@@ -42,6 +42,37 @@ func (p *Problem) Error() string {
 // Unwrap gives the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
+// Resource is a resource in the words of a problem: by ID somebody who does not see it is told other words (resource.API.Conceal).
+type Resource struct {
+	ID   int64
+	Text string
+}
+
+// String gives the words.
+func (r Resource) String() string { return r.Text }
+
+// About gives a resource in the words of a problem: its name, key or space.
+func About(id int64, text string) Resource { return Resource{id, text} }
+
+// mostListed is how many resources the words of a problem list.
+const mostListed = 20
+
+// Resources are resources in the words of a problem, which list the first 20 and count the others.
+type Resources []Resource
+
+// String gives the list.
+func (r Resources) String() string {
+	var list []string
+	for i, one := range r {
+		if i == mostListed {
+			list = append(list, fmt.Sprintf("and %d more", len(r)-mostListed))
+			break
+		}
+		list = append(list, one.Text)
+	}
+	return strings.Join(list, "; ")
+}
+
 // New makes a problem with a formatted message.
 func New(status int, code, format string, args ...any) *Problem {
 	p := &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
@@ -49,6 +80,12 @@ func New(status int, code, format string, args ...any) *Problem {
 		switch x := arg.(type) {
 		case int64:
 			p.Named = append(p.Named, x)
+		case Resource:
+			p.Named = append(p.Named, x.ID)
+		case Resources:
+			for _, one := range x {
+				p.Named = append(p.Named, one.ID)
+			}
 		case error:
 			if inner, ok := As(x); ok {
 				p.Named = append(p.Named, inner.Named...)
@@ -143,6 +180,13 @@ func FieldForbidden(code, field, format string, args ...any) *Problem {
 	p := Field(code, field, format, args...)
 	p.Status = http.StatusForbidden
 	return p
+}
+
+// Elsewhere gives a problem of a field as one of another field: with its status, its code and the resources that it names.
+func (p *Problem) Elsewhere(field string) *Problem {
+	other := *p
+	other.Message, other.Fields = field+": "+p.Message, []string{field}
+	return &other
 }
 
 // fieldName is how the names of fields look.

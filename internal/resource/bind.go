@@ -443,6 +443,9 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		if f.Column != "" {
 			at.Via, at.ViaColumn = f.Column, true
 		}
+		if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is null
+			at.ViaSeen = seen
+		}
 		return at, true
 	case (f.Kind == schema.Map || f.Kind == schema.Raw) && len(path) > 1:
 		return store.Field{Kind: store.Text, Path: path}, true

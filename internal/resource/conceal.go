@@ -43,6 +43,9 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	return err
 }
 
+// Concealed gives what refused a part of the change as Conceal does, for words that are kept instead of answered.
+func (c *Change) Concealed(err error) error { return c.API.Conceal(c.Tx, c.Caller, nil, err) }
+
 // onlyFields gives the members that a problem is about. Others tell nothing of what the caller knows: unknown ones are ignored.
 func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]json.RawMessage {
 	only := map[string]json.RawMessage{}

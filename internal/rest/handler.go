@@ -464,6 +464,6 @@ func checkIfMatch(r *http.Request, row *store.Resource) error {
 			return nil
 		}
 	}
-	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s",
-		etag(row))
+	now := etag(row)
+	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s", now)
 }

@@ -134,3 +134,117 @@ func TestReservationsAreNotBypassed(t *testing.T) {
 	}
 	m.verify()
 }
+
+// TestRefusalsNameNothingHidden changes a network and a zone around what is hidden there: a refusal tells neither names nor numbers.
+func TestRefusalsNameNothingHidden(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, block, _ := m.basics()
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"seen"}`)
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.213","state":"STATIC","name":"`+mark+`"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"t","linkedRecord":{"type":"ExternalHostRecord",
+		"absoluteName":"`+mark+`.example.net"}}`, "x-bcn-link-to-external-host: true")
+	template := m.id("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"z"}`)
+	m.id("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, mergePatch)
+	hal, asHal := m.user("hal", "NO_ACCESS")
+	m.right(hal, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	m.right(hal, zone, "FULL", `,"accessOverrides":[{"resourceType":"AliasRecord","accessLevel":"HIDE"}]`)
+	m.right(hal, template, "VIEW", "")
+	for _, c := range []struct{ method, path, body string }{
+		{"PATCH", "/networks/" + network, `{"range":"10.77.1.0/25"}`},
+		{"POST", "/zones/" + zone + "/templateApplications", `{"conflictResolutionStrategy":"ABORT"}`},
+		{"POST", "/zones/" + zone + "/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`},
+	} {
+		for _, headers := range [][]string{{asHal}, {asHal, "x-portolan-dry-run: true"}} {
+			if c.method == "PATCH" {
+				headers = append(headers, mergePatch)
+			}
+			r := m.do(c.method, "/api/v2"+c.path, c.body, headers...)
+			if text := string(r.body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
+				strings.Contains(text, " more") || !strings.Contains(text, "does not see is in the way") {
+				t.Errorf("%s %s: %d %s", c.method, c.path, r.StatusCode, text)
+			}
+		}
+	}
+	// Administrators read what is in the way.
+	r := m.do("PATCH", "/api/v2/networks/"+network, `{"range":"10.77.1.0/25"}`, mergePatch)
+	if !strings.Contains(string(r.body), "10.77.1.213") {
+		t.Errorf("the administrator reads %s", r.body)
+	}
+}
+
+// TestOrdersTellNothingHidden orders by what a hidden resource is called: it is ordered as null.
+func TestOrdersTellNothingHidden(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.basics()
+	device := func(name string) string {
+		return m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"`+name+`"}`)
+	}
+	own, hidden := device("mmm"), device("ppp-"+mark)
+	for address, of := range map[string]string{"10.0.0.51": own, "10.0.0.52": hidden} {
+		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"STATIC","device":{"id":`+of+`}}`)
+	}
+	lea, asLea := m.user("lea", "NO_ACCESS")
+	m.right(lea, network, "VIEW", "")
+	m.right(lea, own, "FULL", "")
+	first := func() string {
+		t.Helper()
+		r := m.want(200, "GET", "/api/v2/addresses?filter=address:in('10.0.0.51','10.0.0.52')&orderBy=device.name&limit=1", "", asLea)
+		if strings.Contains(string(r.body), mark) {
+			t.Errorf("the list is %s", r.body)
+		}
+		return r.text("data.0.address")
+	}
+	before := first()
+	m.want(200, "PATCH", "/api/v2/devices/"+own, `{"name":"zzz"}`, asLea, mergePatch)
+	if after := first(); after != before {
+		t.Errorf("first came %s, and after another name %s", before, after)
+	}
+}
+
+// TestClientsOfReservationsAreProtected changes the address of a client that an address is reserved for, and moves an address that a host
+// leads to: both change a protected resource, and take an approval.
+func TestClientsOfReservationsAreProtected(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, network := m.basics()
+	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.78","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-01"}}`)
+	mac := "/api/v2/macAddresses/" + address.text("macAddress.id")
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8:1::/64"}`)
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"six","addresses":[{"type":"IPv6Address","address":"2001:db8:1::5","state":"STATIC"}]}`)
+	moved := m.want(200, "GET", "/api/v2/addresses?filter=address:'2001:db8:1::5'", "").text("data.0.id")
+	rex, asRex := m.user("rex", "NO_ACCESS")
+	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	tries := func(as ...string) {
+		t.Helper()
+		m.refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, mergePatch)...)
+		m.refused(403, "AccessDenied", "takes an approval", "POST", "/api/v2/addresses/"+moved+"/moves",
+			`{"type":"IPv6AddressMove","destination":{"address":"2001:db8:1::666"}}`, as...)
+	}
+	tries(asRex)
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["IPv4Address","HostRecord"]}`, mergePatch)
+	tries()
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`, mergePatch)
+	m.want(200, "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, mergePatch)
+	m.verify()
+}
+
+// TestRightsDoNotShakeOffApprovals gives and takes rights by privilege: who has to ask for changes does not let itself make them.
+func TestRightsDoNotShakeOffApprovals(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, _ := m.basics()
+	carol, asCarol := m.user("carol", "DELETE_ACCESS_RIGHTS")
+	m.right(carol, configuration, "FULL", "")
+	right := m.right(carol, zone, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.refused(403, "AccessDenied", "has to ask", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
+
+	cora, asCora := m.user("cora", "ADD_ACCESS_RIGHTS")
+	group := m.id("/api/v2/groups", `{"name":"g"}`)
+	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+cora+`}`)
+	m.right(cora, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.right(group, configuration, "FULL", `,"accessOverrides":[{"resourceType":"TXTRecord","accessLevel":"VIEW"}]`)
+	m.refused(403, "AccessDenied", "workflowLevel", "POST", "/api/v2/accessRights",
+		`{"userScope":{"id":`+cora+`},"resource":{"id":`+zone+`},"defaultAccessLevel":"FULL"}`, asCora)
+}

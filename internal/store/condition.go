@@ -34,6 +34,8 @@ type Field struct {
 	// is then one of the resource it leads to. For orders.
 	Via       string
 	ViaColumn bool
+	// ViaSeen is what the resource that Via leads to has to meet, or the field is null. nil: nothing.
+	ViaSeen Expr
 	// Indexed says that the layout has an index of it (Layout.Indexes); Searched, that what stands anywhere in it is found by the index
 	// of trigrams: a name, or what is in Layout.Searched.
 	Indexed, Searched bool
@@ -150,19 +152,24 @@ func (e Not) sql(b *builder, row string) {
 func (f Field) column(b *builder, row string) {
 	if f.Via != "" {
 		inner := f
-		inner.Via = ""
+		inner.Via, inner.ViaSeen = "", nil
 		b.rows++
 		target := "v" + strconv.Itoa(b.rows)
 		b.WriteString("(SELECT ")
 		inner.column(b, target)
 		b.WriteString(" FROM resource " + target + " WHERE " + target + ".id = ")
 		if f.ViaColumn {
-			b.WriteString(row + "." + f.Via + ")")
-			return
+			b.WriteString(row + "." + f.Via)
+		} else {
+			b.WriteString("(SELECT target FROM reference WHERE source = " + row + ".id AND field = ")
+			b.arg(f.Via)
+			b.WriteByte(')')
 		}
-		b.WriteString("(SELECT target FROM reference WHERE source = " + row + ".id AND field = ")
-		b.arg(f.Via)
-		b.WriteString("))")
+		if f.ViaSeen != nil {
+			b.WriteString(" AND ")
+			f.ViaSeen.sql(b, target)
+		}
+		b.WriteByte(')')
 		return
 	}
 	if b.hide && f.indexed() {
