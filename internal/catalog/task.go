@@ -6,6 +6,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerTasks declares what belongs to a user alone: the tasks, and the favorites, which are any resources.
@@ -31,8 +32,20 @@ type Task struct {
 	Comment string `api:"comment" length:"4000"`
 }
 
-// Validate refuses a task that ends before it begins.
-func (x *Task) Validate(*resource.Change) error {
+// maxTasks is how many tasks a user has.
+const maxTasks = 1000
+
+// Validate refuses a task that ends before it begins, and one more than maxTasks.
+func (x *Task) Validate(c *resource.Change) error {
+	if c.Requested() && c.Creates() {
+		n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("tasks"), store.HasParent(x.Parent)}})
+		if err != nil {
+			return err
+		}
+		if n >= maxTasks {
+			return problem.Conflict("ResourceConflictsWithOther", "the user has %d tasks, and may have no more: delete some", n)
+		}
+	}
 	switch {
 	case x.Priority == "ALL":
 		return problem.Field("InvalidEnumValue", "priority", "ALL is for filters; a task is LOW, NORMAL or HIGH")

@@ -1,8 +1,8 @@
 package dns
 
 import (
-	"strconv"
 	"slices"
+	"strconv"
 
 	"portolan/internal/ipam"
 	"portolan/internal/problem"

@@ -51,7 +51,7 @@ const (
 // takeBatch waits for the caller's turn, when the body is there; done ends it, at the latest before the answer is sent: no client may
 // keep others waiting by being slow. It may be called again.
 func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
-	leave, err := a.batches.take(ctx, caller.Owner())
+	_, leave, err := a.batches.take(ctx, caller.Owner())
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"portolan/internal/resource"
@@ -55,7 +57,9 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 			return err
 		})
 	}
-	return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
+	var tried triedAnswer
+	var touched map[int64]string
+	if err := a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
 		*ans, err = perform(tx)
 		ended := errors.Is(err, store.ErrTrialEnded)
 		if err != nil && !ended {
@@ -65,15 +69,53 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 		if err := tx.Refused(); err != nil {
 			return err
 		}
-		tried := triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
+		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
 		if tried.Tally, err = tx.Tally(); err != nil {
 			return err
 		}
-		if tried.Operations, err = a.operations(tx, rq, tried.Tally); err != nil {
+		if rq.caller.Limited() && tried.Tally != (store.Tally{}) {
+			if touched, err = tx.Touched(); err != nil {
+				return err
+			}
+		}
+		tried.Operations, err = a.operations(tx, rq, tried.Tally)
+		return err
+	}); err != nil {
+		return err
+	}
+	err := a.countSeen(rq, &tried.Tally, touched)
+	if err == nil {
+		ans.body, err = json.Marshal(tried)
+	}
+	return err
+}
+
+// countSeen leaves out, of what a trial has counted for a limited caller, the resources that the caller does not see. What was made is the
+// caller's.
+func (a *Server) countSeen(rq *request, tally *store.Tally, touched map[int64]string) error {
+	if touched == nil {
+		return nil
+	}
+	return a.Store.View(rq.Context(), func(tx *store.Tx) error {
+		heads := map[int64]store.Head{}
+		if err := tx.Heads(slices.Sorted(maps.Keys(touched)), heads); err != nil {
 			return err
 		}
-		ans.body, err = json.Marshal(tried)
-		return err
+		seen, err := a.Sees(tx, slices.Collect(maps.Values(heads)), rq.caller)
+		if err != nil {
+			return err
+		}
+		tally.Changed, tally.Deleted = 0, 0
+		for id, operation := range touched {
+			switch {
+			case !seen[id]:
+			case operation == "UPDATE":
+				tally.Changed++
+			case operation == "DELETE":
+				tally.Deleted++
+			}
+		}
+		return nil
 	})
 }
 

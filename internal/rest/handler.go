@@ -312,7 +312,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	case o.fields == nil && t.Sub == nil:
 		read = a.Store.Read
 	case o.fields != nil && len(o.fields.Embeds) > 0: // as long as a list, and in memory until it is sent: one of as few
-		done, err := a.lists.take(r.Context(), caller.Owner())
+		_, done, err := a.lists.take(r.Context(), caller.Owner())
 		if err != nil {
 			return err
 		}

@@ -61,12 +61,12 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return err
 	}
 	note(w, p.ignored)
-	done, err := a.lists.take(r.Context(), caller.Owner())
+	share, done, err := a.lists.take(r.Context(), caller.Owner())
 	if err != nil {
 		return err
 	}
 	defer done()
-	spool := newSpool(&a.backlog, a.Log)
+	spool := newSpool(&a.backlog, &share.spooled, a.Log)
 	l := &lister{w: w, buf: piece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
@@ -151,7 +151,7 @@ func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, f
 	if light {
 		turn, read = &a.paging, a.Store.Pages
 	}
-	done, err := turn.take(ctx, caller.Owner())
+	_, done, err := turn.take(ctx, caller.Owner())
 	if err != nil {
 		return err
 	}

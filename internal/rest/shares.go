@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"portolan/internal/problem"
 )
@@ -21,12 +22,14 @@ type shares struct {
 type share struct {
 	tokens chan struct{}
 	users  int
+	// spooled is how many bytes of the caller's answers wait in files.
+	spooled atomic.Int64
 }
 
-// take waits for one of the caller's; done gives it back. It gives 429 where too many wait already.
-func (s *shares) take(ctx context.Context, caller int64) (done func(), err error) {
+// take waits for one of the caller's, and gives what the caller has; done gives it back. It gives 429 where too many wait already.
+func (s *shares) take(ctx context.Context, caller int64) (one *share, done func(), err error) {
 	s.mu.Lock()
-	one := s.callers[caller]
+	one = s.callers[caller]
 	if one == nil {
 		one = &share{tokens: make(chan struct{}, s.each)}
 		if s.callers == nil {
@@ -36,7 +39,7 @@ func (s *shares) take(ctx context.Context, caller int64) (done func(), err error
 	}
 	if one.users >= s.each+s.waiting {
 		s.mu.Unlock()
-		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests",
+		return nil, nil, problem.New(http.StatusTooManyRequests, "TooManyRequests",
 			"%d requests of yours are under way already: wait for some of them", s.each+s.waiting)
 	}
 	one.users++
@@ -50,9 +53,9 @@ func (s *shares) take(ctx context.Context, caller int64) (done func(), err error
 	}
 	select {
 	case one.tokens <- struct{}{}:
-		return func() { <-one.tokens; leave() }, nil
+		return one, func() { <-one.tokens; leave() }, nil
 	case <-ctx.Done():
 		leave()
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 }

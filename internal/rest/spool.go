@@ -1,19 +1,22 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // spool holds the bytes of an answer between whoever makes them and whoever sends them. What a client does not
 // take at once waits in memory, and beyond that in a file without a name: the database is free as soon as the
 // answer is made, however slow the client is.
 type spool struct {
-	// all is what all spools of an API have.
+	// all is what all spools of an API have, own what those of the caller have in files, in bytes.
 	all *backlog
+	own *atomic.Int64
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -32,30 +35,37 @@ type spool struct {
 }
 
 // Bounds of a spool: how many pieces may always wait in memory, and how many while all spools together have fewer than so many there
-// (or a few more, put at the same moment): a page of the usual size needs no file. How much one answer, and all of them together, may
-// have in files.
+// (or a few more, put at the same moment): a page of the usual size needs no file. How many bytes the answers of one caller, and all of them
+// together, may have in files.
 const (
 	maxQueued   = 8
 	maxAhead    = 32
 	maxAllAhead = 256
-	maxSpooled  = 1 << 30
+	maxOwnFiles = 512 << 20
 	maxAllFiles = 4 << 30
 )
 
 // backlog is what all spools of an API have: pieces in memory, and bytes in files.
 type backlog struct{ pieces, bytes atomic.Int64 }
 
-// take reserves bytes; false where there is no room.
-func (b *backlog) take(n int64) bool {
-	if b.bytes.Add(n) <= maxAllFiles {
+// reserve reserves bytes in files; false where there is no room.
+func (s *spool) reserve(n int64) bool {
+	all, own := s.all.bytes.Add(n), s.own.Add(n)
+	if all <= maxAllFiles && own <= maxOwnFiles {
 		return true
 	}
-	b.bytes.Add(-n)
+	s.giveBack(n)
 	return false
 }
 
-func newSpool(all *backlog, log *slog.Logger) *spool {
-	s := &spool{all: all, log: log}
+// giveBack ends a reservation.
+func (s *spool) giveBack(n int64) {
+	s.all.bytes.Add(-n)
+	s.own.Add(-n)
+}
+
+func newSpool(all *backlog, own *atomic.Int64, log *slog.Logger) *spool {
+	s := &spool{all: all, own: own, log: log}
 	s.moved = sync.NewCond(&s.mu)
 	return s
 }
@@ -75,7 +85,9 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 			s.moved.Broadcast()
 			return true, nil
 		case s.room(int64(len(piece))):
-			return false, s.write(piece)
+			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) {
+				return false, err
+			}
 		}
 		s.moved.Wait()
 	}
@@ -94,10 +106,10 @@ func (s *spool) room(n int64) bool {
 		return false
 	}
 	if s.wrote == s.read { // all of it was sent: its place is used again
-		s.all.bytes.Add(-s.wrote)
+		s.giveBack(s.wrote)
 		s.wrote, s.read = 0, 0
 	}
-	return s.wrote+n <= maxSpooled && s.all.take(n)
+	return s.reserve(n)
 }
 
 // write writes a piece behind what is in the file, in room that was reserved. s.mu is held, and let go meanwhile:
@@ -108,7 +120,7 @@ func (s *spool) write(piece []byte) error {
 	_, err := file.WriteAt(piece, at)
 	s.mu.Lock()
 	if err != nil {
-		s.all.bytes.Add(-n)
+		s.giveBack(n)
 		return fmt.Errorf("keeping what waits to be sent: %w", err)
 	}
 	s.wrote += n
@@ -151,6 +163,7 @@ func (s *spool) next(b []byte) ([]byte, error) {
 				return nil, fmt.Errorf("reading what waits to be sent: %w", err)
 			}
 			s.read += n
+			s.moved.Broadcast()
 			return b[:n], nil
 		case s.closed:
 			return nil, nil
@@ -180,7 +193,7 @@ func (s *spool) free() {
 	s.all.pieces.Add(-int64(len(s.queue)))
 	s.queue = nil
 	if s.file != nil {
-		s.all.bytes.Add(-s.wrote)
+		s.giveBack(s.wrote)
 		_ = s.file.Close() // what was in it was sent, or is not wanted
 	}
 }

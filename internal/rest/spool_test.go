@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 )
 
@@ -10,8 +11,9 @@ import (
 // it comes out in its order. In the end nothing is counted any more.
 func TestSpoolInMemory(t *testing.T) {
 	var all backlog
+	var own atomic.Int64
 	fill := func(pieces int) *spool {
-		s := newSpool(&all, slog.Default())
+		s := newSpool(&all, &own, slog.Default())
 		for i := range pieces {
 			if _, err := s.put([]byte{byte(i)}); err != nil {
 				t.Fatal(err)
@@ -53,7 +55,37 @@ func TestSpoolInMemory(t *testing.T) {
 	for _, s := range many {
 		s.free()
 	}
-	if all.pieces.Load() != 0 || all.bytes.Load() != 0 {
+	if all.pieces.Load() != 0 || all.bytes.Load() != 0 || own.Load() != 0 {
 		t.Errorf("%d pieces and %d bytes are left of nothing", all.pieces.Load(), all.bytes.Load())
+	}
+}
+
+// A list that finds no room in files waits, and goes on when its client has taken what is there.
+func TestSpoolGoesOn(t *testing.T) {
+	var all backlog
+	var own atomic.Int64
+	own.Store(maxOwnFiles - 1) // room for one byte more
+	s := newSpool(&all, &own, slog.Default())
+	const pieces = maxAhead + 50
+	go func() {
+		defer s.end()
+		for i := range pieces {
+			if _, err := s.put([]byte{byte(i)}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for i := range pieces {
+		piece, err := s.next(make([]byte, 8))
+		if err != nil || len(piece) != 1 || piece[0] != byte(i) {
+			t.Fatalf("piece %d is %v: %v", i, piece, err)
+		}
+	}
+	if piece, err := s.next(nil); piece != nil || err != nil {
+		t.Errorf("behind the end is %v: %v", piece, err)
+	}
+	s.free()
+	if all.bytes.Load() != 0 || own.Load() != maxOwnFiles-1 {
+		t.Errorf("%d bytes are left", all.bytes.Load())
 	}
 }

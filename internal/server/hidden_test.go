@@ -248,3 +248,34 @@ func TestRightsDoNotShakeOffApprovals(t *testing.T) {
 	m.refused(403, "AccessDenied", "workflowLevel", "POST", "/api/v2/accessRights",
 		`{"userScope":{"id":`+cora+`},"resource":{"id":`+zone+`},"defaultAccessLevel":"FULL"}`, asCora)
 }
+
+// TestDryRunsCountWhatIsSeen tries the deletion of a hardware address that hidden addresses refer to: they are not counted.
+func TestDryRunsCountWhatIsSeen(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC","macAddress":{"address":"00-00-5E-00-53-01"}}`)
+	mac := address.text("macAddress.id")
+	fay, asFay := m.user("fay", "NO_ACCESS")
+	m.right(fay, mac, "FULL", "")
+	for as, changed := range map[string]string{asFay: "0", "": "1"} {
+		headers := []string{"x-portolan-dry-run: true"}
+		if as != "" {
+			headers = append(headers, as)
+		}
+		r := m.want(200, "DELETE", "/api/v2/macAddresses/"+mac, "", headers...)
+		if r.text("changed") != changed {
+			t.Errorf("%q reads %s", as, r.body)
+		}
+	}
+}
+
+// TestTasksAreBounded makes as many tasks as a user may have.
+func TestTasksAreBounded(t *testing.T) {
+	m := startAlone(t)
+	nan, asNan := m.user("nan", "NO_ACCESS")
+	one := `{"name":"x","priority":"LOW","state":"NOT_STARTED","percentComplete":0}`
+	list := "[" + strings.Repeat(one+",", 999) + one + "]"
+	m.want(201, "POST", "/api/v2/users/"+nan+"/tasks", list, asNan, "Content-Type: application/json")
+	m.refused(409, "ResourceConflictsWithOther", "1000 tasks", "POST", "/api/v2/users/"+nan+"/tasks", one, asNan)
+}

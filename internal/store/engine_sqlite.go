@@ -40,6 +40,8 @@ type sqliteEngine struct {
 	// remark says that the marks in the database were written by somebody else than the writer.
 	remark atomic.Bool
 	lock   *os.File
+	// gone says that the file is not where it was opened.
+	gone atomic.Bool
 }
 
 // openFile opens the database in the directory.
@@ -59,7 +61,11 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 			return nil, err
 		}
 	}
-	if err := e.open(path, o); err != nil {
+	err := e.open(path, o)
+	if err == nil && o.Exclusive {
+		err = markUsed(path)
+	}
+	if err != nil {
 		e.unlock()
 		return nil, err
 	}
@@ -67,6 +73,11 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 }
 
 func (e *sqliteEngine) open(path string, o Options) error {
+	if e.exclusive {
+		if err := wholeLog(path); err != nil {
+			return err
+		}
+	}
 	writer, err := newSession(path, writeSession)
 	if err != nil {
 		return openFault(path, err)
@@ -82,8 +93,12 @@ func (e *sqliteEngine) open(path string, o Options) error {
 			_ = writer.close()
 			return openFault(path, err)
 		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return errors.Join(openFault(path, err), writer.close(), watcher.close())
+		}
 		e.watched = make(chan struct{})
-		go e.watch(watcher)
+		go e.watch(watcher, info)
 	}
 	go e.write(writer)
 	e.store.trigrams = e.store.schema >= trigramSchema
@@ -93,8 +108,8 @@ func (e *sqliteEngine) open(path string, o Options) error {
 // watchEvery is how often a manager looks for commits of other processes.
 const watchEvery = 100 * time.Millisecond
 
-// watch notices what other processes commit, such as a token that is revoked on the command line.
-func (e *sqliteEngine) watch(w *session) {
+// watch notices what other processes commit, such as a token that is revoked on the command line, and that the file is not there any more.
+func (e *sqliteEngine) watch(w *session, open os.FileInfo) {
 	defer close(e.watched)
 	defer func() { _ = w.close() }() // a reader has nothing to lose
 	tick := time.NewTicker(watchEvery)
@@ -105,6 +120,10 @@ func (e *sqliteEngine) watch(w *session) {
 		case <-e.stop:
 			return
 		case <-tick.C:
+		}
+		if !e.gone.Load() && !isThere(e.path, open) {
+			e.gone.Store(true)
+			_ = e.store.notice(errGone, true) // it is the condition from now on
 		}
 		var version int64
 		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
@@ -240,6 +259,9 @@ func (e *sqliteEngine) latest(ctx context.Context, fn func(conn) error) error {
 func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn func(*Tx) error) error {
 	if e.readOnly {
 		return errors.New("the database was opened for reading alone")
+	}
+	if e.gone.Load() {
+		return errGone
 	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {

@@ -222,6 +222,24 @@ func (tx *Tx) Tally() (Tally, error) {
 	return tx.tally, err
 }
 
+// Touched gives the resources that the transaction has changed until now, each with its last operation: ADD, UPDATE or DELETE.
+func (tx *Tx) Touched() (map[int64]string, error) {
+	touched := map[int64]string{}
+	number, err := tx.number()
+	if err != nil {
+		return nil, err
+	}
+	return touched, tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var operation string
+		err := scan(&id, &operation)
+		if touched[id] != "ADD" || operation == "DELETE" { // what was made and changed then was made
+			touched[id] = operation
+		}
+		return err
+	}, "SELECT resource, operation FROM change WHERE txn = ? ORDER BY seq", number)
+}
+
 // TallyOf counts what a transaction of the history did: how many resources it made, changed and deleted.
 func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
 	err = tx.Each(func(scan func(...any) error) error {

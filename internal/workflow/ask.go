@@ -15,10 +15,31 @@ import (
 	"portolan/internal/store"
 )
 
+// mostPending is how many requests of a user may be pending: each holds what it asks for.
+const mostPending = 100
+
+// fewPending refuses one more request of a user who has mostPending.
+func fewPending(c *resource.Change) error {
+	if c.Caller.User == 0 {
+		return nil
+	}
+	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("workflowRequests"),
+		store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"},
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
+	if err == nil && n >= mostPending {
+		err = problem.Conflict("ResourceConflictsWithOther", "%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
+			c.Caller.Name)
+	}
+	return err
+}
+
 // Ask is resource.Workflow: it keeps a change as a request that is pending, and holds what it would make.
 func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Outcome, depends int64) (*store.Resource, error) {
 	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: came.Row.Type,
 		Description: came.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
+	if err := fewPending(c); err != nil {
+		return nil, err
+	}
 	t := c.API.TypeNamed("WorkflowRequest")
 	x.Type, x.Config, x.Parent = t.Name, came.Row.Configuration, resource.RootID
 	token := ""

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// copied copies the files of a database that is open, as if its process had been killed.
+func copied(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	for _, name := range []string{databaseFile, databaseFile + "-wal"} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// Damage in the middle of the log is told before the database opens, and what is behind it is lost only where the operator says so. A log
+// that ends within its last transaction is that of a power failure.
+func TestDamagedLogIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			return tx.Write("INSERT INTO counter (name, value) VALUES (?, 1)", t.Name()+strconv.Itoa(i))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() { _ = s.Close() }()
+	log := filepath.Join(copied(t, dir), databaseFile+"-wal")
+	whole, err := os.ReadFile(log)
+	if err != nil || len(whole) < 4*4096 {
+		t.Fatalf("the log has %d bytes: %v", len(whole), err)
+	}
+	if at, lost, err := logFault(log); at != 0 || lost != 0 || err != nil {
+		t.Errorf("a whole log is damaged at %d: %d %v", at, lost, err)
+	}
+	for name, cut := range map[string]int{"in its last frame": len(whole) - 100, "behind a frame": len(whole) - 4096 - 24} {
+		dir := copied(t, dir)
+		if err := os.Truncate(filepath.Join(dir, databaseFile+"-wal"), int64(cut)); err != nil {
+			t.Fatal(err)
+		}
+		if err := wholeLog(filepath.Join(dir, databaseFile)); err != nil {
+			t.Errorf("a log that ends %s: %v", name, err)
+		}
+	}
+	damagedDir := copied(t, dir)
+	path := filepath.Join(damagedDir, databaseFile)
+	broken := append([]byte(nil), whole...)
+	for i := range 64 {
+		broken[32+4120*2+500+i] ^= 0xff
+	}
+	if err := os.WriteFile(path+"-wal", broken, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(Options{Dir: damagedDir, Exclusive: true})
+	if err == nil {
+		_ = other.Close()
+		t.Fatal("it opens")
+	}
+	at, _, _ := logFault(path + "-wal")
+	if !strings.Contains(err.Error(), "is damaged at byte") || at != 32+4120*2 {
+		t.Errorf("it is damaged at %d: %v", at, err)
+	}
+	if err := os.Truncate(path+"-wal", at); err != nil {
+		t.Fatal(err)
+	}
+	if other, err = Open(Options{Dir: damagedDir, Exclusive: true}); err != nil {
+		t.Fatalf("what is left does not open: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A database file that is taken away is noticed: no change is acknowledged any more, and no empty database takes its place.
+func TestDatabaseThatIsTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, databaseFile)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if is, _, _ := s.Condition(); is == Damaged {
+			break
+		}
+		if err := t.Context().Err(); err != nil {
+			t.Fatal("nobody notices")
+		}
+		Pause(t.Context(), watchEvery)
+	}
+	if err := s.Update(context.Background(), Author{}, func(tx *Tx) error { return tx.Write("UPDATE lease SET until = until") }); !IsDamage(err) {
+		t.Errorf("a change is answered %v", err)
+	}
+	if err := s.Close(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Log(err)
+	}
+	if s, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("it opens: %v", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(Options{Dir: dir, Exclusive: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
