@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"encoding/base64"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,76 @@ func TestPublicPythonClient(t *testing.T) {
 	m := serve(t, "")
 	token := m.portolan(append([]string{"token", "create", "--name", "client", "--user", "admin"}, m.where...)...)
 	out, err := exec.Command(python, "testdata/clients/python_client.py", "http://"+m.api, "admin", "a-long-password", token).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, m.process.text())
+	}
+}
+
+// The provider bluecatv2 of the public library lego, which certbot-dns-multi and other ACME clients use, makes and removes the record of a
+// challenge, unmodified.
+func TestPublicACMEProvider(t *testing.T) {
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"Default"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"Internal"}`)
+	zone := m.id("/views/"+view+"/zones", `{"absoluteName":"example.com"}`)
+	dir := t.TempDir()
+	source, err := os.ReadFile("testdata/clients/lego.go.txt")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "main.go"), source, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer end()
+	environment := append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "LEGO_DISABLE_CNAME_SUPPORT=true",
+		"BLUECATV2_SERVER_URL=http://"+m.api, "BLUECATV2_USERNAME=admin", "BLUECATV2_PASSWORD=a-long-password",
+		"BLUECATV2_CONFIG_NAME=Default", "BLUECATV2_VIEW_NAME=Internal", "BLUECATV2_SKIP_DEPLOY=true")
+	for _, args := range [][]string{{"mod", "init", "example"}, {"get", "github.com/go-acme/lego/v5/providers/dns/bluecatv2@v5.6.0"},
+		{"build", "-o", "lego", "."}} {
+		c := exec.CommandContext(ctx, "go", args...)
+		c.Dir, c.Env = dir, environment
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Skipf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	c := exec.CommandContext(ctx, filepath.Join(dir, "lego"))
+	c.Env, c.Stderr = environment, os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 9)
+	if _, err := io.ReadFull(out, said); err != nil || string(said) != "presented" {
+		t.Fatalf("it says %q: %v\n%s", said, err, m.process.text())
+	}
+	if n := m.count("/zones/"+zone+"/resourceRecords", "type:'TXTRecord'"); n != 1 {
+		t.Errorf("there are %d records of the challenge", n)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("it ends with %v\n%s", err, m.process.text())
+	}
+	if n := m.count("/zones/"+zone+"/resourceRecords", "type:'TXTRecord'"); n != 0 {
+		t.Errorf("%d records of the challenge stay", n)
+	}
+}
+
+// The public Python package signs in to the fleet's API by a key, and lists service points.
+func TestPublicEdgeClient(t *testing.T) {
+	python := installed(t, "bluecat-libraries==26.1.0")
+	m := serve(t, "")
+	key := m.portolan(append([]string{"key", "create", "--name", "edge", "--role", "administrator"}, m.where...)...)
+	out, err := exec.Command(python, append([]string{"testdata/clients/edge_client.py", "http://" + m.api}, strings.Fields(key)...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, m.process.text())
 	}

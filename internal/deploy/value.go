@@ -199,10 +199,19 @@ func (f Format) Check(raw json.RawMessage, names Names) (json.RawMessage, error)
 	return out, nil
 }
 
+// unquoted gives what a text holds, as clients send numbers, truth values and lists that they have read from a table.
+func unquoted(raw json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return raw
+	}
+	return json.RawMessage(strings.TrimSpace(text))
+}
+
 // checkList reads a list of values or rows.
 func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byte, error) {
 	var entries []json.RawMessage
-	if json.Unmarshal(raw, &entries) != nil {
+	if json.Unmarshal(unquoted(raw), &entries) != nil {
 		return nil, fmt.Errorf("must be a list of %s", f)
 	}
 	if len(entries) == 0 {
@@ -297,6 +306,9 @@ func (f Format) rename(raw json.RawMessage, change func(kind, text string) strin
 // check reads one value, and gives it as it is kept.
 func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
+	if _, number := numbers[t.kind]; number || t.kind == "boolean" {
+		raw = unquoted(raw)
+	}
 	if t.kind == "boolean" {
 		if string(raw) == "true" || string(raw) == "false" {
 			return raw, nil

@@ -212,6 +212,30 @@ type comparableRecord interface {
 
 func (x *RecordHead) record() *RecordHead { return x }
 
+// notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would answer
+// it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings stay.
+func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resource) error {
+	h := x.record()
+	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
+		return nil
+	}
+	if g, ok := x.(*GenericRecord); ok && (g.RecordType == "NS" || g.RecordType == "DS") {
+		return nil
+	}
+	for name := h.AbsoluteName; naming.Key(name) != zone.Key && name != ""; name = parentName(name) {
+		below, err := sameName(c.Tx, h.Config, viewOf(zone), "zones", name)
+		if err != nil {
+			return err
+		}
+		for _, r := range below {
+			if r.Type == "Zone" {
+				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: make the record there", h.AbsoluteName, r.ID, problem.About(r.ID, absoluteName(r)))
+			}
+		}
+	}
+	return nil
+}
+
 // fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
 // zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
 func fits(c *resource.Change, x comparableRecord) error {
@@ -223,6 +247,9 @@ func fits(c *resource.Change, x comparableRecord) error {
 	_, alias := x.(*AliasRecord)
 	if alias && h.Key() == zone.Key {
 		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
+	}
+	if err := notBelowAnother(c, x, zone); err != nil {
+		return err
 	}
 	others, err := sameName(c.Tx, h.Config, viewOf(zone), "resourceRecords", h.AbsoluteName)
 	if err != nil {

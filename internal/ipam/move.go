@@ -100,7 +100,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		switch a := o.(type) {
 		case *IPv4Address:
 			if a.State == gateway {
-				err = problem.Conflict("GatewayState", "a gateway is moved by the field gateway of its network")
+				err = problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "a gateway is moved by the field gateway of its network")
 			}
 			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
 		case *IPv6Address:

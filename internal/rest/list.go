@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -373,7 +374,10 @@ func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
 	return append(b, object...), nil
 }
 
-func (jsonRows) end(b []byte, f footer) []byte {
+func (j jsonRows) end(b []byte, f footer) []byte {
+	if begun := j.begin(nil); f.count == 0 && f.total == "" && f.prev == "" && f.next == "" && bytes.HasSuffix(b, begun) {
+		return append(b[:len(b)-len(begun)], `{"count":0,"data":[]}`...) // the published order, which scripts look for
+	}
 	b = append(b, `],"count":`...)
 	b = strconv.AppendInt(b, f.count, 10)
 	if f.total != "" {

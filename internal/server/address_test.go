@@ -474,7 +474,7 @@ func TestSpaceRules(t *testing.T) {
 	m.refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
 	m.refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
 	m.refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
-	m.refused(409, "GatewayState", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
+	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
 	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
 	m.refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
 	m.verify()
@@ -496,7 +496,7 @@ func TestGateway(t *testing.T) {
 		t.Errorf("the changed gateway is %s", got)
 	}
 	gateway := m.want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "").text("data.0.id")
-	m.refused(409, "GatewayState", "gateway", "PATCH", "/api/v2/addresses/"+gateway, `{"state":"STATIC"}`)
+	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+gateway, `{"state":"STATIC"}`)
 	m.want(204, "DELETE", "/api/v2/addresses/"+gateway, "")
 	if got := m.want(200, "GET", at, ""); got.get("gateway") != nil || gateways() != " 0" {
 		t.Errorf("the gateway is still there: %s", got.body)

@@ -164,7 +164,7 @@ func TestStates(t *testing.T) {
 	m.refused(400, "InvalidResourceFieldValue", "macAddress", "POST", addresses, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
 	a := m.id(addresses, `{"type":"IPv4Address","state":"RESERVED"}`)
 	m.refused(400, "InvalidResourceFieldValue", "macAddress", "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED"}`, mergePatch)
-	m.refused(409, "GatewayState", "gateway", "PATCH", "/api/v2/addresses/"+a, `{"state":"GATEWAY"}`, mergePatch)
+	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+a, `{"state":"GATEWAY"}`, mergePatch)
 	m.refused(400, "InvalidEnumValue", "state", "PATCH", "/api/v2/addresses/"+a, `{"state":"UNASSIGNED"}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"STATIC"}`, mergePatch)

@@ -489,6 +489,9 @@ func (n *names) record() {
 		body = `{"type":"AliasRecord","name":"` + given + `","linkedRecord":{"id":` + n.host + `}}`
 		ok = e.label != "" && len(there) == 0
 	}
+	for name := join(e.label, d.absolute()); name != d.absolute(); _, name, _ = strings.Cut(name, ".") { // it belongs to a zone below
+		ok = ok && n.named(name) == nil
+	}
 	if given == "" {
 		body = strings.Replace(body, `"name":""`, `"name":null`, 1)
 	}
