@@ -104,7 +104,8 @@ func TestPublicEdgeClient(t *testing.T) {
 	python := installed(t, "bluecat-libraries==26.1.0")
 	m := serve(t, "")
 	key := m.portolan(append([]string{"key", "create", "--name", "edge", "--role", "administrator"}, m.where...)...)
-	out, err := exec.Command(python, append([]string{"testdata/clients/edge_client.py", "http://" + m.api}, strings.Fields(key)...)...).CombinedOutput()
+	out, err := exec.Command(python, append([]string{"testdata/clients/edge_client.py", "http://" + m.api},
+		strings.Fields(key)...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, m.process.text())
 	}

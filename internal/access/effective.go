@@ -29,7 +29,8 @@ func (s *Service) mayDeploy(tx *store.Tx, user int64, typeName string, at *store
 	case d.level == Hide:
 		return problem.Forbidden("AccessDenied", "%s may not deploy to what it does not see", asks.Name)
 	case !d.place.deploys(typeName):
-		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", asks.Name, problem.About(at.ID, called(at)), typeName, d.because())
+		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", asks.Name, problem.About(at.ID, called(at)),
+			typeName, d.because())
 	}
 	return nil
 }

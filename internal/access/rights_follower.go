@@ -314,7 +314,8 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource that %[1]s does not see", name,
 			what)
 	}
-	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type, problem.About(r.ID, called(r)), level,
+	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type,
+		problem.About(r.ID, called(r)), level,
 		d.because())
 }
 

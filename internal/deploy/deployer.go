@@ -89,8 +89,9 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
 		Changed: func(int) {}, Rolled: func(string, int) {}, sightings: map[sighting]int64{}, schedules: timetable.NewClock(a, schedules),
-		due:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
-		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, rollTopic}}), turns: map[int64]int64{}}
+		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
+			rollTopic}}), turns: map[int64]int64{}}
 }
 
 // Run works until ctx ends.

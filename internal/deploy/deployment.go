@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"time"
 
@@ -433,7 +432,7 @@ func queuedOfUser(c *resource.Change, user int64) error {
 	if err != nil || n < mostQueued {
 		return err
 	}
-	p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
+	p := problem.New(429, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
 		c.Caller.Name)
 	p.RetryAfter = 10 * time.Second
 	return p

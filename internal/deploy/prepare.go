@@ -233,7 +233,8 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			case err != nil:
 				return err
 			case withheld != nil && !out.continues:
-				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), words(withheld))
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
+					words(withheld))
 			case withheld != nil:
 				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
 			}

@@ -212,8 +212,9 @@ type comparableRecord interface {
 
 func (x *RecordHead) record() *RecordHead { return x }
 
-// notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would answer
-// it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings stay.
+// notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would
+// answer it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings
+// stay.
 func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resource) error {
 	h := x.record()
 	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
@@ -229,7 +230,8 @@ func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resourc
 		}
 		for _, r := range below {
 			if r.Type == "Zone" {
-				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: make the record there", h.AbsoluteName, r.ID, problem.About(r.ID, absoluteName(r)))
+				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: make the record there", h.AbsoluteName, r.ID,
+					problem.About(r.ID, absoluteName(r)))
 			}
 		}
 	}

@@ -110,7 +110,8 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 			if hasRoom(r.Name, x.Name) {
 				return nil
 			}
-			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be", problem.About(r.ID, r.Name))
+			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be",
+				problem.About(r.ID, r.Name))
 		})
 }
 

@@ -58,7 +58,8 @@ func (x *View) Validate(c *resource.Change) error {
 	}
 	if profile := c.API.TypeNamed(row.Type).TextOf(o, "profile"); profile != OtherServer {
 		return problem.Field("ConflictingResourceFieldValues", "followedServer",
-			"server %s is of the profile %s: a view follows a server of somebody else, whose profile is %s", problem.About(row.ID, row.Name), profile, OtherServer)
+			"server %s is of the profile %s: a view follows a server of somebody else, whose profile is %s", problem.About(row.ID,
+				row.Name), profile, OtherServer)
 	}
 	return nil
 }

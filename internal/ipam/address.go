@@ -106,7 +106,8 @@ type IPv6Address struct {
 func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, schema.RefList{}
 	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
-		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "state: a gateway is set and changed by the field gateway of its network")
+		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported",
+			"state: a gateway is set and changed by the field gateway of its network")
 	}
 	if err := x.clients(c, &x.ClientIdentifier, true); err != nil {
 		return err

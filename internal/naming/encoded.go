@@ -17,6 +17,11 @@ import (
 // library reads the octets otherwise, too, so that they stay octets. nil leaves the data to the library.
 var encoded = map[string]func(fields []string, origin string) (octets []byte, keeps bool, err error){
 	"CAA": encodeCAA, "URI": encodeURI, "NXT": encodeNXT, "ISDN": encodeISDN, "AMTRELAY": encodeRelay,
+	"APL": encodePrefixes, "GPOS": encodePosition, "NSEC3": encodeHashed,
+}
+
+func init() { // they read what is left of a record by newRecord, which looks here
+	encoded["SVCB"], encoded["HTTPS"] = encodeService, encodeService
 }
 
 // rawOctets are the octets of a token, without quotation marks around it and with \c and \ddd read (RFC 1035 section 5.1).

@@ -3,6 +3,7 @@ package naming
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -41,18 +42,23 @@ func (r *zoneFileReader) generate(arguments []string) error {
 	return nil
 }
 
-// rangeOf reads first-last or first-last/step.
+// rangeForm is first-last or first-last/step. BIND ignores what follows.
+var rangeForm = regexp.MustCompile(`^\+?(\d+)-\+?(\d+)(?:/+\+?(\d+))?`)
+
+// rangeOf reads a range of numbers.
 func rangeOf(text string) (first, last, step int, ok bool) {
-	span, stepText, stepped := strings.Cut(text, "/")
-	low, high, dash := strings.Cut(span, "-")
+	parts := rangeForm.FindStringSubmatch(text)
+	if parts == nil || parts[3] == "" && strings.HasSuffix(text, "/") {
+		return 0, 0, 0, false
+	}
 	step = 1
 	var err [3]error
-	first, err[0] = strconv.Atoi(low)
-	last, err[1] = strconv.Atoi(high)
-	if stepped {
-		step, err[2] = strconv.Atoi(stepText)
+	first, err[0] = strconv.Atoi(parts[1])
+	last, err[1] = strconv.Atoi(parts[2])
+	if parts[3] != "" {
+		step, err[2] = strconv.Atoi(parts[3])
 	}
-	return first, last, step, dash && errors.Join(err[:]...) == nil && first >= 0 && last >= first && step > 0 && last <= maxTTL
+	return first, last, step, errors.Join(err[:]...) == nil && last >= first && step > 0 && last <= maxTTL
 }
 
 // numberedText puts a number into a text of $GENERATE: $, ${offset}, ${offset,width} and ${offset,width,base} with a base of d, o, x, X, n
@@ -93,7 +99,8 @@ func numbered(format string, number int) (string, error) {
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
-	offset, err := strconv.Atoi(parts[0])
+	wide, err := strconv.ParseInt(parts[0], 10, 64)
+	offset := int(int32(wide)) //nolint:gosec // BIND takes the low 32 bits as a signed number
 	width, base := 0, "d"
 	if err == nil && len(parts) > 1 {
 		width, err = strconv.Atoi(parts[1])
@@ -101,7 +108,7 @@ func numbered(format string, number int) (string, error) {
 	if len(parts) > 2 {
 		base = parts[2]
 	}
-	if number += offset; err != nil || len(parts) > 3 || width < 0 || width > MaxName {
+	if number = int(int32(number + offset)); err != nil || len(parts) > 3 || width < 0 || width > MaxName { //nolint:gosec // as above
 		return "", fmt.Errorf("{%s} is not an offset, a width and a base", format)
 	}
 	switch base {

@@ -71,11 +71,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		recordType = fmt.Sprintf("TYPE%d", h.number)
 	} else if kind := typeNumber(recordType); generic && (slices.Contains(opaque, kind) ||
 		(kind == dns.TypeCAA || kind == dns.TypeURI) && !packsData(data)) {
-		rr, err := newRecord(name, origin, ttl, opaqueType, data)
-		if unknown, is := rr.(*dns.RFC3597); is {
-			unknown.Hdr.Rrtype = kind
-		}
-		return rr, err
+		return asOctets(name, ttl, kind, data)
 	} else if ok {
 		raw, err := h.data(dataFields(data), origin)
 		if err != nil {
@@ -101,6 +97,9 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		data = adapt(data)
 	}
 	rr, err := readRecord(fmt.Sprintf(". %d IN %s %s", ttl, recordType, data), origin)
+	if kind := typeNumber(recordType); err != nil && generic && (kind == dns.TypeSVCB || kind == dns.TypeHTTPS) && isService(data) {
+		return asOctets(name, ttl, kind, data)
+	}
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), "dns: ")
 		if at := strings.Index(reason, " at line"); at > 0 {
@@ -116,7 +115,35 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	if err != nil {
 		return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
 	}
+	if generic && !keepsOctets(rr, data) {
+		return asOctets(name, ttl, rr.Header().Rrtype, data)
+	}
 	return rr, nil
+}
+
+// asOctets reads data in the form of RFC 3597 as octets, whatever the type.
+func asOctets(name string, ttl uint32, kind uint16, data string) (dns.RR, error) {
+	rr, err := newRecord(name, ".", ttl, opaqueType, data)
+	if unknown, is := rr.(*dns.RFC3597); is {
+		unknown.Hdr.Rrtype = kind
+	}
+	return rr, err
+}
+
+// keepsOctets reports whether the library writes a record with the octets of data in the form of RFC 3597, which it was read from, also
+// behind a way through its text.
+func keepsOctets(rr dns.RR, data string) bool {
+	fields := dataFields(data)
+	want := strings.ToLower(strings.Join(fields[min(2, len(fields)):], ""))
+	same := func(rr dns.RR) bool {
+		if unknown, is := rr.(*dns.RFC3597); is {
+			return strings.EqualFold(unknown.Rdata, want)
+		}
+		var octets dns.RFC3597
+		return octets.ToRFC3597(rr) == nil && strings.EqualFold(octets.Rdata, want)
+	}
+	again, err := dns.NewRR(rr.String())
+	return err == nil && again != nil && same(rr) && same(again)
 }
 
 // ReadRecord reads one record in zone-file syntax, and refuses whatever stands behind it. Directives are none: nothing else is read.

@@ -465,5 +465,6 @@ func checkIfMatch(r *http.Request, row *store.Resource) error {
 		}
 	}
 	now := etag(row)
-	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s", now)
+	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s",
+		now)
 }

@@ -35,8 +35,8 @@ type spool struct {
 }
 
 // Bounds of a spool: how many pieces may always wait in memory, and how many while all spools together have fewer than so many there
-// (or a few more, put at the same moment): a page of the usual size needs no file. How many bytes the answers of one caller, and all of them
-// together, may have in files.
+// (or a few more, put at the same moment): a page of the usual size needs no file. How many bytes the answers of one caller, and all of
+// them together, may have in files.
 const (
 	maxQueued   = 8
 	maxAhead    = 32

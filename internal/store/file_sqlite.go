@@ -29,7 +29,8 @@ func notTakenAway(path string) error {
 
 // markUsed makes the file that says that there was a database.
 func markUsed(path string) error {
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), usedFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), usedFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
+		0o600) //nolint:gosec // the operator's
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -131,6 +132,6 @@ func wholeLog(path string) error {
 	if err != nil || at == 0 {
 		return err
 	}
-	return fmt.Errorf("the log %s-wal is damaged at byte %d, and has %d transactions behind that: keep a copy of the directory, then restore a "+
-		"backup, or go on without those transactions by truncate -s %d %s-wal (docs/troubleshoot.md)", path, at, lost, at, path)
+	return fmt.Errorf("the log %s-wal is damaged at byte %d, and has %d transactions behind that: keep a copy of the directory, then restore "+
+		"a backup, or go on without those transactions by truncate -s %d %s-wal (docs/troubleshoot.md)", path, at, lost, at, path)
 }

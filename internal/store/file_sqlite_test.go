@@ -108,7 +108,8 @@ func TestDatabaseThatIsTakenAway(t *testing.T) {
 		}
 		Pause(t.Context(), watchEvery)
 	}
-	if err := s.Update(context.Background(), Author{}, func(tx *Tx) error { return tx.Write("UPDATE lease SET until = until") }); !IsDamage(err) {
+	if err := s.Update(context.Background(), Author{},
+		func(tx *Tx) error { return tx.Write("UPDATE lease SET until = until") }); !IsDamage(err) {
 		t.Errorf("a change is answered %v", err)
 	}
 	if err := s.Close(); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -27,7 +27,8 @@ func fewPending(c *resource.Change) error {
 		store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
 	if err == nil && n >= mostPending {
-		err = problem.Conflict("ResourceConflictsWithOther", "%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
+		err = problem.Conflict("ResourceConflictsWithOther",
+			"%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
 			c.Caller.Name)
 	}
 	return err

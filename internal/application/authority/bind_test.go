@@ -225,7 +225,7 @@ func TestDrivingBINDSigned(t *testing.T) {
 	d.take(stream)
 	d.begin()
 	d.becomes("")
-	g.delv(t, d.at.Port(), validated)
+	g.delv(t, d.at.Port(), validated, secure)
 }
 
 // BIND resolves where a role says so, asks whom it names, and answers as policies say.
