@@ -240,7 +240,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	}
 	c.toldBlock(b)
 	if c.Metrics != "" {
-		fmt.Fprintf(b, " prometheus %s\n", c.Metrics)
+		b.WriteString(" " + measures + "\n")
 	}
 	b.WriteString(" policies\n")
 	fmt.Fprintf(b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,

@@ -275,6 +275,28 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A client that opens very many connections to the metrics keeps nobody from them.
+func TestMetricsAreBounded(t *testing.T) {
+	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
+	forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
+	for range 3 * mostScrapers {
+		c, err := net.Dial("tcp", shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }() //nolint:revive // all stay open until the test ends
+	}
+	client := &http.Client{Timeout: 5 * time.Second}
+	rs, err := client.Get("http://" + shown + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = rs.Body.Close()
+	if rs.StatusCode != http.StatusOK {
+		t.Errorf("it answers %s", rs.Status)
+	}
+}
+
 // A log of queries has those of clients, and not what the resolver asks itself.
 func TestOwnQuestionsAreNotLogged(t *testing.T) {
 	var mu sync.Mutex

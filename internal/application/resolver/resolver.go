@@ -68,9 +68,10 @@ type resolver struct {
 	// content is what a deployment says; logsQueries says that queries are logged, asksZones that some zones are asked elsewhere.
 	content                atomic.Pointer[content]
 	logsQueries, asksZones atomic.Bool
-	// turn is held while a configuration or content is taken, and guards sockets, those that are open.
-	turn    sync.Mutex
-	sockets []*socket
+	// turn is held while a configuration or content is taken, and guards sockets, those that are open, and measured, which shows metrics.
+	turn     sync.Mutex
+	sockets  []*socket
+	measured *measured
 
 	mu sync.Mutex
 	// What follows, and what was found by the looks, is guarded by mu, and changes while turn is held, too. configuration is the one in
@@ -145,6 +146,18 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return err
 	}
+	shown, err := r.measuredAt(c.Metrics)
+	if err != nil {
+		return errors.Join(err, closeBut(sockets, r.sockets))
+	}
+	before := r.measured
+	defer func() { // as for recursors
+		for _, one := range []*measured{before, shown} {
+			if one != r.measured {
+				_ = one.close() // nobody asks it any more
+			}
+		}
+	}()
 	opening.Store(&generation{sockets: sockets, log: r.log})
 	instance := r.instance
 	if instance == nil {
@@ -157,7 +170,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err := closeBut(r.sockets, sockets); err != nil {
 		r.log.Warn("closing listeners that are not wanted any more", "error", err)
 	}
-	r.sockets = sockets
+	r.sockets, r.measured = sockets, shown
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
@@ -366,7 +379,7 @@ func (r *resolver) Close() error {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	err = errors.Join(err, r.instance.Stop(), closeBut(r.sockets, nil))
+	err = errors.Join(err, r.instance.Stop(), closeBut(r.sockets, nil), r.measured.close())
 	if r.recursor != nil {
 		r.recursor.close()
 	}
