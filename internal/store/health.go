@@ -29,10 +29,15 @@ var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged
 
 // found is a condition other than READY, with the error by which it was noticed.
 type found struct {
-	is    Condition
-	since time.Time
-	why   error
+	is Condition
+	// since is when it was noticed first, again when last.
+	since, again time.Time
+	why          error
 }
+
+// fullFor is how long a database stays FULL behind the last change that had no room: small changes have room between large ones that have
+// none.
+const fullFor = 5 * time.Second
 
 // Condition returns the condition of the database and, where it is not READY, its beginning and the error that showed it.
 func (s *Store) Condition() (is Condition, since time.Time, why error) {
@@ -48,7 +53,7 @@ func (s *Store) Condition() (is Condition, since time.Time, why error) {
 func (s *Store) notice(err error, change bool) error {
 	was := s.condition.Load()
 	if err == nil {
-		if was != nil && (was.is == Away || was.is == Full && change) {
+		if was != nil && (was.is == Away || was.is == Full && change && time.Since(was.again) > fullFor) {
 			s.condition.CompareAndSwap(was, nil)
 		}
 		return nil
@@ -60,10 +65,15 @@ func (s *Store) notice(err error, change bool) error {
 	is, known := conditionCodes[p.Code]
 	// An index of trigrams is derived: damage there slows searches down and loses nothing.
 	derived := sqlite.ErrCode(err) == sqlite.ResultCorruptVTab
-	if !known || derived || waits(err) || was != nil && (was.is == is || was.is == Damaged) {
+	if !known || derived || waits(err) || was != nil && was.is == Damaged {
 		return err
 	}
-	s.condition.CompareAndSwap(was, &found{is, time.Now(), err})
+	now := time.Now()
+	next := &found{is, now, now, err}
+	if was != nil && was.is == is {
+		next.since, next.why = was.since, was.why
+	}
+	s.condition.CompareAndSwap(was, next)
 	return err
 }
 

@@ -428,10 +428,15 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit(1 << 30)
 	insert(t, s, thing("after"))
+	if is, _, _ := s.Condition(); is != Full { // a larger change may have no room yet
+		t.Errorf("right behind it the condition is %s", is)
+	}
+	s.condition.Load().again = time.Now().Add(-fullFor - time.Second)
+	insert(t, s, thing("later"))
 	if is, _, _ := s.Condition(); is != Ready {
 		t.Errorf("with room again the condition is %s", is)
 	}
-	if n := count(t, s); n != 2 {
+	if n := count(t, s); n != 3 {
 		t.Errorf("%d resources", n)
 	}
 }
