@@ -25,8 +25,8 @@ type Document struct {
 	Resources []Resource
 	// routers are gateways of which it is not said of which network they are.
 	routers []router
-	// notes are how often something was left out, by what that was.
-	notes map[string]int
+	// notes are the rows that something was left out of, by what that was.
+	notes map[string][]string
 	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
 	at      string
 	Skipped []Skipped
@@ -92,16 +92,28 @@ func rowOf(r Resource) string {
 // leave notes that something is left out.
 func (d *Document) leave(format string, args ...any) {
 	if d.notes == nil {
-		d.notes = map[string]int{}
+		d.notes = map[string][]string{}
 	}
-	d.notes[fmt.Sprintf(format, args...)]++
+	text := fmt.Sprintf(format, args...)
+	d.notes[text] = append(d.notes[text], d.at)
 }
 
-// Notes are what was left out, each once, with how often it was there.
+// mostNamed is how many rows a note names.
+const mostNamed = 20
+
+// Notes are what was left out, each once, with how often it was there and the first rows that it was in.
 func (d *Document) Notes() (all []string) {
 	for _, text := range slices.Sorted(maps.Keys(d.notes)) {
-		if n := d.notes[text]; n > 1 {
+		rows := d.notes[text]
+		if n := len(rows); n > 1 {
 			text += fmt.Sprintf(" (%d)", n)
+		}
+		rows = slices.Compact(slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row == "" }))
+		if len(rows) > mostNamed {
+			rows = append(rows[:mostNamed], fmt.Sprintf("and %d more", len(rows)-mostNamed))
+		}
+		if len(rows) > 0 {
+			text += ", in " + strings.Join(rows, ", ")
 		}
 		all = append(all, text)
 	}

@@ -81,7 +81,7 @@ func TestGatewaysStay(t *testing.T) {
 	d, err := Phpipam("", []byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
 	lines, notes := words(t, d, err, "10.1.0.0/24")
 	if !slices.Equal(lines, []string{`{"gateway":"10.1.0.254","range":"10.1.0.0/24","type":"IPv4Network"}`}) ||
-		!slices.Equal(notes, []string{"the gateway 10.9.0.1, which lies in no network"}) {
+		!slices.Equal(notes, []string{"the gateway 10.9.0.1, which lies in no network, in line 3 (10.9.0.1)"}) {
 		t.Errorf("%s, without %s", lines, notes)
 	}
 }
