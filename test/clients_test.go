@@ -64,8 +64,10 @@ func TestPublicACMEProvider(t *testing.T) {
 		{"build", "-o", "lego", "."}} {
 		c := exec.CommandContext(ctx, "go", args...)
 		c.Dir, c.Env = dir, environment
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Skipf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		if out, err := c.CombinedOutput(); err != nil && args[0] == "get" {
+			t.Skipf("lego cannot be installed: %v\n%s", err, out)
+		} else if err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 	c := exec.CommandContext(ctx, filepath.Join(dir, "lego"))

@@ -188,7 +188,7 @@ func (x *AccessRight) BeforeDelete(c *resource.Change) error {
 		return err
 	}
 	d, err := rightsIn(c.Caller).of(c.Tx, head.ID, head.Parent, head.Type)
-	if err == nil && d.place.asksAny() { // what decides without the right may let changes be made
+	if err == nil && d.place.asksAny() { // without this right, another one could allow changes without approval
 		err = problem.Forbidden("AccessDenied", "%s may not delete rights where it has to ask for changes itself", c.Caller.Name)
 	}
 	return err

@@ -60,6 +60,14 @@ func (s *Service) follow(tx *store.Tx) store.Follower {
 
 // Changed refuses a change that is not within the rights.
 func (f *rightsFollower) Changed(before, after *store.Resource) error {
+	if err := f.mayChange(before, after); err != nil {
+		return err
+	}
+	return f.changedWith(before, after)
+}
+
+// mayChange refuses a change of a resource that is not within the rights, or that others have to approve.
+func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	if f.err != nil {
 		return f.err
 	}
@@ -68,9 +76,6 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 		r = before
 	}
 	if err := f.fourEyes(r); err != nil {
-		return err
-	}
-	if err := f.changedWith(before, after); err != nil {
 		return err
 	}
 	if asker, err := f.askedBy(); err != nil {
@@ -111,6 +116,9 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 // host with its address, where others have to approve changes of those.
 func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 	if before == nil || after == nil || before.Key == after.Key && bytes.Equal(before.Low, after.Low) && bytes.Equal(before.High, after.High) {
+		return nil
+	}
+	if _, approved := f.tx.Approved(); approved {
 		return nil
 	}
 	if asks, err := f.asksAnywhere(after.Configuration); err != nil || !asks {

@@ -18,8 +18,8 @@ type Figures struct {
 	Schedules int64 `json:"schedules"`
 	// Due is since when one is due that was not made; nil where none is.
 	Due *time.Time `json:"due"`
-	// Unsent says why backups could not be sent to another machine; empty where none failed.
-	Unsent string `json:"unsent,omitempty"`
+	// UploadFault says why backups could not be uploaded to another machine; empty where none failed.
+	UploadFault string `json:"uploadFault,omitempty"`
 }
 
 // FiguresOf reads them.
@@ -51,8 +51,8 @@ func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 			Scan(&fault, &made); err != nil {
 			return err
 		}
-		if fault != "" && f.Unsent == "" {
-			f.Unsent = s.Name + ": " + fault
+		if fault != "" && f.UploadFault == "" {
+			f.UploadFault = s.Name + ": " + fault
 		}
 		if at := time.UnixMilli(made).UTC(); made > 0 && (f.Last == nil || f.Last.Before(at)) { // where none is kept here
 			f.Last = &at

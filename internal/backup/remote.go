@@ -1,8 +1,12 @@
 package backup
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,8 +24,8 @@ import (
 	"portolan/internal/timetable"
 )
 
-// remoteAgainAfter is the time between attempts to send files after one has failed.
-const remoteAgainAfter = 5 * time.Minute
+// uploadAgainAfter is the time between attempts to upload files after one has failed.
+const uploadAgainAfter = 5 * time.Minute
 
 // checkRemote refuses settings of a schedule by which no file can be sent. A key of another host does not stay.
 func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
@@ -77,12 +81,12 @@ func (x *DatabaseBackupSchedule) checkAddress() error {
 	return nil
 }
 
-// BeforeDelete forgets what is still to be sent.
+// BeforeDelete removes the pending uploads of the schedule.
 func (x *DatabaseBackupSchedule) BeforeDelete(c *resource.Change) error {
 	return c.Tx.Write("DELETE FROM backup_remote WHERE schedule = ?", x.ID)
 }
 
-// complete shows when schedules are due, and when the newest file was made that was sent.
+// complete shows when schedules are due, and when the newest file was made that was uploaded.
 func complete(tx *store.Tx, rows []*store.Resource) error {
 	if err := timetable.Complete(tx, rows); err != nil {
 		return err
@@ -93,7 +97,7 @@ func complete(tx *store.Tx, rows []*store.Resource) error {
 		err := scan(&id, &at)
 		made[id] = at
 		return err
-	}, "SELECT schedule, made FROM backup_remote WHERE made > 0"); err != nil {
+	}, "SELECT schedule, max(made) FROM backup_remote WHERE made > 0 GROUP BY schedule"); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -109,15 +113,30 @@ func complete(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// wantSent notes, in the transaction that lists a new file of a directory, that files of the schedule are to be sent.
-func wantSent(tx *store.Tx, schedule int64, place string) error {
-	return tx.Write("INSERT INTO backup_remote (schedule, place) VALUES (?, ?) ON CONFLICT (schedule) DO UPDATE SET place = excluded.place",
+// An upload may take leastUploadTime, and a second more for each uploadRate bytes: it takes its turn among the backups.
+const (
+	leastUploadTime = 2 * time.Minute
+	uploadRate      = 256 << 10
+)
+
+// time gives how long an upload may take.
+func (u upload) time() time.Duration {
+	size := int64(0)
+	for _, f := range u.files {
+		size += f.Size
+	}
+	return leastUploadTime + time.Duration(size/uploadRate)*time.Second
+}
+
+// wantUpload notes, in the transaction that lists a new file of a directory, that files of the schedule are to be uploaded from there.
+func wantUpload(tx *store.Tx, schedule int64, place string) error {
+	return tx.Write("INSERT INTO backup_remote (schedule, place, pending) VALUES (?, ?, 1) ON CONFLICT (schedule, place) DO UPDATE SET pending = 1",
 		schedule, place)
 }
 
-// sendDue sends the files of this machine that are to be sent. A schedule whose files could not be sent is tried again after
-// remoteAgainAfter; the first failure, and the success after it, are events.
-func (r *Runner) sendDue(ctx context.Context) error {
+// uploadDue uploads the files of this machine that are to be uploaded. A schedule whose files could not be uploaded is tried again after
+// uploadAgainAfter.
+func (r *Runner) uploadDue(ctx context.Context) error {
 	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil {
 		return nil //nolint:nilerr // as for what is taken away
@@ -130,60 +149,71 @@ func (r *Runner) sendDue(ctx context.Context) error {
 			err := scan(&id)
 			due = append(due, id)
 			return err
-		}, "SELECT schedule FROM backup_remote WHERE place = ? ORDER BY schedule", place)
+		}, "SELECT schedule FROM backup_remote WHERE place = ? AND pending = 1 ORDER BY schedule", place)
 	}); err != nil {
 		return err
 	}
 	for _, id := range due {
-		if time.Now().Before(r.remoteAgain[id]) {
+		if time.Now().Before(r.uploadAgain[id]) {
 			continue
 		}
-		delete(r.remoteAgain, id)
-		if err := r.send(ctx, id, place); err != nil {
+		delete(r.uploadAgain, id)
+		if err := r.uploadBy(ctx, id, place); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sending is a schedule whose files are to be sent.
-type sending struct {
+// upload is a schedule whose files are to be uploaded.
+type upload struct {
 	schedule *DatabaseBackupSchedule
 	to       remote.Target
-	files    []*DatabaseBackupFile // those of this machine, oldest first
+	place    string
+	files    []*DatabaseBackupFile // those of the place, oldest first
 }
 
-// sendingOf reads a schedule and its files; without a schedule where nothing is to be sent any more.
-func (r *Runner) sendingOf(ctx context.Context, id int64, place string) (s sending, err error) {
+// uploadOf reads a schedule and its files; without a schedule where nothing is to be uploaded any more.
+func (r *Runner) uploadOf(ctx context.Context, id int64, place string) (u upload, err error) {
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
-		s = sending{}
-		row, err := tx.Get(id)
-		if store.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
+		u = upload{place: place}
+		x, err := r.scheduleOf(tx, id)
+		if err != nil || x == nil || !x.RemoteBackupsEnabled {
 			return err
 		}
-		o, err := r.api.Object(row)
-		x, ok := o.(*DatabaseBackupSchedule)
-		if err != nil || !ok || !x.RemoteBackupsEnabled {
+		if u.to, err = r.targetOf(tx, x); err != nil {
 			return err
 		}
-		secrets, err := r.api.Secrets(tx, x)
-		if err != nil {
-			return err
-		}
-		s.schedule = x
-		s.to = remote.Target{Host: x.RemoteHost, Directory: x.RemoteDirectory, User: x.RemoteUser, Password: secrets["remotePassword"],
-			HostKey: x.RemoteHostKey}
+		u.schedule = x
 		return r.eachFile(tx, id, func(_ *store.Resource, f *DatabaseBackupFile) error {
 			if f.Place == place {
-				s.files = append(s.files, f)
+				u.files = append(u.files, f)
 			}
 			return nil
 		})
 	})
-	return s, err
+	return u, err
+}
+
+// scheduleOf reads a schedule; nil where it was deleted.
+func (r *Runner) scheduleOf(tx *store.Tx, id int64) (*DatabaseBackupSchedule, error) {
+	row, err := tx.Get(id)
+	if store.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.api.Object(row)
+	x, _ := o.(*DatabaseBackupSchedule)
+	return x, err
+}
+
+// targetOf gives where the files of a schedule are uploaded to.
+func (r *Runner) targetOf(tx *store.Tx, x *DatabaseBackupSchedule) (remote.Target, error) {
+	secrets, err := r.api.Secrets(tx, x)
+	return remote.Target{Host: x.RemoteHost, Directory: x.RemoteDirectory, User: x.RemoteUser, Password: secrets["remotePassword"],
+		HostKey: x.RemoteHostKey}, err
 }
 
 // eachFile gives the files that were made by a schedule, oldest first.
@@ -196,7 +226,7 @@ func (r *Runner) eachFile(tx *store.Tx, schedule int64, give func(*store.Resourc
 	}); err != nil {
 		return err
 	}
-	slices.SortFunc(rows, func(a, b *store.Resource) int { return int(a.ID - b.ID) })
+	slices.SortFunc(rows, func(a, b *store.Resource) int { return cmp.Compare(a.ID, b.ID) })
 	for _, row := range rows {
 		o, err := r.api.Object(row)
 		if err != nil {
@@ -211,57 +241,78 @@ func (r *Runner) eachFile(tx *store.Tx, schedule int64, give func(*store.Resourc
 	return nil
 }
 
-// send sends the files of a schedule, and notes how that went.
-func (r *Runner) send(ctx context.Context, id int64, place string) error {
-	s, err := r.sendingOf(ctx, id, place)
+// uploadBy uploads the files of a schedule, and notes the result.
+func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
+	u, err := r.uploadOf(ctx, id, place)
 	if err != nil {
 		return err
 	}
-	if s.schedule == nil {
+	if u.schedule == nil {
 		return r.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
-			return tx.Write("UPDATE backup_remote SET place = '', fault = '' WHERE schedule = ?", id)
+			return tx.Write("UPDATE backup_remote SET pending = 0, fault = '' WHERE schedule = ?", id)
 		})
 	}
-	sent, hostKey, failure := r.sendFiles(ctx, s)
+	within, end := context.WithTimeout(ctx, u.time())
+	came := r.uploadFiles(within, u)
+	end()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r.Sent(failure == nil)
-	if failure != nil {
-		r.remoteAgain[id] = time.Now().Add(remoteAgainAfter)
-		r.log.Warn("backups could not be sent", "schedule", s.schedule.Name, "host", s.to.Host, "error", failure)
+	r.Uploaded(came.failure == nil)
+	if came.failure != nil {
+		r.uploadAgain[id] = time.Now().Add(uploadAgainAfter)
+		r.log.Warn("backups could not be uploaded", "schedule", u.schedule.Name, "host", u.to.Host, "error", came.failure)
 	}
 	return r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		return r.noteSent(&resource.Change{Tx: tx, API: r.api, Extra: map[string]string{}}, s, sent, hostKey, failure)
+		return r.noteUpload(&resource.Change{Tx: tx, API: r.api, Extra: map[string]string{}}, u, came)
 	})
 }
 
-// sendFiles sends the files that are not there yet, and removes the oldest ones there beyond MaxFileCount. It gives the names of those that
-// were sent, and the key that the machine has shown.
-func (r *Runner) sendFiles(ctx context.Context, s sending) (sent []string, hostKey string, err error) {
-	there, hostKey, err := remote.Dial(ctx, s.schedule.TransferProtocol, s.to)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = there.Close() }() // what matters was answered before
-	names, err := there.List(ctx)
-	if err != nil {
-		return nil, hostKey, err
-	}
-	for _, file := range s.files {
-		if size, ok := names[file.Name]; ok && size == file.Size {
-			continue
-		}
-		if err := r.sendFile(ctx, there, file); err != nil {
-			return sent, hostKey, fmt.Errorf("%s: %w", file.Name, err)
-		}
-		names[file.Name], sent = file.Size, append(sent, file.Name)
-	}
-	return sent, hostKey, tidy(ctx, there, s.schedule, slices.Sorted(maps.Keys(names)))
+// uploaded is the result of an upload: the names of the files that were uploaded, the key that the machine has shown, and why not all is
+// done. whole says that the machine has all files.
+type uploaded struct {
+	names   []string
+	hostKey string
+	whole   bool
+	failure error
 }
 
-// sendFile sends a file of this machine.
-func (r *Runner) sendFile(ctx context.Context, there remote.Dir, file *DatabaseBackupFile) error {
+// uploadFiles uploads the files that the other machine lacks, and removes the oldest ones there beyond MaxFileCount.
+func (r *Runner) uploadFiles(ctx context.Context, u upload) (came uploaded) {
+	var there remote.Dir
+	if there, came.hostKey, came.failure = remote.Dial(ctx, u.schedule.TransferProtocol, u.to); came.failure != nil {
+		return came
+	}
+	defer func() { _ = there.Close() }() // what matters was answered before
+	var sizes map[string]int64
+	if sizes, came.failure = there.List(ctx); came.failure != nil {
+		return came
+	}
+	for _, file := range slices.Backward(u.files) { // the newest first
+		if size, ok := sizes[file.Name]; ok && size == file.Size {
+			continue
+		}
+		if err := r.uploadFile(ctx, there, file); err != nil {
+			came.failure = errors.Join(came.failure, fmt.Errorf("%s: %w", file.Name, err))
+			if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil { // here: the others are uploaded all the same
+				continue
+			}
+			return came
+		}
+		sizes[file.Name], came.names = file.Size, append(came.names, file.Name)
+	}
+	if came.failure != nil {
+		return came
+	}
+	came.whole = true
+	if err := tidy(ctx, there, u.schedule, slices.Sorted(maps.Keys(sizes))); err != nil {
+		came.failure = fmt.Errorf("all files are there, but %w", err)
+	}
+	return came
+}
+
+// uploadFile uploads a file of this machine.
+func (r *Runner) uploadFile(ctx context.Context, there remote.Dir, file *DatabaseBackupFile) error {
 	f, err := os.Open(filepath.Join(r.api.Manager.Backups, file.file())) //nolint:gosec // in the manager's own directory
 	if err != nil {
 		return err
@@ -283,80 +334,106 @@ func tidy(ctx context.Context, there remote.Dir, x *DatabaseBackupSchedule, name
 	for _, name := range names {
 		if oldest[name] || strings.HasSuffix(name, remote.Part) {
 			if err := there.Remove(ctx, name); err != nil {
-				return fmt.Errorf("removing %s: %w", name, err)
+				return fmt.Errorf("%s cannot be removed: %w", name, err)
 			}
 		}
 	}
 	return nil
 }
 
-// noteSent notes how sending the files of a schedule went: the key of the machine on the first connection, files that are not kept here,
-// and the event.
-func (r *Runner) noteSent(c *resource.Change, s sending, sent []string, hostKey string, failure error) error {
-	id := s.schedule.ID
-	row, err := c.Tx.Get(id)
-	if store.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+// noteUpload notes the result of an upload: the key of the machine on the first connection, files that are not kept here, and events: of
+// files that were uploaded, and of the first failure. Where the settings were changed meanwhile, the upload stays pending.
+func (r *Runner) noteUpload(c *resource.Change, u upload, came uploaded) error {
+	id := u.schedule.ID
+	now, err := r.scheduleOf(c.Tx, id)
+	if err != nil || now == nil {
 		return err
 	}
-	o, err := r.api.Object(row)
-	now, ok := o.(*DatabaseBackupSchedule)
-	if err != nil || !ok || now.RemoteHost != s.schedule.RemoteHost || now.TransferProtocol != s.schedule.TransferProtocol {
-		return err // it was changed meanwhile: place is still set, and it is sent anew
+	to, err := r.targetOf(c.Tx, now)
+	if err != nil || to != u.to || now.TransferProtocol != u.schedule.TransferProtocol {
+		return err
 	}
-	if hostKey != "" && now.RemoteHostKey == "" && s.to.HostKey == "" {
-		if _, err := c.Following().Change(row, func(o schema.Object) { o.(*DatabaseBackupSchedule).RemoteHostKey = hostKey }); err != nil {
+	if came.hostKey != "" && now.RemoteHostKey == "" {
+		row, err := c.Tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Following().Change(row, func(o schema.Object) { o.(*DatabaseBackupSchedule).RemoteHostKey = came.hostKey }); err != nil {
 			return err
 		}
 	}
-	e := event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: now.Name}
+	if came.whole {
+		if err := r.noteWhole(c, u, now); err != nil {
+			return err
+		}
+	}
+	if len(came.names) > 0 {
+		if err := event.Add(c.Tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
+			Message: fmt.Sprintf("Backups by the schedule %s were uploaded to %s: %s", now.Name, now.RemoteHost,
+				strings.Join(came.names, ", "))}, id); err != nil {
+			return err
+		}
+	}
+	if came.failure == nil {
+		return c.Tx.Write("UPDATE backup_remote SET pending = 0, fault = '' WHERE schedule = ? AND place = ?", id, u.place)
+	}
 	var fault string
-	if err := c.Tx.QueryRow("SELECT coalesce(max(fault), '') FROM backup_remote WHERE schedule = ?", id).Scan(&fault); err != nil {
+	if err := c.Tx.QueryRow("SELECT fault FROM backup_remote WHERE schedule = ? AND place = ?", id, u.place).Scan(&fault); err != nil {
 		return err
 	}
-	if failure != nil {
-		if fault == failure.Error() {
-			return nil
-		}
-		e.EventType = "FAILED"
-		e.Message = fmt.Sprintf("Backups by the schedule %s could not be sent to %s, which is tried again: %v", now.Name, now.RemoteHost, failure)
-		if err := c.Tx.Write("UPDATE backup_remote SET fault = ? WHERE schedule = ?", failure.Error(), id); err != nil {
-			return err
-		}
-		return event.Add(c.Tx, e, id)
+	if err := c.Tx.Write("UPDATE backup_remote SET fault = ? WHERE schedule = ? AND place = ?", came.failure.Error(), id,
+		u.place); err != nil ||
+		fault != "" {
+		return err
 	}
-	return r.noteAllSent(c, s, sent, e)
+	return event.Add(c.Tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
+		Message: fmt.Sprintf("The upload of backups by the schedule %s to %s has failed, and is tried again: %v", now.Name, now.RemoteHost,
+			came.failure)}, id)
 }
 
-// noteAllSent notes that all files of a schedule are on the other machine.
-func (r *Runner) noteAllSent(c *resource.Change, s sending, sent []string, e event.Event) error {
-	id, made := s.schedule.ID, int64(0)
-	if len(s.files) > 0 {
-		made = s.files[len(s.files)-1].ModificationDateTime.UnixMilli()
+// noteWhole notes that the other machine has all files of a schedule, and deletes those that are not kept here.
+func (r *Runner) noteWhole(c *resource.Change, u upload, now *DatabaseBackupSchedule) error {
+	made := int64(0)
+	if len(u.files) > 0 {
+		made = u.files[len(u.files)-1].ModificationDateTime.UnixMilli()
 	}
-	if err := c.Tx.Write("UPDATE backup_remote SET place = '', fault = '', made = CASE WHEN made < ? THEN ? ELSE made END WHERE schedule = ?",
-		made, made, id); err != nil {
+	if err := c.Tx.Write("UPDATE backup_remote SET made = CASE WHEN made < ? THEN ? ELSE made END WHERE schedule = ? AND place = ?", made,
+		made,
+		now.ID, u.place); err != nil || now.LocalBackupsEnabled {
 		return err
 	}
-	if !s.schedule.LocalBackupsEnabled {
-		there := map[int64]bool{}
-		for _, f := range s.files {
-			there[f.ID] = true
+	there := map[int64]bool{}
+	for _, f := range u.files {
+		there[f.ID] = true
+	}
+	return r.eachFile(c.Tx, now.ID, func(row *store.Resource, _ *DatabaseBackupFile) error {
+		if !there[row.ID] {
+			return nil
 		}
-		if err := r.eachFile(c.Tx, id, func(row *store.Resource, _ *DatabaseBackupFile) error {
-			if !there[row.ID] {
-				return nil
-			}
-			return c.Following().Delete(row)
-		}); err != nil {
+		return c.Following().Delete(row)
+	})
+}
+
+// Last gives when the newest backup was made that is listed, or that was uploaded to another machine; the zero time where none was.
+func Last(tx *store.Tx) (last time.Time, err error) {
+	var made int64 // Unix milliseconds
+	if err := tx.QueryRow("SELECT coalesce(max(made), 0) FROM backup_remote").Scan(&made); err != nil {
+		return last, err
+	}
+	if made > 0 {
+		last = time.UnixMilli(made).UTC()
+	}
+	return last, tx.List(store.Query{From: store.Resources, Where: store.InCollection(files)}, func(r *store.Resource) error {
+		var body struct {
+			ModificationDateTime time.Time `json:"modificationDateTime"`
+			Sent                 bool      `json:"sent"`
+		}
+		if err := json.Unmarshal(r.Body, &body); err != nil {
 			return err
 		}
-	}
-	if len(sent) == 0 {
+		if !body.Sent && body.ModificationDateTime.After(last) {
+			last = body.ModificationDateTime.UTC()
+		}
 		return nil
-	}
-	e.Message = fmt.Sprintf("Backups by the schedule %s were sent to %s: %s", s.schedule.Name, s.schedule.RemoteHost, strings.Join(sent, ", "))
-	return event.Add(c.Tx, e, id)
+	})
 }

@@ -48,23 +48,23 @@ type Runner struct {
 	write func(ctx context.Context, w io.Writer) error
 	// Ended is told of each backup that was tried.
 	Ended func(whole bool)
-	// Sent is told of each attempt to send the backups of a schedule to another machine.
-	Sent func(whole bool)
+	// Uploaded is told of each attempt to upload the backups of a schedule to another machine.
+	Uploaded func(whole bool)
 
 	// What follows is Run's own: whether what was left in the directory was seen to, and the files that cannot be removed.
 	settled bool
 	stuck   []string
 	// sentAgain is before when no backup that was sent is made a file, as the last one could not be.
 	sentAgain time.Time
-	// remoteAgain is before when the files of a schedule are not sent elsewhere, as the last attempt failed.
-	remoteAgain map[int64]time.Time
+	// uploadAgain is before when the files of a schedule are not uploaded, as the last attempt failed.
+	uploadAgain map[int64]time.Time
 }
 
 // NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
 func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) error, log *slog.Logger) *Runner {
 	return &Runner{api: a, log: log, write: write, lease: a.Store.NewLease(files, leaseLength), clock: timetable.NewClock(a, schedules),
-		idle: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{files}}), Ended: func(bool) {}, Sent: func(bool) {},
-		remoteAgain: map[int64]time.Time{}}
+		idle: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{files}}), Ended: func(bool) {}, Uploaded: func(bool) {},
+		uploadAgain: map[int64]time.Time{}}
 }
 
 // Run works until ctx ends. Without a directory there is nothing to do.
@@ -169,11 +169,11 @@ func (r *Runner) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.sendDue(ctx)
+	return r.uploadDue(ctx)
 }
 
 // asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
-// files to take away, to write or to send.
+// files to take away, to write or to upload.
 func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil { // whoever wants a backup is told
@@ -183,7 +183,7 @@ func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 		ids = map[int64]int64{}
 		left := 0
 		if err := tx.QueryRow("SELECT (SELECT count(*) FROM backup_gone WHERE place = ?) + (SELECT count(*) FROM backup_sent WHERE place = ?) + "+
-			"(SELECT count(*) FROM backup_remote WHERE place = ?)", place, place, place).Scan(&left); err != nil {
+			"(SELECT count(*) FROM backup_remote WHERE place = ? AND pending = 1)", place, place, place).Scan(&left); err != nil {
 			return err
 		}
 		if err := tx.Each(func(scan func(...any) error) error {
@@ -359,7 +359,7 @@ func (r *Runner) note(c *resource.Change, x *DatabaseBackupSchedule, made Databa
 		}
 	}
 	if x.RemoteBackupsEnabled {
-		if err := wantSent(c.Tx, x.ID, made.Place); err != nil {
+		if err := wantUpload(c.Tx, x.ID, made.Place); err != nil {
 			return err
 		}
 	}

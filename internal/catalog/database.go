@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -143,9 +142,13 @@ func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		if err != nil {
 			return err
 		}
-		last, err := lastBackup(tx)
+		at, err := m.LastBackup(tx)
 		if err != nil {
 			return err
+		}
+		last := []byte("null")
+		if !at.IsZero() {
+			last = []byte(strconv.Quote(at.Format(time.RFC3339)))
 		}
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last,
 			"entityCount": strconv.AppendInt(nil, entities, 10),
@@ -155,33 +158,6 @@ func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		}
 	}
 	return nil
-}
-
-// lastBackup gives when the newest backup was made that is listed, or that was sent to another machine, as JSON. The backup package keeps
-// both.
-func lastBackup(tx *store.Tx) ([]byte, error) {
-	var made int64 // Unix milliseconds
-	if err := tx.QueryRow("SELECT coalesce(max(made), 0) FROM backup_remote").Scan(&made); err != nil {
-		return nil, err
-	}
-	last := time.UnixMilli(made)
-	err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("backups")}, func(r *store.Resource) error {
-		var body struct {
-			ModificationDateTime time.Time `json:"modificationDateTime"`
-			Sent                 bool      `json:"sent"`
-		}
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			return err
-		}
-		if !body.Sent && body.ModificationDateTime.After(last) {
-			last = body.ModificationDateTime
-		}
-		return nil
-	})
-	if last.UnixMilli() == 0 {
-		return []byte("null"), err
-	}
-	return []byte(strconv.Quote(last.UTC().Format(time.RFC3339))), err
 }
 
 // openSessions counts the sessions that are open.

@@ -165,11 +165,12 @@ func last(p netip.Prefix) netip.Addr {
 }
 
 func (d *Document) keaReservations(all []keaReservation) {
-	for _, r := range all {
+	for i, r := range all {
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
+		d.at = strings.TrimSpace(fmt.Sprintf("reservation number %d %s", i+1, strings.Join(addresses, " ")))
 		if len(r.Prefixes) > 0 {
 			d.leave("prefixes that are reserved")
 		} else if len(addresses) == 0 {

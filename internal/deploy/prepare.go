@@ -221,7 +221,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 	for _, z := range zones {
 		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
 		if isFault(err) && out.continues {
-			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err))
+			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
 			continue
 		}
 		if err != nil {

@@ -320,7 +320,7 @@ func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMe
 		if err != nil || n < t.least || n > t.most {
 			return nil, fmt.Errorf("must be <number>: a whole number from %d to %d", t.least, t.most)
 		}
-		return raw, nil
+		return strconv.AppendInt(nil, n, 10), nil
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil || len(text) > maxText {

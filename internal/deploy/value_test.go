@@ -52,7 +52,7 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ format, value, want string }{
-		{`"<integer_8>"`, `-128`, `-128`}, {`"<integer_8>"`, `128`, "!"}, {`"<integer_8>"`, `1.5`, "!"}, {`"<integer_8>"`, `"1"`, `1`}, {`"<integer_8>"`, `"x"`, "!"},
+		{`"<integer_8>"`, `-128`, `-128`}, {`"<integer_8>"`, `128`, "!"}, {`"<integer_8>"`, `1.5`, "!"}, {`"<integer_8>"`, `"1"`, `1`}, {`"<integer_8>"`, `"x"`, "!"}, {`"<integer_8>"`, `"01"`, `1`}, {`"<integer_8>"`, `"+5"`, `5`},
 		{`"<boolean>"`, `"true"`, `true`}, {`["<ipv4_address>"]`, `"[\"10.1.1.1\"]"`, `["10.1.1.1"]`},
 		{`"<unsigned_integer_16 68..65535>"`, `67`, "!"}, {`"<boolean>"`, `true`, `true`}, {`"<boolean>"`, `1`, "!"},
 		{`"<first|only>"`, `"ONLY"`, `"only"`}, {`"<first|only>"`, `"never"`, "!"},

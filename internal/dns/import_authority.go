@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -68,7 +69,9 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	var body struct {
 		Value []any `json:"value"`
 	}
-	if err := json.Unmarshal(row.Body, &body); err != nil || len(body.Value) != len(authorityNames) {
+	reader := json.NewDecoder(bytes.NewReader(row.Body))
+	reader.UseNumber() // a number is compared by its digits
+	if err := reader.Decode(&body); err != nil || len(body.Value) != len(authorityNames) {
 		return err
 	}
 	var texts []string

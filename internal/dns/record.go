@@ -220,17 +220,16 @@ func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resourc
 	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
 		return nil
 	}
-	if g, ok := x.(*GenericRecord); ok && (g.RecordType == "NS" || g.RecordType == "DS") {
-		return nil
-	}
+	g, generic := x.(*GenericRecord)
+	cuts := generic && (g.RecordType == "NS" || g.RecordType == "DS")
 	for name := h.AbsoluteName; naming.Key(name) != zone.Key && name != ""; name = parentName(name) {
 		below, err := sameName(c.Tx, h.Config, viewOf(zone), "zones", name)
 		if err != nil {
 			return err
 		}
 		for _, r := range below {
-			if r.Type == "Zone" {
-				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: make the record there", h.AbsoluteName, r.ID,
+			if r.Type == "Zone" && !(cuts && r.Key == h.Key()) {
+				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: create the record there", h.AbsoluteName, r.ID,
 					problem.About(r.ID, absoluteName(r)))
 			}
 		}

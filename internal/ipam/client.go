@@ -150,7 +150,7 @@ func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration i
 	if rule, ok := o.(resource.BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {
 			if p, ok := problem.As(err); ok {
-				return p.Elsewhere(field)
+				return p.ForField(field)
 			}
 			return err
 		}

@@ -182,8 +182,8 @@ func FieldForbidden(code, field, format string, args ...any) *Problem {
 	return p
 }
 
-// Elsewhere gives a problem of a field as one of another field: with its status, its code and the resources that it names.
-func (p *Problem) Elsewhere(field string) *Problem {
+// ForField returns a copy of p about another field, with its status, code and named resources.
+func (p *Problem) ForField(field string) *Problem {
 	other := *p
 	other.Message, other.Fields = field+": "+p.Message, []string{field}
 	return &other

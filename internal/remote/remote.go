@@ -4,10 +4,13 @@ package remote
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"portolan/internal/outbound"
 )
 
 // Protocols.
@@ -22,11 +25,16 @@ const Part = ".part"
 // quiet is how long another machine may be silent before the connection is given up.
 const quiet = time.Minute
 
-// Dir is a directory of another machine. Its methods end with an error when their context ends, or when the machine is silent for a minute.
+// mostListed is how many files a directory may have.
+const mostListed = 100_000
+
+// Dir is a directory of another machine. Its methods end with an error when their context ends, or when nothing was read or written for a
+// minute.
 type Dir interface {
-	// List gives the size of each file, in bytes, by name.
+	// List gives the size of each file, in bytes, by name. It creates the directory of an SFTP server where it is missing.
 	List(ctx context.Context) (map[string]int64, error)
-	// Put sends a file of size bytes. The name has the whole file or, after an error, what it had before.
+	// Put sends a file of size bytes. The name has the whole file or, after an error, what it had before; on an SFTP server without
+	// posix-rename@openssh.com it may have nothing.
 	Put(ctx context.Context, name string, f *os.File, size int64) error
 	// Remove deletes a file.
 	Remove(ctx context.Context, name string) error
@@ -51,6 +59,37 @@ func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey strin
 		return d, "", err
 	}
 	return nil, "", fmt.Errorf("%q is neither %s nor %s", protocol, SFTP, S3)
+}
+
+// lively is a connection that ends when nothing is read or written for a while.
+type lively struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c lively) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c lively) Write(b []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // what is sent is answered, too
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// connect connects to an address.
+func connect(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := outbound.Dialer()
+	dialer.Timeout = quiet
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return lively{conn, quiet}, nil
 }
 
 // CheckHost refuses a host that a protocol cannot connect to.

@@ -12,8 +12,6 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
-
-	"portolan/internal/outbound"
 )
 
 // s3Dir is a bucket of an object store, or what is below a prefix in it.
@@ -54,10 +52,8 @@ func newS3(to Target) (*s3Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := outbound.Dialer()
-	dialer.Timeout = quiet
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: quiet,
-		ResponseHeaderTimeout: 2 * quiet, ForceAttemptHTTP2: true}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: connect, TLSHandshakeTimeout: quiet,
+		ResponseHeaderTimeout: quiet, ForceAttemptHTTP2: true}
 	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(to.User, to.Password, ""), Secure: secure,
 		Transport: transport, MaxRetries: 2})
 	if err != nil {
@@ -77,7 +73,9 @@ func (r *s3Dir) List(ctx context.Context) (map[string]int64, error) {
 		if object.Err != nil {
 			return nil, fmt.Errorf("bucket %s: %w", r.bucket, object.Err)
 		}
-		sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size
+		if sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size; len(sizes) > mostListed {
+			return nil, fmt.Errorf("bucket %s has more than %d objects there: use a directory for the backups alone", r.bucket, mostListed)
+		}
 	}
 	return sizes, ctx.Err()
 }

@@ -10,12 +10,9 @@ import (
 	"os"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
-
-	"portolan/internal/outbound"
 )
 
 // sftpAddress gives the address of a machine, with the port of SSH where it has none.
@@ -51,7 +48,7 @@ func readHostKey(text string) (ssh.PublicKey, error) {
 	}
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
 	if err != nil {
-		return nil, errors.New("is no public key of SSH")
+		return nil, errors.New("must be an SSH public key")
 	}
 	return key, nil
 }
@@ -69,26 +66,6 @@ func hostKeyAlgorithms(key ssh.PublicKey) []string {
 	return []string{key.Type()}
 }
 
-// lively is a connection that ends when nothing is read or written for a while.
-type lively struct {
-	net.Conn
-	limit time.Duration
-}
-
-func (c lively) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(b)
-}
-
-func (c lively) Write(b []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // what is sent is answered, too
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
 // sftpDir is a directory of an SFTP server.
 type sftpDir struct {
 	files     *sftp.Client
@@ -104,7 +81,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	config := &ssh.ClientConfig{User: to.User, Timeout: quiet, Auth: []ssh.AuthMethod{ssh.Password(to.Password),
+	config := &ssh.ClientConfig{User: to.User, Auth: []ssh.AuthMethod{ssh.Password(to.Password),
 		ssh.KeyboardInteractive(func(_, _ string, questions []string, _ []bool) ([]string, error) {
 			answers := make([]string, len(questions))
 			for i := range answers {
@@ -126,15 +103,13 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 		}
 		return nil
 	}
-	dialer := outbound.Dialer()
-	dialer.Timeout = quiet
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := connect(ctx, "tcp", address)
 	if err != nil {
 		return nil, "", err
 	}
 	watch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	r := &sftpDir{directory: to.Directory, watch: watch}
-	over, channels, requests, err := ssh.NewClientConn(lively{conn, quiet}, address, config)
+	over, channels, requests, err := ssh.NewClientConn(conn, address, config)
 	if err != nil {
 		watch()
 		return nil, "", errors.Join(err, ignoreClosed(conn.Close()))

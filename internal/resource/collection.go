@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -243,6 +244,8 @@ type Manager struct {
 	Notifies struct{ Mail, Traps bool }
 	// Backups is its directory for backups; empty where it has none.
 	Backups string
+	// LastBackup gives when the newest backup of the database was made; the zero time where there is none.
+	LastBackup func(tx *store.Tx) (time.Time, error)
 	// Serving gives what a service point has said that it serves (deploy.Serving.Content), and whether it is connected.
 	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
 	// Logs are the files of each of its logs, by the log's name, the oldest first; none of a log that it does not keep.

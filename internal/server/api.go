@@ -29,7 +29,7 @@ const Base = published.Base
 
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
-	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
+	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, deploy.Register,
 		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {

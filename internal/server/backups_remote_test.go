@@ -188,7 +188,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	}
 	s.mu.Unlock()
 	eventually(t, "there is an alarm", func() bool {
-		return strings.Contains(string(m.want(200, "GET", "/api/v2/status", "").body), "backups could not be sent")
+		return strings.Contains(string(m.want(200, "GET", "/api/v2/status", "").body), "backups could not be uploaded")
 	})
 	m.verify()
 }

@@ -279,3 +279,15 @@ func TestTasksAreBounded(t *testing.T) {
 	m.want(201, "POST", "/api/v2/users/"+nan+"/tasks", list, asNan, "Content-Type: application/json")
 	m.refused(409, "ResourceConflictsWithOther", "1000 tasks", "POST", "/api/v2/users/"+nan+"/tasks", one, asNan)
 }
+
+// TestRenamingAHostIsAskedFor renames a host that an alias leads to: it is asked for as any other change of the host.
+func TestRenamingAHostIsAskedFor(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, network := m.basics()
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"one","addresses":[{"address":"10.0.0.78"}]}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"other","linkedRecord":{"id":`+host+`}}`)
+	rex, asRex := m.user("rex", "NO_ACCESS")
+	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
+}

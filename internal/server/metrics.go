@@ -63,10 +63,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
 		Help: "Names and addresses of live views that were deployed because they had changed."})
 	m.backups = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_backups_total",
-		Help: "Backups by schedule, by result: made, failed, sent to another machine, or unsent for an attempt that failed."}, []string{"result"})
+		Help: "Backups by schedule, by result: made, failed, uploaded to another machine, or upload_failed."}, []string{"result"})
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
-	for _, result := range []string{"made", "failed", "sent", "unsent"} { // a series has to be there before it grows
+	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // a series has to be there before it grows
 		m.backups.WithLabelValues(result)
 	}
 	registry.MustRegister(m.backups, m.notices)
@@ -124,9 +124,9 @@ func (m *metrics) backupEnded(whole bool) {
 	m.backups.WithLabelValues(word(whole, "made", "failed")).Inc()
 }
 
-// backupSent counts an attempt to send backups to another machine.
-func (m *metrics) backupSent(whole bool) {
-	m.backups.WithLabelValues(word(whole, "sent", "unsent")).Inc()
+// backupUploaded counts an attempt to upload backups to another machine.
+func (m *metrics) backupUploaded(whole bool) {
+	m.backups.WithLabelValues(word(whole, "uploaded", "upload_failed")).Inc()
 }
 
 // notified counts a message to a notification group.

@@ -392,7 +392,7 @@ func (m *Manager) serve() error {
 		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
 		return err
 	}, m.log)
-	backups.Ended, backups.Sent = m.metrics.backupEnded, m.metrics.backupSent
+	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
 	m.background.Go(func() { backups.Run(ctx) })
 	sweeper := ipam.NewSweeper(m.Address, m.Address.Probe, m.log)
 	m.background.Go(func() { sweeper.Run(ctx) })

@@ -322,9 +322,9 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
 			"portolan list events --filter category=DATABASE_MAINTENANCE says why it was not made")
 	}
-	if s.Backups.Unsent != "" {
-		add(warning, "backups could not be sent to another machine: "+s.Backups.Unsent,
-			"mend the settings remote... of the schedule, or that machine: it is tried again every five minutes (docs/operate.md)")
+	if s.Backups.UploadFault != "" {
+		add(warning, "backups could not be uploaded to another machine: "+s.Backups.UploadFault,
+			"correct the remote settings of the schedule, or repair that machine. The manager retries every five minutes (docs/operate.md)")
 	}
 	if n := s.Fleet.Away; n > 0 {
 		add(warning, fmt.Sprintf("%d service points are not connected", n),

@@ -57,7 +57,7 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 		check: make(chan struct{}, 1), exclusive: o.Exclusive}
 	if o.Exclusive {
 		var err error
-		if e.lock, err = dirlock.Take(o.Dir, "manager"); err != nil {
+		if e.lock, err = takeDir(o.Dir); err != nil {
 			return nil, err
 		}
 	}
@@ -73,10 +73,8 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 }
 
 func (e *sqliteEngine) open(path string, o Options) error {
-	if e.exclusive {
-		if err := wholeLog(path); err != nil {
-			return err
-		}
+	if err := e.checkLog(path, o.Dir); err != nil {
+		return err
 	}
 	writer, err := newSession(path, writeSession)
 	if err != nil {
@@ -103,6 +101,32 @@ func (e *sqliteEngine) open(path string, o Options) error {
 	go e.write(writer)
 	e.store.trigrams = e.store.schema >= trigramSchema
 	return nil
+}
+
+// checkLog returns an error if the log is damaged. Where a manager has the directory nothing is looked at: it writes the log.
+func (e *sqliteEngine) checkLog(path, dir string) error {
+	if !e.exclusive {
+		lock, err := dirlock.Take(dir, "manager")
+		if err != nil {
+			return nil //nolint:nilerr // a manager serves, and has looked
+		}
+		if lock != nil {
+			defer func() { _ = lock.Close() }() // nothing was written
+		}
+	}
+	return wholeLog(path)
+}
+
+// lockTime is how long a manager that begins waits for the directory: a command that looks at the log has it for a moment.
+const lockTime = 2 * time.Second
+
+// takeDir takes the lock of the directory for a manager.
+func takeDir(dir string) (lock *os.File, err error) {
+	for until := time.Now().Add(lockTime); ; time.Sleep(watchEvery) {
+		if lock, err = dirlock.Take(dir, "manager"); err == nil || time.Now().After(until) {
+			return lock, err
+		}
+	}
 }
 
 // watchEvery is how often a manager looks for commits of other processes.

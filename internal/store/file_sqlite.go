@@ -14,17 +14,20 @@ import (
 // usedFile says, beside a database, that there was one: without it a manager that finds no database would begin with an empty one.
 const usedFile = "portolan.used"
 
-// notTakenAway refuses a directory whose database is gone.
-func notTakenAway(path string) error {
+// checkNotRemoved returns an error if the directory has portolan.used and no database.
+func checkNotRemoved(path string) error {
 	used := filepath.Join(filepath.Dir(path), usedFile)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // whoever opens the file reports the error
+		return err
 	}
-	if _, err := os.Lstat(used); err != nil {
-		return nil //nolint:nilerr // there is none
+	switch _, err := os.Lstat(used); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
 	}
-	return fmt.Errorf("%s is gone: put it back with its -wal, or restore a backup (docs/troubleshoot.md); to begin with an empty database "+
-		"remove %s", path, used)
+	return fmt.Errorf("%s does not exist: put it and its -wal back, or restore a backup into a new directory (docs/troubleshoot.md). Delete %s to "+
+		"create an empty database", path, used)
 }
 
 // markUsed makes the file that says that there was a database.

@@ -137,7 +137,7 @@ func notEmptied(path string) error {
 // protect makes the database's files, and those that are there, readable by their owner alone: the
 // authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
 func protect(path string) error {
-	if err := errors.Join(notEmptied(path), notTakenAway(path)); err != nil {
+	if err := errors.Join(notEmptied(path), checkNotRemoved(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's

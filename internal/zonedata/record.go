@@ -6,6 +6,7 @@ package zonedata
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/miekg/dns"
@@ -55,10 +56,18 @@ func (r Record) TTL() uint32 { return binary.BigEndian.Uint32(r[NameEnd(r, 0)+4:
 // Data is its data.
 func (r Record) Data() []byte { return r[NameEnd(r, 0)+fixed:] }
 
-// RR gives it as the DNS library has it.
+// RR gives it as the DNS library has it. Data that the library does not read, such as a UID of one octet, is octets (RFC 3597).
 func (r Record) RR() (dns.RR, error) {
 	rr, _, err := dns.UnpackRR(r, 0)
-	return rr, err
+	if err == nil {
+		return rr, nil
+	}
+	name, _, bad := dns.UnpackDomainName(r, 0)
+	if bad != nil {
+		return nil, err
+	}
+	return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: r.Type(), Class: dns.ClassINET, Ttl: r.TTL(),
+		Rdlength: uint16(len(r.Data()))}, Rdata: hex.EncodeToString(r.Data())}, nil //nolint:gosec // a record has no more
 }
 
 // NameEnd is where a name in wire form ends that begins at a place, and is not compressed; -1 where there is none.

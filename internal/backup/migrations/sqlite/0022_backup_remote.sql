@@ -1,8 +1,10 @@
--- Schedules whose backups are sent elsewhere: place is the directory with files that are still to be sent, empty where none are; made is when
--- the newest file was made that was sent (Unix milliseconds, 0 for none); fault is why the last attempt failed.
+-- Uploads of backups, by the schedule and the directory that the files lie in: pending is 1 while files are still to be uploaded, made is when
+-- the newest file was made that was uploaded (Unix milliseconds, 0 for none), fault is why the last attempt failed.
 CREATE TABLE backup_remote (
-    schedule INTEGER PRIMARY KEY,
+    schedule INTEGER NOT NULL,
     place    TEXT NOT NULL,
+    pending  INTEGER NOT NULL DEFAULT 0,
     made     INTEGER NOT NULL DEFAULT 0,
-    fault    TEXT NOT NULL DEFAULT ''
+    fault    TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (schedule, place)
 );
