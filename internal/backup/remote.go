@@ -130,7 +130,8 @@ func (u upload) time() time.Duration {
 
 // wantUpload notes, in the transaction that lists a new file of a directory, that files of the schedule are to be uploaded from there.
 func wantUpload(tx *store.Tx, schedule int64, place string) error {
-	return tx.Write("INSERT INTO backup_remote (schedule, place, pending) VALUES (?, ?, 1) ON CONFLICT (schedule, place) DO UPDATE SET pending = 1",
+	return tx.Write("INSERT INTO backup_remote (schedule, place, pending) VALUES (?, ?, 1) "+
+		"ON CONFLICT (schedule, place) DO UPDATE SET pending = 1",
 		schedule, place)
 }
 

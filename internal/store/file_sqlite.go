@@ -26,8 +26,8 @@ func checkNotRemoved(path string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%s does not exist: put it and its -wal back, or restore a backup into a new directory (docs/troubleshoot.md). Delete %s to "+
-		"create an empty database", path, used)
+	return fmt.Errorf("%s does not exist: put it and its -wal back, or restore a backup into a new directory (docs/troubleshoot.md). "+
+		"Delete %s to create an empty database", path, used)
 }
 
 // markUsed makes the file that says that there was a database.
