@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"portolan/internal/problem"
 )
 
 // usedFile says, beside a database, that there was one: without it a manager that finds no database would begin with an empty one.
@@ -45,7 +47,8 @@ func markUsed(path string) error {
 }
 
 // errGone is the database file that is not where it was opened.
-var errGone = damaged(errors.New("the database file was moved, deleted or replaced while the manager has it open"))
+var errGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: put it "+
+	"back with its -wal, then start the manager again (docs/troubleshoot.md)")
 
 // isThere reports whether a path still leads to a file that is open.
 func isThere(path string, open os.FileInfo) bool {

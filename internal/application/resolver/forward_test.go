@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -279,10 +280,14 @@ func TestMetrics(t *testing.T) {
 func TestMetricsAreBounded(t *testing.T) {
 	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
 	forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
+	var first net.Conn
 	for range 3 * mostScrapers {
 		c, err := net.Dial("tcp", shown)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
 		}
 		defer func() { _ = c.Close() }() //nolint:revive // all stay open until the test ends
 	}
@@ -294,6 +299,13 @@ func TestMetricsAreBounded(t *testing.T) {
 	_ = rs.Body.Close()
 	if rs.StatusCode != http.StatusOK {
 		t.Errorf("it answers %s", rs.Status)
+	}
+	if err := first.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var timeout net.Error
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("the first connection stays open: %v", err)
 	}
 }
 
