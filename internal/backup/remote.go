@@ -27,7 +27,7 @@ import (
 // uploadAgainAfter is the time between attempts to upload files after one has failed.
 const uploadAgainAfter = 5 * time.Minute
 
-// checkRemote refuses settings of a schedule by which no file can be sent. A key of another host does not stay.
+// checkRemote refuses settings of a schedule by which no file can be uploaded. Another host takes the host key away.
 func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
 	if old, ok := c.Old.(*DatabaseBackupSchedule); ok && old.RemoteHost != x.RemoteHost && !c.Given["remoteHostKey"] {
 		x.RemoteHostKey = ""
@@ -60,7 +60,20 @@ func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
 			return problem.Missing(need.field)
 		}
 	}
-	return nil
+	return x.checkAlone(c)
+}
+
+// checkAlone refuses a second schedule whose files have the same prefix in the same directory: each would remove the oldest files of both.
+func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
+	return c.Each(store.InCollection(schedules), func(row *store.Resource, o schema.Object) error {
+		other, ok := o.(*DatabaseBackupSchedule)
+		if !ok || row.ID == x.ID || !other.RemoteBackupsEnabled || other.prefix() != x.prefix() || other.RemoteHost != x.RemoteHost ||
+			other.RemoteDirectory != x.RemoteDirectory {
+			return nil
+		}
+		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %d, %s, uploads files with the prefix %s to the same "+
+			"directory: use another filePrefix or remoteDirectory", row.ID, problem.About(row.ID, row.Name), x.prefix())
+	})
 }
 
 // checkAddress refuses a host and a directory that the protocol cannot reach.
@@ -131,8 +144,7 @@ func (u upload) time() time.Duration {
 // wantUpload notes, in the transaction that lists a new file of a directory, that files of the schedule are to be uploaded from there.
 func wantUpload(tx *store.Tx, schedule int64, place string) error {
 	return tx.Write("INSERT INTO backup_remote (schedule, place, pending) VALUES (?, ?, 1) "+
-		"ON CONFLICT (schedule, place) DO UPDATE SET pending = 1",
-		schedule, place)
+		"ON CONFLICT (schedule, place) DO UPDATE SET pending = 1", schedule, place)
 }
 
 // uploadDue uploads the files of this machine that are to be uploaded. A schedule whose files could not be uploaded is tried again after
@@ -255,6 +267,9 @@ func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
 	}
 	within, end := context.WithTimeout(ctx, u.time())
 	came := r.uploadFiles(within, u)
+	if within.Err() != nil {
+		came.failure = fmt.Errorf("stopped after %s: %w", u.time(), came.failure)
+	}
 	end()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -269,8 +284,8 @@ func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
 	})
 }
 
-// uploaded is the result of an upload: the names of the files that were uploaded, the key that the machine has shown, and why not all is
-// done. whole says that the machine has all files.
+// uploaded is the result of an upload: the names of the files that were uploaded, the key that the machine has shown, and the error. whole
+// reports that the machine has all files.
 type uploaded struct {
 	names   []string
 	hostKey string
@@ -383,8 +398,7 @@ func (r *Runner) noteUpload(c *resource.Change, u upload, came uploaded) error {
 		return err
 	}
 	if err := c.Tx.Write("UPDATE backup_remote SET fault = ? WHERE schedule = ? AND place = ?", came.failure.Error(), id,
-		u.place); err != nil ||
-		fault != "" {
+		u.place); err != nil || fault != "" {
 		return err
 	}
 	return event.Add(c.Tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
@@ -398,9 +412,8 @@ func (r *Runner) noteWhole(c *resource.Change, u upload, now *DatabaseBackupSche
 	if len(u.files) > 0 {
 		made = u.files[len(u.files)-1].ModificationDateTime.UnixMilli()
 	}
-	if err := c.Tx.Write("UPDATE backup_remote SET made = CASE WHEN made < ? THEN ? ELSE made END WHERE schedule = ? AND place = ?", made,
-		made,
-		now.ID, u.place); err != nil || now.LocalBackupsEnabled {
+	if err := c.Tx.Write("UPDATE backup_remote SET made = CASE WHEN made < ? THEN ? ELSE made END WHERE schedule = ? AND place = ?",
+		made, made, now.ID, u.place); err != nil || now.LocalBackupsEnabled {
 		return err
 	}
 	there := map[int64]bool{}

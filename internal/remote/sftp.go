@@ -98,7 +98,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 	}
 	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		if shown = hostKeyText(key); want != nil && hostKeyText(want) != shown {
-			return fmt.Errorf("%s shows the host key %s and not %s: where that is right, take the new key instead of the old one", to.Host,
+			return fmt.Errorf("%s shows the host key %s and not %s: if the new key is right, set it, or remove the old one", to.Host,
 				ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(want))
 		}
 		return nil

@@ -249,5 +249,9 @@ func TestRemoteBackupsAreRefused(t *testing.T) {
 	m.refused(400, "MissingRequiredField", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example"}`)
 	m.refused(400, "InvalidResourceFieldValue", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example","remoteDirectory":"Not A Bucket"}`)
 	m.refused(400, "InvalidResourceFieldValue", "remoteHost", "POST", database+"/schedules", s3+`"http://192.0.2.1","remoteDirectory":"bucket"}`)
+	same := `,"filePrefix":"same","remoteBackupsEnabled":true,"transferProtocol":"SFTP","remoteHost":"vault.example","remoteUser":"u","remotePassword":"p"`
+	m.id(database+"/schedules", `{"name":"one"`+same+`}`)
+	m.refused(409, "ResourceConflictsWithOther", "filePrefix", "POST", database+"/schedules", `{"name":"two"`+same+`}`)
+	m.want(201, "POST", database+"/schedules", `{"name":"two","remoteDirectory":"two"`+same+`}`)
 	m.verify()
 }

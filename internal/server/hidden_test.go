@@ -2,6 +2,7 @@ package server
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -290,4 +291,20 @@ func TestRenamingAHostIsAskedFor(t *testing.T) {
 	rex, asRex := m.user("rex", "NO_ACCESS")
 	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
+}
+
+// TestPendingRequestsAreBounded asks for as many changes as a user may have pending.
+func TestPendingRequestsAreBounded(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, _, _ := m.basics()
+	rex, asRex := m.user("rex", "NO_ACCESS")
+	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	record := func(n int) string { return `{"type":"TXTRecord","name":"t` + strconv.Itoa(n) + `","text":"x"}` }
+	for n := range 100 {
+		m.want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(n), asRex)
+	}
+	m.refused(409, "ResourceConflictsWithOther", "100 requests", "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
+	request := m.want(200, "GET", "/api/v2/workflowRequests?limit=1", "", asRex).text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/workflowRequests/"+request, "", asRex)
+	m.want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
 }

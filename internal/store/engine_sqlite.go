@@ -86,6 +86,8 @@ func (e *sqliteEngine) open(path string, o Options) error {
 	}
 	e.pools(path, o, writeSession)
 	if e.exclusive {
+		// What a loss of power left behind the end of the log goes: logFault would take it for damage later. Without room it stays.
+		_, _ = writer.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 		watcher, err := newSession(path, writeSession)
 		if err != nil {
 			_ = writer.close()

@@ -66,9 +66,9 @@ const (
 	walMagic    = 0x377f0682 // and one more where the sums are of big-endian numbers
 )
 
-// logFault looks for damage in the middle of a write-ahead log: SQLite reads it up to the first frame with another sum, and drops what is
-// behind without a word. at is where that frame begins, 0 where there is none, and lost counts the transactions that were committed behind
-// it. A log whose last transaction alone is not whole is that of a machine that lost its power meanwhile, and is no damage.
+// logFault looks for damage in the middle of a write-ahead log: SQLite reads it up to the first frame with another sum, and drops the
+// rest without an error. at is the byte where that frame begins, 0 where there is none, and lost counts the transactions that were
+// committed after it. A log whose last transaction alone is not whole comes from a loss of power, and is no damage.
 func logFault(path string) (at int64, lost int, err error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's
 	if errors.Is(err, fs.ErrNotExist) {
