@@ -105,7 +105,8 @@ func TestNobodyConnectsByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		guarded := strings.Contains(string(text), "outbound.Dialer()") ||
-			strings.Contains(string(text), "guarded(&http.Transport{") // by Dialer, in authn
+			strings.Contains(string(text), "guarded(&http.Transport{") || // by Dialer, in authn
+			strings.Contains(string(text), "DialContext: connect,") // by Dialer, in remote
 		if connects.Match(text) && !guarded {
 			found[name] = true
 			if byItself[name] == "" {
