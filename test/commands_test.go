@@ -22,6 +22,14 @@ func (m *manager) wrong(args ...string) (code int, text string) {
 	return exit.ExitCode(), string(out)
 }
 
+// ends runs a command that ends with an exit code, and says something.
+func (m *manager) ends(want int, says string, args ...string) {
+	m.t.Helper()
+	if code, text := m.wrong(args...); code != want || !strings.Contains(text, says) {
+		m.t.Errorf("portolan %s ends with %d, want %d; it says\n%s\nwant %q in it", strings.Join(args, " "), code, want, text, says)
+	}
+}
+
 // Commands take names, addresses and ranges where they take numbers, and say what is missing.
 func TestCommandsTakeNames(t *testing.T) {
 	m := serve(t, "")

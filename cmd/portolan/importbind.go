@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,7 @@ func (c *importBind) Run(s *session) error {
 		fmt.Fprintln(s.stderr, "skipped:", one)
 	}
 	if c.Strict && len(twice) > 0 {
-		return fmt.Errorf("nothing was imported: %d zones are there twice", len(twice))
+		return fmt.Errorf("nothing was imported: %d zones would be skipped", len(twice))
 	}
 	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
 		reverse := isReverse(z.Name) && !c.Reverse
@@ -62,7 +63,10 @@ func (c *importBind) Run(s *session) error {
 		wrong, skipped := 0, len(twice)
 		for _, z := range zones { // one that is wrong keeps no other from being imported
 			n, err := c.zone(s, st, z)
-			if skipped += n; err != nil {
+			if skipped += n; errors.As(err, new(unreadableError)) && !c.Strict {
+				skipped++
+				fmt.Fprintf(s.stderr, "skipped: zone %s in the file %s, view %s: %v: correct the file\n", z.Name, z.File, c.viewOf(z), err)
+			} else if err != nil {
 				wrong++
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
@@ -99,19 +103,25 @@ func (c *importBind) viewOf(z convert.NamedZone) string {
 	return z.View
 }
 
-// zone imports a zone, or tries it, and gives how many of its records were skipped.
+// unreadableError is a zone whose file has no zone that could be imported.
+type unreadableError struct{ error }
+
+// Unwrap gives why.
+func (e unreadableError) Unwrap() error { return e.error }
+
+// zone imports a zone, or tries it, and gives how many of its records were skipped. The error is an unreadableError where the file is wrong.
 func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (skipped int, err error) {
 	f, err := os.Open(z.File)
 	if err != nil {
-		return 0, err
+		return 0, unreadableError{err}
 	}
 	defer func() { _ = f.Close() }()
 	read, err := readZoneFile(f, z.File, z.Name, z.Directory, filepath.Dir(z.File))
-	if err != nil {
-		return 0, err
+	if err == nil && naming.Key(read.zone) != naming.Key(z.Name) {
+		err = fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, read.zone, z.Name)
 	}
-	if naming.Key(read.zone) != naming.Key(z.Name) {
-		return 0, fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, read.zone, z.Name)
+	if err != nil {
+		return 0, unreadableError{err}
 	}
 	if read.view = c.viewOf(z); !c.DryRun {
 		if err := dns.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {

@@ -70,7 +70,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
 	var rows []string
-	a.Prune = f.Prune && len(d.Skipped) == 0
+	a.Prune = f.Prune && d.Wrong() == 0
 	if a.Resources, rows, err = d.JSON(a.Prune); err != nil {
 		return err
 	}

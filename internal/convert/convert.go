@@ -59,6 +59,8 @@ func (e ChoiceError) Error() string { return string(e) }
 type Skipped struct {
 	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
 	Row, Reason string
+	// ByRule says that no such row is imported, whatever it says. Other rows may have been imported before they became wrong.
+	ByRule bool
 }
 
 func (s Skipped) String() string { return s.Row + ": " + s.Reason }
@@ -68,12 +70,27 @@ const origin = "\x00row"
 
 // skip leaves the row out that is read.
 func (d *Document) skip(format string, args ...any) {
-	d.Skipped = append(d.Skipped, Skipped{d.at, fmt.Sprintf(format, args...)})
+	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
+}
+
+// omit leaves the row out that is read, because no row of its kind is imported.
+func (d *Document) omit(format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
+}
+
+// Wrong is how many rows were skipped that may have been imported before, when they said something else.
+func (d *Document) Wrong() (n int) {
+	for _, one := range d.Skipped {
+		if !one.ByRule {
+			n++
+		}
+	}
+	return n
 }
 
 // skipResource leaves a resource out that was read from a row.
 func (d *Document) skipResource(r Resource, format string, args ...any) {
-	d.Skipped = append(d.Skipped, Skipped{rowOf(r), fmt.Sprintf(format, args...)})
+	d.Skipped = append(d.Skipped, Skipped{Row: rowOf(r), Reason: fmt.Sprintf(format, args...)})
 }
 
 // rowOf names the row that a resource was read from, or the resource.
@@ -89,7 +106,7 @@ func rowOf(r Resource) string {
 	return fmt.Sprint(r["type"])
 }
 
-// leave notes that something is left out.
+// leave notes that a part of a row, or a setting, is left out. A row that becomes no resource is skipped (skip, omit).
 func (d *Document) leave(format string, args ...any) {
 	if d.notes == nil {
 		d.notes = map[string][]string{}
@@ -359,17 +376,15 @@ func recordType(a netip.Addr) string {
 // routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
 func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
 	for _, one := range d.routers {
+		d.at = one.row
 		a := one.address
 		p, ours := holding(own, a)
 		at, there := holding(known, a)
 		switch {
-		case a.Is6():
-			d.leave("the gateway %v: networks of IPv6 have none", a)
 		case ours && edge(p, a) || !ours && there && edge(at, a):
-			d.leave("the gateway %v, which no host of its network has", a)
+			d.skip("the gateway %v is the first or the last address of its network, which no host has: correct the row", a)
 		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
-			d.Skipped = append(d.Skipped, Skipped{one.row, fmt.Sprintf("the network %v has the gateway %v already: a network has one gateway",
-				p, own[p]["gateway"])})
+			d.skip("the network %v has the gateway %v already: a network has one gateway", p, own[p]["gateway"])
 		case ours:
 			own[p]["gateway"] = a.String()
 		case there:
@@ -377,10 +392,10 @@ func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
 			own[at] = r
 			d.add(r)
 		default:
-			d.leave("the gateway %v, which lies in no network", a)
+			d.skip("the gateway %v lies in no network: create the network first", a)
 		}
 	}
-	d.routers = nil
+	d.routers, d.at = nil, ""
 }
 
 // edge reports whether an address of a network is no host's: the first one, and of IPv4 the last one (RFC 4291 section 2.6.1, RFC 1122

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -74,9 +73,9 @@ func (d *dhcpd) block(all []statement, shared string) error {
 				d.hosts(s)
 			}
 		case s.is("host"):
-			err = d.host(s)
+			d.host(s)
 		case s.is("include"):
-			d.leave("line %d: what the file %s says: import it, too", s.line, s.word(1))
+			d.omit("the file %s is not read: import it, too", s.word(1))
 		case s.is("range"), s.is("range6"):
 			d.ranges = append(d.ranges, s)
 		case s.is("option"):
@@ -94,7 +93,7 @@ func (d *dhcpd) hosts(s statement) {
 	for _, one := range s.block {
 		if one.is("host") {
 			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
-			d.skipStatement(one, d.host(one))
+			d.host(one)
 		}
 	}
 }
@@ -238,17 +237,16 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	return nil
 }
 
-// host reads a host with a fixed address.
-func (d *dhcpd) host(s statement) error {
-	mac, duid, address, name := "", "", "", s.word(1)
+// host reads a host with its fixed addresses.
+func (d *dhcpd) host(s statement) {
+	mac, duid, name := "", "", s.word(1)
+	var addresses []string
 	for _, one := range s.block {
 		switch {
 		case one.is("hardware", "ethernet"):
 			mac = one.word(2)
 		case one.is("fixed-address"), one.is("fixed-address6"):
-			if address = one.word(1); len(one.words) > 2 {
-				d.leave("further addresses of the host %s", name)
-			}
+			addresses = append(addresses, one.words[1:]...)
 		case one.is("option", "host-name"):
 			name = one.word(2)
 		case one.is("host-identifier", "option", "dhcp6.client-id"):
@@ -257,22 +255,22 @@ func (d *dhcpd) host(s statement) error {
 			d.leave("the statement %s of hosts", one.word(0))
 		}
 	}
-	if address == "" {
-		d.leave("hosts without a fixed address")
-		return nil
+	if len(addresses) == 0 {
+		d.omit("the host has no fixed address: give it one by fixed-address to have it imported")
+		return
 	}
-	if err := d.reservation(address, mac, duid, name); err != nil {
-		return fmt.Errorf("line %d: %w", s.line, err)
+	for _, address := range addresses { // one of each subnet that the host may be in
+		if err := d.reservation(address, mac, duid, name); err != nil {
+			d.skip("%v: correct the statement", err)
+		}
 	}
-	return nil
 }
 
 // reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
 func (d *Document) reservation(address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {
-		d.leave("the host %s: %s is no address", cmp.Or(name, "without a name"), address) // a name, which dhcpd looks up
-		return nil
+		return fmt.Errorf("%s is a name, which the server looks up, and no address", address)
 	}
 	if err != nil {
 		return fmt.Errorf("%q is no address", address)

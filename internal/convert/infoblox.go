@@ -18,7 +18,7 @@ import (
 func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	rows := &csvRows{rest: text(raw), comma: ',', line: 1}
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
-		columns: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
+		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {
 		row, line, err := rows.next()
@@ -47,15 +47,25 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 			x.skip("there is no line header-%s before it: add the line", kind)
 			continue
 		}
+		if x.read[kind] == nil {
+			x.read[kind], x.unread[kind] = map[string]bool{}, map[string]int{}
+		}
 		of := func(name string) string {
+			x.read[kind][name] = true
 			if i, ok := x.columns[kind][name]; ok && i < len(row) {
 				return strings.TrimSpace(row[i])
 			}
 			return ""
 		}
 		x.at = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(of("fqdn")+" "+of("address")+" "+of("ip_address")), " "))
+		before := len(x.Skipped)
 		if err := x.row(kind, of); err != nil {
 			x.skip("%v: correct the row", err)
+		}
+		for name, i := range x.columns[kind] {
+			if len(x.Skipped) == before && i < len(row) && row[i] != "" && !strings.EqualFold(row[i], "false") {
+				x.unread[kind][name]++
+			}
 		}
 	}
 	if len(x.columns) == 0 {
@@ -75,7 +85,26 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 				strings.Join(all, ", "), strings.ReplaceAll(column, "_", "-")))
 		}
 	}
+	x.at = ""
+	for _, kind := range slices.Sorted(maps.Keys(x.unread)) {
+		x.unreadColumns(kind)
+	}
 	return x.Document, nil
+}
+
+// unreadColumns notes the columns of the rows of a kind that say something, and of which nothing is imported.
+func (x *infoblox) unreadColumns(kind string) {
+	for _, name := range slices.Sorted(maps.Keys(x.unread[kind])) {
+		attribute, ok := strings.CutPrefix(name, "ea-")
+		switch {
+		case x.read[kind][name] || strings.HasPrefix(name, "_new_"): // which names what a row is to become
+		case ok:
+			x.leave("the extensible attribute %s of %d rows (%s): define it as a user-defined field, and import it as a table", attribute,
+				x.unread[kind][name], kind)
+		default:
+			x.leave("the column %s of %d rows (%s)", name, x.unread[kind][name], kind)
+		}
+	}
 }
 
 type infoblox struct {
@@ -85,6 +114,9 @@ type infoblox struct {
 	from    map[string]string
 	views   map[string]map[string]bool
 	columns map[string]map[string]int
+	// read are the columns that are read, by the kind of row; unread how many rows of it that are imported say something in a column.
+	read   map[string]map[string]bool
+	unread map[string]map[string]int
 	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the addresses of those that
 	// are not to be in DNS, by their names.
 	hosts  map[string]Resource
@@ -153,7 +185,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		}
 	}
 	if strings.EqualFold(of("disabled"), "true") {
-		x.leave("what is disabled")
+		x.omit("it is disabled there: enable it there to have it imported")
 		return nil
 	}
 	switch kind {
@@ -195,7 +227,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		return err
 	}
 	if x.view == "" {
-		x.leave("names (%s): say into which view, by --view", kind)
+		x.skip("it is a name, and no view is said: say into which view, by --view")
 		return nil
 	}
 	fqdn := strings.TrimSuffix(of("fqdn"), ".")
@@ -289,7 +321,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				"linkedRecord": strings.TrimSuffix(target, ".")})
 		}
 	default:
-		x.leave("rows of the kind %s", kind)
+		x.omit("no row of the kind %s is imported: create by hand what it says", kind)
 	}
 	return nil
 }

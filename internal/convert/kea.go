@@ -32,14 +32,17 @@ type keaShared struct {
 }
 
 type keaSubnet struct {
-	Subnet string `json:"subnet"`
+	ID     json.RawMessage `json:"id"`
+	Subnet string          `json:"subnet"`
 	Pools  []struct {
 		Pool    string      `json:"pool"`
 		Options []keaOption `json:"option-data"`
 	} `json:"pools"`
-	PDPools      []json.RawMessage `json:"pd-pools"`
-	Reservations []keaReservation  `json:"reservations"`
-	Options      []keaOption       `json:"option-data"`
+	PDPools []struct {
+		Prefix string `json:"prefix"`
+	} `json:"pd-pools"`
+	Reservations []keaReservation `json:"reservations"`
+	Options      []keaOption      `json:"option-data"`
 	Context      struct {
 		Name string `json:"name"`
 	} `json:"user-context"`
@@ -85,7 +88,7 @@ func Kea(raw []byte) (*Document, error) {
 	d := &Document{}
 	var kind wrongKind
 	if err := readJSON([]byte(withoutComments(text(raw))), &f); errors.As(err, &kind) {
-		d.Skipped = append(d.Skipped, Skipped{"a value", fmt.Sprintf("%v: correct it", err)})
+		d.Skipped = append(d.Skipped, Skipped{Row: "a value", Reason: fmt.Sprintf("%v: correct it", err)})
 	} else if err != nil {
 		return nil, err
 	}
@@ -118,6 +121,10 @@ func Kea(raw []byte) (*Document, error) {
 // kea adds a subnet with what is in it; around are the routers of what it lies in.
 func (d *Document) kea(s keaSubnet, shared string, around []string) {
 	d.at = "subnet " + s.Subnet
+	if len(s.ID) > 0 {
+		d.at += fmt.Sprintf(" (id %s)", s.ID)
+	}
+	subnet := d.at
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil {
 		d.skip("it is no prefix, and nothing of it but its reservations is imported: correct the subnet")
@@ -148,8 +155,9 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 			d.skip("the pool %q is no range of the subnet: correct the pool", pool.Pool)
 		}
 	}
-	if len(s.PDPools) > 0 {
-		d.leave("prefixes that are delegated (pd-pools)")
+	for _, pool := range s.PDPools {
+		d.at = fmt.Sprintf("%s, pool of prefixes %s", subnet, pool.Prefix)
+		d.omit("no prefix that is delegated (pd-pools) is imported: keep it at the server")
 	}
 	d.keaReservations(s.Reservations)
 }
@@ -164,23 +172,30 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
+// known is what the client of a reservation is known by.
+func (r *keaReservation) known() string { return cmp.Or(r.Hostname, r.HWAddress, r.DUID, r.ClientID) }
+
 func (d *Document) keaReservations(all []keaReservation) {
 	for i, r := range all {
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		d.at = strings.TrimSpace(fmt.Sprintf("reservation number %d %s", i+1, strings.Join(addresses, " ")))
-		if len(r.Prefixes) > 0 {
+		d.at = strings.TrimSpace(fmt.Sprintf("reservation number %d %s", i+1, cmp.Or(strings.Join(addresses, " "), r.known())))
+		switch {
+		case len(addresses) == 0 && len(r.Prefixes) > 0:
+			d.omit("it reserves prefixes alone (%s), and no prefix that is delegated is imported: keep it at the server",
+				strings.Join(r.Prefixes, ", "))
+		case len(addresses) == 0:
+			d.omit("it has no address: give it one by ip-address to have it imported")
+		case len(r.Prefixes) > 0:
 			d.leave("prefixes that are reserved")
-		} else if len(addresses) == 0 {
-			d.leave("reservations without an address")
 		}
-		if r.HWAddress == "" && r.DUID == "" {
+		if len(addresses) > 0 && r.HWAddress == "" && r.DUID == "" {
 			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
 		}
 		for _, a := range addresses {
-			d.at = "reservation " + a
+			d.at = "reservation " + a // one row for each
 			if err := d.reservation(a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
 				d.skip("%v: correct the reservation", err)
 			}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -106,14 +107,23 @@ func (n *namedFile) zone(s statement, view string) {
 		}
 	}
 	name := strings.TrimSuffix(s.word(1), ".")
+	n.at = "zone " + cmp.Or(name, ".")
+	if file != "" {
+		n.at += " in the file " + file
+	}
+	if view != "" {
+		n.at += ", view " + view
+	}
+	defer func() { n.at = "" }()
 	switch {
-	case kind != "master" && kind != "primary":
+	case kind == "hint": // servers know the root's name servers
 		n.leave("zones of the type %s", kind)
+	case kind != "master" && kind != "primary":
+		n.omit("no zone of the type %q is imported: import it where it is primary, or copy it by import zone --from-server", kind)
 	case file == "":
-		n.leave("the zone %s, which names no file", name)
+		n.skip("it names no file: name the file of its records")
 	case slices.ContainsFunc(n.zones, func(z NamedZone) bool { return z.View == view && strings.EqualFold(z.Name, name) }):
-		n.Skipped = append(n.Skipped, Skipped{fmt.Sprintf("zone %s in the file %s", name, file),
-			"a statement before it names the same zone: remove one of the two"})
+		n.skip("a statement before it names the same zone: remove one of the two")
 	default:
 		n.zones = append(n.zones, NamedZone{View: view, Name: name, File: file})
 	}

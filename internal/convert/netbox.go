@@ -141,7 +141,7 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 		}
 		d.prefixes = append(d.prefixes, p)
 	case one.StartAddress != "":
-		d.leave("ranges of addresses (ip-ranges): those of DHCP are imported from its server")
+		d.omit("no range of addresses (ip-ranges) is imported: import those of DHCP from the settings of its server")
 	case one.Address != "":
 		return d.address(one)
 	}
@@ -156,7 +156,7 @@ func (d *netbox) address(one netboxOne) error {
 	state := "STATIC"
 	switch one.Status.Value {
 	case "dhcp", "slaac":
-		d.leave("addresses that DHCP or SLAAC gave out")
+		d.omit("DHCP or SLAAC gave the address out (status %s): the server that gives it out reports it", one.Status.Value)
 		return nil
 	case "reserved", "deprecated":
 		state = reserved

@@ -183,7 +183,7 @@ func (d *phpipam) file(raw []byte) error {
 
 func (d *phpipam) subnet(of func(string) string) error {
 	if strings.HasSuffix(of("subnet"), "(folder)") { // as export-subnets.php of phpIPAM words one
-		d.leave("folders: what lies in them goes by its range")
+		d.omit("it is a folder, which has no range: what lies in it is imported by its own range")
 		return nil
 	}
 	p, err := d.prefixOf(of("subnet"), of("mask"))
@@ -215,7 +215,10 @@ func (d *phpipam) address(of func(string) string) error {
 	if err != nil {
 		return fmt.Errorf("%q is no address", of("address"))
 	}
-	if yes := strings.ToLower(of("gateway")); yes == "1" || yes == "yes" || yes == "true" {
+	yes := strings.ToLower(of("gateway"))
+	if gateway := yes == "1" || yes == "yes" || yes == "true"; gateway && a.Is6() {
+		d.leave("that an address is the gateway: networks of IPv6 have none")
+	} else if gateway {
 		d.routers = append(d.routers, router{a, d.at})
 		if of("hostname")+of("mac") != "" {
 			d.leave("the name and the hardware address of the gateway %v: a gateway is its network's", a)
@@ -227,7 +230,7 @@ func (d *phpipam) address(of func(string) string) error {
 		return fmt.Errorf("%q is no hardware address", mac)
 	}
 	if state == "DHCP_RESERVED" && mac == "" {
-		d.leave("addresses that DHCP gave out: the next lease says it")
+		d.omit("DHCP gave the address out: the server that gives it out reports it")
 		return nil
 	}
 	if state == "" {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,5 +79,72 @@ func TestPhpipamPlaces(t *testing.T) {
 	}
 	if strings.Contains(text, `"10.3.0.5"`) || strings.Contains(text, `"address":"10.1.0.5"`) {
 		t.Errorf("it has addresses of others:\n%s", text)
+	}
+}
+
+// Every row that becomes no resource is skipped, with why and what to do. Rows of kinds that are never imported keep nobody from pruning.
+func TestRowsThatAreSkipped(t *testing.T) {
+	for name, one := range map[string]struct {
+		read  func() (*Document, error)
+		want  []string // what the lines of skipped rows begin with, and ! before those that may have been imported before
+		notes []string
+	}{
+		"dhcpd": {func() (*Document, error) {
+			return Dhcpd([]byte("include \"more.conf\";\nhost a { hardware ethernet 00:00:5e:00:53:01; }\n" +
+				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n" +
+				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n" +
+				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"))
+		}, []string{"line 1 (include more.conf): the file more.conf is not read: import it", "line 2 (host a): the host has no fixed address: give",
+			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
+			[]string{"the range 2001:db8::/80 of temporary addresses"}},
+		"Kea": {func() (*Document, error) {
+			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
+				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
+				`{"id":8,"subnet":"2001:db8::/64"}]}}`))
+		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
+			"reservation number 1 01:02: it reserves prefixes alone", "reservation number 2 b: it has no address: give",
+			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
+		"Infoblox": {func() (*Document, error) {
+			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+
+				"network,10.1.0.0,255.255.255.0,FALSE,x,Berlin,60,10.9.0.0\nnetwork,10.2.0.0,255.255.255.0,TRUE,x,,,\n"+
+				"header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"+
+				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), "", "", "")
+		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a name, and no view is said: say", "line 3 (network 10.2.0.0): it is disabled there",
+			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a name"},
+			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
+		"Infoblox, with a view": {func() (*Document, error) {
+			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"), "default", "", "")
+		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): no row of the kind ptrrecord is imported: create"}, nil},
+		"NetBox": {func() (*Document, error) {
+			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
+				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},
+				{json.RawMessage(`{"address":"10.1.0.10/24","status":{"value":"dhcp"}}`)}}, "", "")
+		}, []string{"ip-addresses 10.1.0.10/24: DHCP or SLAAC gave", "ip-ranges 10.1.0.5/24: no range"}, nil},
+		"phpIPAM": {func() (*Document, error) {
+			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
+				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))
+		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 lies in no network: create",
+			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): DHCP gave"},
+			[]string{"that an address is the gateway: networks of IPv6 have none, in file 2 line 4 (2001:db8::1)"}},
+	} {
+		d, err := one.read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		d.Settle(Known{}, true)
+		var got []string
+		for _, skipped := range d.Skipped {
+			if text := skipped.String(); skipped.ByRule {
+				got = append(got, text)
+			} else {
+				got = append(got, "!"+text)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(one.want)
+		if !slices.EqualFunc(got, one.want, strings.HasPrefix) || !slices.EqualFunc(d.Notes(), one.notes, strings.HasPrefix) {
+			t.Errorf("%s: skipped\n%s\nnotes\n%s", name, strings.Join(got, "\n"), strings.Join(d.Notes(), "\n"))
+		}
 	}
 }
