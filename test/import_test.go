@@ -297,3 +297,56 @@ func TestImportListsWhatWentAway(t *testing.T) {
 	}
 	m.check()
 }
+
+// Networks and addresses that a file does not have any more are listed, and go with --prune: before others take their place, and not where a
+// row is skipped.
+func TestLinesArePruned(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "block", "range=10.0.0.0/8")
+	file := filepath.Join(t.TempDir(), "rows.csv")
+	run := func(code int, what, rows, says string, flags ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.ends(code, says, append(append([]string{"import", what, file}, m.where...), flags...)...)
+	}
+	run(0, "networks", "network,name\n10.1.0.0/24,a\n10.2.0.0/24,b\n", "2 networks made")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n10.1.0.6,two\n10.2.0.7,three\n", "3 addresses made")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, kept (--prune deletes it): 10.1.0.6 two")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, deleted: 10.1.0.6 two", "--prune", "-n")
+	run(2, "addresses", "address,name\n10.1.0.5,one\n", "--yes does", "--prune")
+	run(3, "addresses", "address,name\n10.1.0.5,one\n10.1.0.300,x\n", "nothing is deleted", "--prune", "-y")
+	run(3, "addresses", "address,name\n10.1.0.5,one\n10.9.0.3,x\n", "kept (--prune deletes it): 10.1.0.6", "--prune", "-y")
+	m.says([]string{"two"}, "get", "addresses/10.1.0.6")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 addresses made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 deleted", "--prune", "-y")
+	m.says([]string{"three"}, "get", "addresses/10.2.0.7") // in a network that the file does not speak of
+	// A network that has grown needs the place of what the file does not have.
+	const grown = "network,name\n10.1.0.0/24,a\n10.2.0.0/23,b\n"
+	run(3, "networks", grown, "1 rows skipped")
+	run(0, "networks", grown, "not in the file, deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
+	m.says([]string{"three"}, "get", "addresses/10.2.0.7")
+	run(0, "networks", grown, "1 networks made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
+	m.check()
+}
+
+// A signed zone file is imported without what signing makes, which is no row that is skipped.
+func TestSignedZoneFilesArePruned(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "view", "name=internal")
+	file := filepath.Join(t.TempDir(), "db")
+	const head = "$ORIGIN signed.example.\n$TTL 300\n@ SOA ns1 host 1 3600 600 604800 300\n@ NS ns1\nns1 A 192.0.2.1\n"
+	const signed = "ns1 RRSIG A 13 3 300 20300101000000 20200101000000 1 signed.example. AAAA\nns1 NSEC signed.example. A RRSIG NSEC\n"
+	for _, one := range [][2]string{{head + "old A 192.0.2.2\n", "imported"}, {head + signed, "not in the file, deleted: old.signed.example."},
+		{head + signed, "1 records of the type RRSIG are left out"}} {
+		if err := os.WriteFile(file, []byte(one[0]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.ends(0, one[1], append([]string{"import", "zone", file, "--view", "internal", "--prune", "--strict", "-y"}, m.where...)...)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -61,6 +62,7 @@ type lineFlags struct {
 	dataFlag
 	importFlags
 	Strict        bool   `help:"Import nothing where a row would be skipped."`
+	Prune         bool   `help:"Delete what lies in the same blocks, or networks, and the file does not have. It is listed before."`
 	DryRun        bool   `help:"Only try it: nothing is kept." short:"n"`
 	Yes           bool   `help:"Do not ask." short:"y" env:"-"`
 	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
@@ -78,7 +80,7 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 	return f.open(func(st *store.Store, _ *access.Service) error {
 		how, end := f.how(s, lines)
 		defer func() { end() }()
-		if how.Strict = f.Strict; f.Strict {
+		if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
 			how.InSteps = false // all or nothing
 		}
 		do := func(try bool) (done ipam.Imported, err error) {
@@ -90,20 +92,41 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 			}
 			return done, err
 		}
-		if asks := !f.Yes && asked(); f.DryRun || asks {
+		if asks := !f.Yes && asked(); f.DryRun || asks || f.Prune {
 			inSteps := how.InSteps
 			done, err := do(true)
+			if err == nil && f.Prune && len(skipped)+len(done.Skipped) > 0 {
+				how.Prune = false
+				fmt.Fprintln(s.stderr, rowsNotPruned)
+				done, err = do(true)
+			}
 			how.InSteps = inSteps
 			if err != nil {
 				return err
 			}
-			f.print(s, what, done, skipped, true)
-			if f.DryRun {
+			switch {
+			case f.DryRun:
+				f.print(s, what, done, skipped, true)
 				return skippedRows(len(skipped) + len(done.Skipped))
+			case asks:
+				f.print(s, what, done, skipped, true)
+				fmt.Fprintf(s.stderr, "Do that? [y/N] ")
+				if !answered() {
+					return errors.New("nothing was changed")
+				}
+			case how.Prune && done.Deleted > 0 && !f.Yes:
+				f.print(s, what, done, skipped, true)
+				return usageError{fmt.Errorf("%s: nothing was changed: --prune would delete what is listed; --yes does", f.File)}
 			}
-			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-			if !answered() {
-				return errors.New("nothing was changed")
+			if how.Prune && done.Partial { // whether rows are skipped is known when they are done: what goes, goes behind them
+				how.Prune = false
+				done, err := do(false)
+				if err != nil || len(done.Skipped) > 0 {
+					fmt.Fprintln(s.stderr, rowsNotPruned)
+					f.print(s, what, done, skipped, false)
+					return cmp.Or(err, skippedRows(len(done.Skipped)))
+				}
+				how.Prune = true
 			}
 		}
 		done, err := do(false)
@@ -114,6 +137,9 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 		return skippedRows(len(skipped) + len(done.Skipped))
 	})
 }
+
+// rowsNotPruned says why --prune does nothing.
+const rowsNotPruned = "note: nothing is deleted, because rows are skipped, which the manager may have"
 
 // skippedRows is the error of so many rows that were skipped; nil of none.
 func skippedRows(n int) error {
@@ -135,7 +161,11 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 		why.add(reason)
 	}
 	for _, one := range done.Differences {
-		fmt.Fprintln(s.stderr, "not in the file, kept:", one)
+		if done.Deleted > 0 {
+			fmt.Fprintln(s.stderr, "not in the file, deleted:", one)
+		} else {
+			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
+		}
 	}
 	why.print(s)
 	did := "imported"
@@ -145,8 +175,8 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	if done.Partial {
 		did += ", of a part of the file"
 	}
-	fmt.Fprintf(s.stdout, "%s: %d %s made, %d changed, %d unchanged, %d rows skipped\n", did, done.Made, what, done.Changed, done.There,
-		len(skipped)+len(done.Skipped))
+	fmt.Fprintf(s.stdout, "%s: %d %s made, %d changed, %d unchanged, %d deleted, %d rows skipped\n", did, done.Made, what, done.Changed,
+		done.There, done.Deleted, len(skipped)+len(done.Skipped))
 }
 
 type importNetworks struct{ lineFlags }

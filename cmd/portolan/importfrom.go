@@ -78,7 +78,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		return errors.New("there is nothing in it that could be imported")
 	}
 	if f.Prune && !a.Prune {
-		fmt.Fprintln(s.stderr, "note: nothing is deleted, because rows are skipped, which the manager may have")
+		fmt.Fprintln(s.stderr, rowsNotPruned)
 	}
 	if f.Write == "" {
 		if f.Header == nil { // names of others are led to, and not refused

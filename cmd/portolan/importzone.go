@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,13 +78,25 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	if err != nil {
 		return nil, err
 	}
-	t := &zoneText{from: path, zone: z.Zone, records: z.Records, places: make(map[rr.RR]string, len(z.Records)), notes: z.Notes,
+	t := &zoneText{from: path, zone: z.Zone, places: make(map[rr.RR]string, len(z.Records)), notes: z.Notes,
 		faults: z.Faults}
 	if len(z.Records) == 0 {
 		if len(z.Faults) > 0 {
 			return nil, errors.New(z.Faults[0])
 		}
 		return nil, errors.New("there is no record in it")
+	}
+	signed := map[string]int{}
+	t.records = slices.DeleteFunc(slices.Clone(z.Records), func(one rr.RR) bool {
+		from := dns.FromSigning(one.Header().Rrtype)
+		if from {
+			signed[rr.Type(one.Header().Rrtype).String()]++
+		}
+		return from
+	})
+	for _, kind := range slices.Sorted(maps.Keys(signed)) {
+		t.notes = append(t.notes, fmt.Sprintf("%d records of the type %s are left out: such records are made when the zone is signed", signed[kind],
+			kind))
 	}
 	for i, one := range z.Records {
 		t.places[one] = z.Places[i]

@@ -51,13 +51,18 @@ func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
 // modelled are types that have a resource type of their own, which a record of a type by its number would go around.
 var modelled = map[uint16]string{dns.TypeCNAME: "AliasRecord", dns.TypeHINFO: "HINFORecord"}
 
+// FromSigning reports whether records of a type follow from signing a zone, and are no data of it.
+func FromSigning(kind uint16) bool {
+	return kind == dns.TypeRRSIG || kind == dns.TypeNSEC || kind == dns.TypeNSEC3 || kind == dns.TypeNSEC3PARAM
+}
+
 // refuseType says why no zone has GenericRecords of a type; it gives nothing where they may be. mnemonics are those that have a name here.
 func refuseType(kind uint16, mnemonics []string) string {
 	mnemonic := dns.TypeToString[kind]
 	switch {
 	case kind == 0 || IsMeta(kind):
 		return "this type is for questions and messages: zones have no records of it (RFC 6895 section 3.1)"
-	case kind == dns.TypeRRSIG || kind == dns.TypeNSEC || kind == dns.TypeNSEC3 || kind == dns.TypeNSEC3PARAM:
+	case FromSigning(kind):
 		return "these records are made when the zone is signed: choose a signing policy for the zone"
 	case kind == dns.TypeSOA:
 		return "the start of authority follows from deployment options"

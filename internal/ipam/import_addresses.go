@@ -84,17 +84,12 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 		return done, err
 	}
 	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
-	count := 0
-	for part := range slices.Chunk(lines, how.Step(len(lines))) {
-		if err := i.in(ctx, fmt.Sprintf("Imported %d addresses into %s", len(part), configuration), func(c *resource.Change) error {
+	err = run(ctx, i, "Imported addresses into "+configuration, lines,
+		func(tx *store.Tx) ([]other, error) { return i.otherAddresses(tx, lines) },
+		func(c *resource.Change, part []Line, count int) error {
 			return i.addresses(c, part, func(n int) { how.progressed(count + n) })
-		}); err != nil {
-			return i.done, CutOff(err, count)
-		}
-		count += len(part)
-		how.Stepped(ctx, a.Store, count)
-	}
-	return i.done, a.Store.View(ctx, func(tx *store.Tx) error { return i.otherAddresses(tx, lines) })
+		})
+	return i.done, err
 }
 
 // addresses does what lines say, which are in order.
@@ -197,9 +192,9 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 	return nil
 }
 
-// otherAddresses notes the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
+// otherAddresses gives the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
 // have.
-func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) error {
+func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, err error) {
 	for at := 0; at < len(lines); {
 		network, err := NetworkOf(tx, i.configuration, lines[at].Address)
 		if store.IsNotFound(err) {
@@ -207,7 +202,7 @@ func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
 		inFile := map[netip.Addr]bool{}
@@ -216,19 +211,19 @@ func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) error {
 		}
 		rows, err := tx.Below(network.ID, "addresses", network.Low, network.High)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, r := range rows {
 			state, err := stateOf(r)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if a := store.KeyAddr(r.Low); !inFile[a] && (state == "STATIC" || state == "RESERVED") {
-				i.differs("%s %s", a, r.Name)
+				all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
 			}
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // stateOf gives the state of an address as it is kept.

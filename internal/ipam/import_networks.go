@@ -91,9 +91,9 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 		return done, err
 	}
 	i := &lineImport{how: how, api: a, configuration: within, refused: map[int]string{}}
-	count := 0
-	for part := range slices.Chunk(lines, how.Step(len(lines))) {
-		if err := i.in(ctx, "Imported networks into "+configuration, func(by *resource.Change) error {
+	err = run(ctx, i, "Imported networks into "+configuration, lines,
+		func(tx *store.Tx) ([]other, error) { return i.otherNetworks(tx, lines) },
+		func(by *resource.Change, part []NetworkLine, _ int) error {
 			for _, line := range part {
 				c := *by
 				c.Extra, c.Given = map[string]string{}, map[string]bool{}
@@ -102,13 +102,8 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 				}
 			}
 			return nil
-		}); err != nil {
-			return i.done, CutOff(err, count)
-		}
-		count += len(part)
-		how.Stepped(ctx, a.Store, count)
-	}
-	return i.done, a.Store.View(ctx, func(tx *store.Tx) error { return i.otherNetworks(tx, lines) })
+		})
+	return i.done, err
 }
 
 // network does what a line says.
@@ -185,32 +180,40 @@ func worded(a netip.Addr) string {
 	return a.String()
 }
 
-// otherNetworks notes the networks that lie in the same blocks as those of the file, and that it does not have.
-func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) error {
+// otherNetworks gives the networks that lie in the same blocks as those of the file, and that it does not have.
+func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []other, err error) {
 	inFile, blocks := map[space.Range]bool{}, map[int64]bool{}
 	for _, line := range lines {
 		inFile[line.Range] = true
 		network, err := NetworkOf(tx, i.configuration, line.Range.Low)
-		if store.IsNotFound(err) {
+		if err == nil {
+			blocks[network.Parent] = true
+			continue
+		}
+		if !store.IsNotFound(err) {
+			return nil, err
+		}
+		block, err := blockFor(tx, i.configuration, line.Range)
+		if _, none := problem.As(err); none { // it lies in no block, and is skipped
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		blocks[network.Parent] = true
+		blocks[block] = true
 	}
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"), store.HasParent(block)}},
 			func(r *store.Resource) error {
 				if at := rangeOf(r); !inFile[at] {
-					i.differs("%s %s", at, r.Name)
+					all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", at, r.Name))})
 				}
 				return nil
 			}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // blockFor finds the smallest block of a configuration that holds a range.

@@ -25,8 +25,8 @@ type Import struct {
 	InSteps bool
 	// StepSize is how many lines a step has; 0 means 1,000.
 	StepSize int
-	// Strict refuses all where a row would be left out. Prune deletes records of a zone that the file does not have. Try only tries it, of
-	// networks and addresses: nothing is kept.
+	// Strict refuses all where a row would be left out. Prune deletes what the file does not have: records of its zone, networks of the
+	// blocks and addresses of the networks that it speaks of. Try only tries it, of networks and addresses: nothing is kept.
 	Strict, Prune, Try bool
 	// Where names the row that a record was read from; nil where nobody knows, or an empty text for a record that it does not know.
 	Where func(record any) string
@@ -36,9 +36,9 @@ type Import struct {
 
 // Imported tells what an import of networks or addresses did: how many rows made something, changed something, or say what is there.
 type Imported struct {
-	Made, Changed, There int
+	Made, Changed, There, Deleted int
 	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are what the manager has, where the
-	// file speaks of what it lies in, and the file has not.
+	// file speaks of what it lies in, and the file has not. Of these Deleted are deleted, where the import prunes.
 	Skipped, Changes, Differences []string
 	// Partial says that it was tried and took long: the numbers are of a part of the file.
 	Partial bool
@@ -100,6 +100,7 @@ func (i *lineImport) in(ctx context.Context, summary string, step func(c *resour
 		run := func(tx *store.Tx) error {
 			i.done = before
 			i.done.Skipped, i.done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
+			i.done.Differences = slices.Clone(before.Differences)
 			tx.Describe("IMPORT_ENTITIES", summary)
 			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
 		}
@@ -149,11 +150,101 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 // maxDifferences is how many differences are worded.
 const maxDifferences = 1000
 
+// other is a resource that the manager has, where the file speaks of what it lies in, and the file has not.
+type other struct {
+	id   int64
+	text string
+}
+
 // differs notes something that the manager has and the file has not.
-func (i *lineImport) differs(format string, args ...any) {
+func (i *lineImport) differs(text string) {
 	if len(i.done.Differences) < maxDifferences {
-		i.done.Differences = append(i.done.Differences, fmt.Sprintf(format, args...))
+		i.done.Differences = append(i.done.Differences, text)
 	}
+}
+
+// remove deletes what the file does not have. One that cannot go is the error.
+func (i *lineImport) remove(c *resource.Change, others []other) error {
+	for _, one := range others {
+		row, err := c.Tx.Get(one.id)
+		if store.IsNotFound(err) { // gone with another one
+			continue
+		}
+		before, e := c.Tx.Tally()
+		if err == nil {
+			err = e
+		}
+		if err == nil {
+			err = c.Concealed(c.Delete(row))
+		}
+		if p, ok := problem.As(err); ok {
+			p.Message = fmt.Sprintf("%s, which the file does not have, cannot go: %s", one.text, p.Message)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := c.Tx.Tally()
+		if err != nil {
+			return err
+		}
+		if n := after.Deleted - before.Deleted - 1; n > 0 {
+			one.text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n)
+		}
+		i.done.Deleted++
+		i.differs(one.text)
+	}
+	return nil
+}
+
+// run imports lines, in one transaction or in steps: do does what some of them say, count of which were done before. others gives what the
+// manager has beside them. Where the import prunes that goes first, so that what has another place now finds it free.
+func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
+	do func(c *resource.Change, part []L, count int) error) error {
+	beside := func() (all []other, err error) {
+		err = i.api.Store.View(ctx, func(tx *store.Tx) error {
+			all, err = others(tx)
+			return err
+		})
+		return all, err
+	}
+	var gone []other
+	if i.how.Prune {
+		var err error
+		if gone, err = beside(); err != nil {
+			return err
+		}
+	}
+	count, step := 0, i.how.Step(len(lines))
+	if i.how.InSteps {
+		for part := range slices.Chunk(gone, step) {
+			if err := i.in(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
+				return CutOff(err, count)
+			}
+			i.how.Stepped(ctx, i.api.Store, count)
+		}
+		gone = nil
+	}
+	for part := range slices.Chunk(lines, step) {
+		if err := i.in(ctx, summary, func(c *resource.Change) error {
+			if err := i.remove(c, gone); err != nil {
+				return err
+			}
+			return do(c, part, count)
+		}); err != nil {
+			return CutOff(err, count)
+		}
+		gone = nil
+		count += len(part)
+		i.how.Stepped(ctx, i.api.Store, count)
+	}
+	if i.how.Prune {
+		return nil
+	}
+	all, err := beside()
+	for _, one := range all {
+		i.differs(one.text)
+	}
+	return err
 }
 
 // readLines reads a CSV file (RFC 4180) with a header of some columns, of which the first is required, and calls fn with each row: its
