@@ -23,6 +23,9 @@ type ImportOptions struct {
 	Comment string `json:"comment,omitempty"`
 	// Headers hold for every row.
 	Headers map[string]string `json:"headers,omitempty"`
+	// Tag is the path of a tag that the resource of each row gets. Prune deletes what has it, lies in Into, and is in no row.
+	Tag   string `json:"tag,omitempty"`
+	Prune bool   `json:"prune,omitempty"`
 }
 
 // Import is how an import is.
@@ -35,6 +38,8 @@ type Import struct {
 	Updated   int64  `json:"updated"`
 	Unchanged int64  `json:"unchanged"`
 	Refused   int64  `json:"refused"`
+	// Deleted is how many resources were deleted that are in no row.
+	Deleted int64 `json:"deleted"`
 }
 
 // Ended reports whether it has ended.

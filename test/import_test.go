@@ -350,3 +350,34 @@ func TestSignedZoneFilesArePruned(t *testing.T) {
 		m.ends(0, one[1], append([]string{"import", "zone", file, "--view", "internal", "--prune", "--strict", "-y"}, m.where...)...)
 	}
 }
+
+// A file of resources that is imported again with its tag lists what it does not have any more, and deletes it with --prune after that was
+// shown.
+func TestImportFilePrunes(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "block", "range=10.0.0.0/8")
+	m.portolan("create", "tagGroup", "name=plans")
+	m.portolan("create", "tag", "name=plan", "--in", "tagGroups/plans")
+	file := filepath.Join(t.TempDir(), "plan.csv")
+	run := func(code int, rows, says string, flags ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("type,range,name\n"+rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.ends(code, says, append([]string{"import", "file", file, "--into", "configurations/main"}, flags...)...)
+	}
+	const both, one = "IPv4Network,10.1.0.0/24,a\nIPv4Network,10.2.0.0/24,b\n", "IPv4Network,10.1.0.0/24,a\n"
+	run(2, both, "--prune: goes with --tag", "--prune", "-y")
+	run(0, both, "2 rows: 2 created", "--tag", "tags/plan")
+	run(0, both, "2 rows: 0 created, 0 updated, 2 unchanged", "--tag", "tags/plan")
+	run(0, one, "not in the file, kept (prune deletes it): IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
+	run(0, one, "not in the file, would be deleted: IPv4Network 10.2.0.0/24", "--tag", "tags/plan", "--prune", "-n")
+	run(2, one, "--yes does that", "--tag", "tags/plan", "--prune")
+	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "nothing is deleted, because rows were refused", "--tag", "tags/plan", "--prune", "-y")
+	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
+	run(0, one, "1 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
+	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
+	m.check()
+}

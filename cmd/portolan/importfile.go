@@ -23,6 +23,8 @@ type importFile struct {
 	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`
 	Action  string            `help:"What is done with a row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
 	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
+	Tag     string            `help:"A tag that the resource of each row gets, such as tags/import: what has it and is in no row is listed." placeholder:"PATH" env:"-"`
+	Prune   bool              `help:"Delete what has the tag, lies in --into and is in no row, with what lies in it. It is listed before." env:"-"`
 	Header  map[string]string `help:"A header that holds for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
 	Kind    string            `help:"What the file is: csv, json or ndjson. Default: as it is called." enum:"csv,json,ndjson," default:""`
 	File    string            `arg:"" help:"The file; - reads standard input, of a kind that --kind says."`
@@ -37,9 +39,13 @@ func (c *importFile) Run(s *session) error {
 	if kind == "" {
 		kind = strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), "."))
 	}
-	o := client.ImportOptions{ContentType: importKinds[kind], Into: c.Into, Action: c.Action, Comment: c.Comment, Headers: c.Header}
+	o := client.ImportOptions{ContentType: importKinds[kind], Into: c.Into, Action: c.Action, Comment: c.Comment, Headers: c.Header, Tag: c.Tag,
+		Prune: c.Prune}
 	if o.ContentType == "" {
 		return usageError{fmt.Errorf("%s: say by --kind what it is: csv, json or ndjson", c.File)}
+	}
+	if c.Prune && c.Tag == "" {
+		return usageError{errors.New("--prune: goes with --tag: what has the tag and is in no row is deleted")}
 	}
 	switch {
 	case c.AtOnce, c.Strict:
@@ -58,11 +64,14 @@ func (c *importFile) Run(s *session) error {
 		}
 		o.Into = at.String()
 	}
-	if asked() && !c.Yes && !c.DryRun && c.File != "-" {
+	if (asked() || c.Prune) && !c.Yes && !c.DryRun && c.File != "-" {
 		tried := o
 		tried.Mode = "DRY_RUN"
 		if err := c.run(s, cl, tried, true); err != nil && !errors.As(err, new(skippedError)) {
 			return err
+		}
+		if !asked() {
+			return usageError{errors.New("nothing was changed: --prune deletes what is listed; --yes does that")}
 		}
 		fmt.Fprintf(s.stderr, "Do that? [y/N] ")
 		if !answered() {
@@ -115,8 +124,12 @@ func (c *importFile) run(s *session, cl *cli.Manager, o client.ImportOptions, tr
 		if tried {
 			made = "would be created"
 		}
-		_, err = fmt.Fprintf(s.stdout, "import %d: %d rows: %d %s, %d updated, %d unchanged, %d refused\n", one.ID, one.Rows, one.Created, made,
+		text := fmt.Sprintf("import %d: %d rows: %d %s, %d updated, %d unchanged, %d refused", one.ID, one.Rows, one.Created, made,
 			one.Updated, one.Unchanged, one.Refused)
+		if c.Prune && !tried {
+			text += fmt.Sprintf(", %d resources that are in no row deleted", one.Deleted)
+		}
+		_, err = fmt.Fprintln(s.stdout, text)
 	}
 	switch {
 	case err != nil:

@@ -2310,15 +2310,18 @@ export type ResourceImport = {
   contentType: string | null
   created: number
   creationDateTime: string | null
+  deleted: number
   headers: any
   into: string | null
   message: string | null
   mode: "ROW_BY_ROW" | "ALL_OR_NOTHING" | "DRY_RUN"
+  prune: boolean
   refused: number
   rows: number
   size: number
   startDateTime: string | null
   state: "PENDING" | "QUEUED" | "RUNNING" | "CANCELLED" | "CANCELLING" | "COMPLETED" | "COMPLETED_WITH_WARNINGS" | "FAILED" | "UNKNOWN"
+  tag: string | null
   unchanged: number
   updated: number
   user: Ref | null

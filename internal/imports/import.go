@@ -29,6 +29,7 @@ func registerImports(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Tables: []store.Table{
 		{Name: "import_part", Columns: []string{"import", "number", "data"}, Key: 2},
 		{Name: "import_line", Columns: []string{"import", "number", "line"}, Key: 2},
+		{Name: "import_met", Columns: []string{"import", "resource", "at"}, Key: 2},
 		{Name: "import_starter", Columns: []string{"import", "user_id", "token", "name"}, Key: 1}}})
 	r.Collection(resource.Collection{Name: collectionName, Hidden: true, Unlogged: true, Guard: resource.Administration, NoUp: true,
 		Content: resource.Contents{Types: append([]string{resourceImport, itemImport}, tables...), Tables: tables,
@@ -118,6 +119,13 @@ type ResourceImport struct {
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
 	// Headers are those that hold for every row, as for a request of its own, such as x-bcn-create-reverse-record.
 	Headers map[string]string `api:"headers,createOnly"`
+	// Tag is the path of a tag that the resource of each row gets, such as tags/import. Resources that have it, lie in what the rows belong
+	// below, and are in no row, are listed in the log: an earlier file had them.
+	Tag string `api:"tag,createOnly" example:"tags/import"`
+	// Prune deletes these resources, with what lies in them, unless a row was refused.
+	Prune bool `api:"prune,createOnly"`
+	// Deleted is how many of them were deleted.
+	Deleted int64 `api:"deleted,readOnly"`
 }
 
 // ResponsePolicyItemImport is a file of names for a response policy, one in each line. It starts at once.
@@ -157,6 +165,12 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 			return problem.Field("InvalidFileDataValue", "mode", "a file that is imported all or not at all has at most %d MiB", maxBytesAtOnce>>20)
 		}
 		if _, err := readHeaders(c.API, x.Headers); err != nil {
+			return err
+		}
+		if x.Prune && x.Tag == "" {
+			return problem.Invalid("prune", "goes with tag: what has the tag and is in no row is deleted")
+		}
+		if _, err := c.API.Tagged(c.Tx, c.Caller, x.Tag); err != nil {
 			return err
 		}
 		at, err := placeOf(c.API, x.Into)
@@ -287,7 +301,7 @@ func (x *ImportHead) drop(c *resource.Change, state string) error {
 	if (state == running || state == cancelling) && !c.GoesAlong() {
 		return problem.BadRequest("ImportInProgress", "%s is being imported: cancel it first", x.Name)
 	}
-	for _, table := range []string{"import_part", "import_line", "import_starter"} {
+	for _, table := range []string{"import_part", "import_line", "import_starter", "import_met"} {
 		if err := c.Tx.Write("DELETE FROM "+table+" WHERE import = ?", x.ID); err != nil {
 			return err
 		}

@@ -116,11 +116,16 @@ func (p *perform) lies(row *store.Resource) (bool, error) {
 		}
 		return true, nil
 	}
-	if within == 0 || row.Configuration == within {
+	if within == 0 || row.Configuration == within || row.ID == within {
 		return true, nil
 	}
+	return p.liesBelow(row, within)
+}
+
+// liesBelow reports whether a resource lies below another one, however deep.
+func (p *perform) liesBelow(row *store.Resource, other int64) (bool, error) {
 	for at := row.Parent; at != 0 && at != resource.RootID; {
-		if at == within {
+		if at == other {
 			return true, nil
 		}
 		above, err := p.Tx.Head(at)
@@ -129,7 +134,7 @@ func (p *perform) lies(row *store.Resource) (bool, error) {
 		}
 		at = above.Parent
 	}
-	return row.ID == within, nil
+	return false, nil
 }
 
 // placeIn finds where a row is to be made.
@@ -294,12 +299,17 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 		}
 		found, err = p.Tx.ByName(c.Name, parent, name)
 	case slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.KeyPrefix != "" }):
+		var above *store.Resource
+		if above, err = p.Tx.Get(parent); err != nil {
+			return nil, err
+		}
+		if members["absoluteName"] == nil && members["name"] != nil && t.ByName["absoluteName"] != nil {
+			if members, err = withWholeName(t, above, members); err != nil || members == nil {
+				return nil, err
+			}
+		}
 		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // as above
 			return nil, nil
-		}
-		var above store.Head
-		if above, err = p.Tx.Head(parent); err != nil {
-			return nil, err
 		}
 		configuration := above.Configuration
 		if at.Collection.Scope {
@@ -369,21 +379,51 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	return named[0], nil
 }
 
+// withWholeName adds the whole name to the members of a resource that say its name in a zone, or in a view; it gives nil where there is none.
+func withWholeName(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	var name string
+	if t.ByName["absoluteName"] == nil || json.Unmarshal(members["name"], &name) != nil || name == "" {
+		return nil, nil //nolint:nilerr // who makes it will say what is wrong
+	}
+	if above.Key != "" {
+		name += "." + above.Key
+	}
+	whole, err := json.Marshal(name)
+	named := maps.Clone(members)
+	named["absoluteName"] = whole
+	return named, err
+}
+
 // namedAlike gives the resource below a place that has the whole name of a row: where several may have it, one that says nothing else.
 func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
-	o := t.New()
-	if _, problems := t.Decode(o, members, true); len(problems) > 0 || members["absoluteName"] == nil {
-		return nil, nil
-	}
-	parent, err := p.Tx.Head(at.ID)
+	parent, err := p.Tx.Get(at.ID)
 	if err != nil {
 		return nil, err
+	}
+	o, named := t.New(), members
+	if members["absoluteName"] == nil {
+		if named, err = withWholeName(t, parent, members); err != nil || named == nil {
+			return nil, err
+		}
+	}
+	if _, problems := t.Decode(o, named, true); len(problems) > 0 {
+		return nil, nil
 	}
 	found, err := p.Tx.ByKey(parent.Configuration, t.KeyOf(o))
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(row *store.Resource) bool { return row.Type != t.Name || row.Parent != at.ID })
+	all := found
+	found = nil
+	for _, row := range all { // a zone may lie in another one that was made along with it
+		below, err := p.liesBelow(row, at.ID)
+		if err != nil {
+			return nil, err
+		}
+		if below && row.Type == t.Name {
+			found = append(found, row)
+		}
+	}
 	if t.Unique == "wholeName" && len(found) == 1 {
 		return found[0], nil
 	}

@@ -181,10 +181,13 @@ type job struct {
 	file *file
 	// passed are those unknown members that something was said of: once for a file.
 	passed map[string]bool
-	// keys says that a resource may be in one row alone. met are the resources of the rows that were worked off since the work began, each
-	// with where its row stands, and meeting those of the latest transaction.
-	keys         bool
-	met, meeting map[int64]string
+	// tag is the tag that the resources of rows get, nil where there is none; prunes deletes what has it and is in no row.
+	tag    *store.Resource
+	prunes bool
+	// keys says that a resource may be in one row alone. met are the resources of the rows that were worked off, each with where its row
+	// stands.
+	keys bool
+	met  map[int64]string
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
@@ -207,6 +210,9 @@ func (r *Runner) work(ctx context.Context, id int64) (err error) {
 	}
 	if over {
 		return j.end(ctx, id, cancelled, "")
+	}
+	if err := j.recall(ctx); err != nil {
+		return err
 	}
 	j.file = &file{ctx: ctx, store: r.api.Store, id: id}
 	in, err := readRows(j.kind, j.file)
@@ -253,9 +259,17 @@ func (j *job) begin(ctx context.Context) (over bool, err error) {
 		head, state := parts(o)
 		switch x := o.(type) {
 		case *ResourceImport:
-			j.mode, j.action, j.keys = x.Mode, x.Action, true
+			j.mode, j.action, j.keys, j.prunes = x.Mode, x.Action, true, x.Prune
 			if j.at, err = placeOf(j.api, x.Into); err != nil {
 				break
+			}
+			if x.Tag != "" {
+				if c.Caller, err = j.caller(tx); err == nil {
+					j.tag, err = j.api.Tagged(tx, c.Caller, x.Tag)
+				}
+				if err != nil {
+					break
+				}
 			}
 			j.options, err = readHeaders(j.api, x.Headers)
 		case interface{ below() *ImportBelow }:
@@ -389,6 +403,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 		return nil
 	}
 	if err == nil {
+		err = r.forget(ctx, id)
 		r.Ended(state)
 		r.log.Log(ctx, level, "an import has ended", "import", id, "said", said)
 	}

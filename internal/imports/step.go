@@ -62,6 +62,10 @@ func (j *job) inSteps(ctx context.Context, in rowReader) error {
 
 // finish ends an import whose rows were all worked off.
 func (j *job) finish(ctx context.Context) error {
+	lines, err := j.beside(ctx)
+	if err != nil || !j.held {
+		return err
+	}
 	state := completed
 	if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
 		_, o, err := j.read(tx)
@@ -75,14 +79,41 @@ func (j *job) finish(ctx context.Context) error {
 		switch {
 		case below && head.Refused > 0:
 			state = erred
-		case logged || head.Refused > 0:
+		case logged || len(lines) > 0 || head.Refused > 0:
 			state = warned
 		}
 		return err
 	}); err != nil {
 		return err
 	}
-	return j.end(ctx, j.id, state, "")
+	return j.endWith(ctx, j.id, state, "", nil, lines)
+}
+
+// beside deals with what has the tag of the import and is in no row: it is deleted where the import prunes and no row was refused, and else
+// lines say what there is.
+func (j *job) beside(ctx context.Context) (lines []string, err error) {
+	if j.tag == nil {
+		return nil, nil
+	}
+	var wrong int64
+	if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
+		_, o, err := j.read(tx)
+		if err == nil {
+			head, _ := parts(o)
+			wrong = head.Refused
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if j.prunes && j.mode != dryRun && wrong == 0 {
+		return nil, j.prune(ctx)
+	}
+	lines, err = j.listAbsent(ctx, j.prunes && wrong == 0)
+	if j.prunes && wrong > 0 && len(lines) > 0 {
+		lines = append(lines, "nothing is deleted, because rows were refused, which may be about what is there")
+	}
+	return lines, err
 }
 
 // step works rows off, in one transaction: each by itself.
@@ -99,10 +130,7 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 		})
 	}
 	if err == nil {
-		if j.met == nil {
-			j.met = map[int64]string{}
-		}
-		maps.Copy(j.met, j.meeting)
+		j.meet(rows, outcomes)
 	}
 	j.count(outcomes, err)
 	return err
@@ -119,6 +147,9 @@ func (j *job) keep(p *perform, rows []*row, outcomes []outcome) error {
 	}
 	if _, state := parts(o); *state == cancelling {
 		return errOver
+	}
+	if err := j.remember(p.Tx, rows, outcomes); err != nil {
+		return err
 	}
 	return j.note(p.Change, row, "", "", outcomes)
 }
@@ -147,7 +178,14 @@ func (j *job) atOnce(ctx context.Context, in rowReader) error {
 				return errRefused
 			}
 		}
-		return j.keep(p, rows, outcomes)
+		if err := j.keep(p, rows, outcomes); err != nil || !j.prunes {
+			return err
+		}
+		deleting, err := j.inTx(p.Tx)
+		if err != nil {
+			return err
+		}
+		return deleting.pruneAll()
 	})
 	if errors.Is(err, errFewer) {
 		return problem.BadRequest("InvalidRequestBody", "at most %d rows that set passwords, or the like, are imported all or not at all",
@@ -278,7 +316,6 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 	p := &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
-	defer func() { j.meeting = met }()
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
 			outcomes[i] = outcome{came: refused, said: []string{refusal.Code + ": " + refusal.Message}}
@@ -287,6 +324,9 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 		before := tx.Writes()
 		if outcomes[i], err = p.one(one); err == nil {
 			err = j.meets(met, one, &outcomes[i])
+		}
+		if err == nil {
+			err = p.mark(&outcomes[i])
 		}
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
@@ -327,6 +367,15 @@ func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
 		met[came.row.ID] = one.at
 	}
 	return nil
+}
+
+// meet keeps in mind the resources of rows that were worked off. Those that are made are not there where the import is only tried.
+func (j *job) meet(rows []*row, outcomes []outcome) {
+	for i, o := range outcomes {
+		if j.keys && o.row != nil && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
+			j.met[o.row.ID] = rows[i].at
+		}
+	}
 }
 
 // prepare does for rows what takes too long for a transaction.

@@ -240,7 +240,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	if err != nil && !(problem.IsNotFound(err) && len(all) > 0) { // which one of them may make
 		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}
-	tag, err := a.tagOf(tx, rq, q.Tag)
+	tag, err := a.Tagged(tx, rq.caller, q.Tag)
 	if err != nil {
 		return ans, err
 	}
@@ -472,20 +472,13 @@ func (x *appliedAnswer) add(one appliedResource) {
 // appliedRow words a resource.
 func (d *applying) appliedRow(did string, row *store.Resource) (appliedResource, error) {
 	c := d.Collection(row.Collection)
-	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: row.Name, Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
+	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: c.KeyOf(row), Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
 	if c.Inner { // which has no other path
 		above, err := d.tx.Head(row.Parent)
 		if err != nil {
 			return one, err
 		}
 		one.Path = fmt.Sprintf("%s/%s/%d/%s/%d", d.Base, above.Collection, row.Parent, c.PathBelow(), row.ID)
-	}
-	if field := c.KeyField(); field != "name" {
-		var members map[string]json.RawMessage
-		var text string
-		if json.Unmarshal(row.Body, &members) == nil && json.Unmarshal(members[field], &text) == nil {
-			one.Key = text
-		}
 	}
 	return one, nil
 }

@@ -3,54 +3,23 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
-// tagOf gives the tag that a path names; nil where none is.
-func (a *Server) tagOf(tx *store.Tx, rq *request, path string) (*store.Resource, error) {
-	if path == "" {
-		return nil, nil
-	}
-	key := path
-	if len(path) > 5 && path[:5] == "tags/" {
-		key = path[5:]
-	}
-	return a.Named(tx, rq.caller, "tag", a.Collection("tags"), key, 0)
-}
-
 // mark gives a resource the tag, where it has it not, as far as the caller may.
 func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	if d.tag == nil {
 		return nil
 	}
-	targets, err := d.tx.Links(row.ID, "tags")
-	if err != nil || slices.Contains(targets, d.tag.ID) {
-		return err
-	}
-	c := d.Collection(row.Collection)
-	at := resource.Target{Collection: c, ID: row.ID, Sub: c.Sub("tags"), List: true}
-	if at.Sub == nil {
-		return problem.Invalid("tag", "a %s has no tags", row.Type)
-	}
-	if err := d.may(resource.ActionMake, resource.Subject{Collection: c, Sub: at.Sub, ID: row.ID}); err != nil {
-		return err
-	}
-	id, err := json.Marshal(d.tag.ID)
-	if err != nil {
+	marked, err := d.Mark(d.changeOf(d.tx, d.rq, nil, nil), row, d.tag)
+	if err != nil || !marked || one.Did == "CREATED" { // of what is made its fields are not told
 		return err
 	}
 	name, err := json.Marshal(d.tag.Name)
-	if err != nil {
-		return err
-	}
-	if one.Did != "CREATED" { // of what is made its fields are not told
-		one.Did, one.Changes = "CHANGED", append(one.Changes, resource.FieldChange{Field: "tags", After: name})
-	}
-	_, err = d.Link(d.changeOf(d.tx, d.rq, map[string]json.RawMessage{"id": id}, nil), at)
+	one.Did, one.Changes = "CHANGED", append(one.Changes, resource.FieldChange{Field: "tags", After: name})
 	return err
 }
 

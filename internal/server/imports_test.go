@@ -439,8 +439,9 @@ func TestImportGoesOn(t *testing.T) {
 	for i := range rows {
 		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
 	}
+	whole := file.String() + "TXTRecord,n0,t\n" // which the first row is about, also behind the restart
 	info := `{"contentType":"text/csv","state":"QUEUED","into":"zones/` + zone + `/resourceRecords"}`
-	body, kind := form(map[string]string{"fileInfo": info}, file.String())
+	body, kind := form(map[string]string{"fileInfo": info}, whole)
 	id := m.id("/api/v2/imports", body, kind)
 	eventually(t, "rows are worked off", func() bool { return m.want(200, "GET", "/api/v2/imports/"+id, "").text("rows") != "0" })
 	if err := first.Close(); err != nil {
@@ -448,10 +449,11 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	m = startManager(t, func(o *Options) { *o = options })
 	made, log := m.ended(id)
-	want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows)
-	if counts(made) != want {
+	want := fmt.Sprintf("COMPLETED_WITH_WARNINGS: %d rows, %d created, 0 updated, 0 unchanged, 1 refused", rows+1, rows)
+	if counts(made) != want || !strings.Contains(log, fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
+	body, kind = form(map[string]string{"fileInfo": info}, file.String())
 	second := m.id("/api/v2/imports", body, kind)
 	body, kind = form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
 	id = m.id("/api/v2/imports", body, kind)
@@ -461,7 +463,7 @@ func TestImportGoesOn(t *testing.T) {
 	if made, _ := m.ended(id); made.text("state") != "CANCELLED" {
 		t.Errorf("it is %s", made.body)
 	}
-	if made, _ := m.ended(second); made.text("refused") != fmt.Sprint(rows) { // all of them are there
+	if made, _ := m.ended(second); made.text("unchanged") != fmt.Sprint(rows) { // all of them are there
 		t.Errorf("the same again: %s", counts(made))
 	}
 	events := m.want(200, "GET", "/api/v2/events?"+filter("category:'MIGRATION'"), "")
@@ -486,4 +488,102 @@ func (m *manager) rows(query string) (n int) {
 		m.t.Fatal(err)
 	}
 	return n
+}
+
+// A file that is imported twice changes nothing the second time, whatever its rows are named by.
+func TestImportTwice(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, view, zone, _, network := m.basics()
+	for into, file := range map[string]string{
+		"zones/" + zone + "/resourceRecords": "type,name,text,addresses[0].address,linkedRecord.absoluteName,recordType,rdata\n" +
+			"HostRecord,twice,,10.0.0.77,,,\nTXTRecord,twice,a,,,,\nTXTRecord,twice,b,,,,\nAliasRecord,alias,,,twice.example.com,,\n" +
+			"GenericRecord,gen,,,,CAA,\"0 issue \"\"ca.example\"\"\"\n",
+		"zones/" + zone + "/zones":           "type,name\nZone,inner\n",
+		"views/" + view + "/zones":           "type,absoluteName\nZone,outer.example\nZone,deep.outer.example\n",
+		"networks/" + network + "/addresses": "type,address,state\nIPv4Address,10.0.0.78,STATIC\n",
+	} {
+		for n := range 2 {
+			made, log := m.imported(`"contentType":"text/csv","into":"`+into+`"`, file)
+			field := []string{"created", "unchanged"}[n]
+			if made.text(field) != made.text("rows") {
+				t.Errorf("%s, time %d: %s\n%s", into, n+1, counts(made), log)
+			}
+		}
+	}
+}
+
+// An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong below,
+// and nothing where a row is refused. What holds resources of rows stays.
+func TestImportPrunes(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	configuration, _, _, _, network := m.basics()
+	group := m.id("/api/v2/tagGroups", `{"name":"prunes"}`)
+	m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"plan"}`)
+	at := `"contentType":"text/csv","into":"configurations/` + configuration + `","tag":"tags/plan"`
+	head := "type,range,address,state,name\n"
+	one, two := "IPv4Network,10.7.0.0/24,,,one\n", "IPv4Network,10.7.1.0/24,,,two\n"
+	inside := "IPv4Address,,10.7.0.9,STATIC,in\nIPv4Address,,10.7.1.9,STATIC,in\n"
+	expect := func(step, info, file, want, said string) {
+		t.Helper()
+		made, log := m.imported(at+info, file)
+		if got := counts(made) + ", " + made.text("deleted") + " deleted"; got != want || !strings.Contains(log, said) {
+			t.Errorf("%s: %s, want %s\n%s\nwithout %q", step, got, want, log, said)
+		}
+	}
+	there := func(address string) string {
+		return m.want(200, "GET", "/api/v2/addresses?total=true&"+filter("address:'"+address+"' and state:'STATIC'"), "").text("totalCount")
+	}
+	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
+		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
+		body, kind := form(map[string]string{"fileInfo": info}, head)
+		m.refused(map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code], code, "", "POST", "/api/v2/imports", body,
+			kind)
+	}
+	expect("first", "", head+one+two+inside, "COMPLETED: 4 rows, 4 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
+	expect("again", "", head+one+two+inside, "COMPLETED: 4 rows, 0 created, 0 updated, 4 unchanged, 0 refused, 0 deleted", "")
+	expect("listed", "", head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+		"not in the file, kept (prune deletes it): IPv4Network 10.7.1.0/24")
+	expect("tried", `,"prune":true,"mode":"DRY_RUN"`, head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+		"not in the file, would be deleted: IPv4Address 10.7.0.9")
+	expect("refused", `,"prune":true`, head+one+"IPv4Network,10.7.0.0/33,,,x\n",
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted", "nothing is deleted, because rows were refused")
+	expect("held", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.9,STATIC,in\n",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
+	// Below another resource nothing of these is looked at.
+	made, log := m.imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
+		"type,address,state\nIPv4Address,10.0.0.99,STATIC\n")
+	if made.text("deleted") != "0" || made.text("created") != "1" {
+		t.Errorf("elsewhere: %s\n%s", counts(made), log)
+	}
+	m.want(204, "DELETE", "/api/v2/addresses/"+m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id"), "")
+	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted", "not in the file, deleted: IPv4Network 10.7.1.0/24")
+	if there("10.7.0.9")+there("10.7.1.9") != "10" {
+		t.Errorf("there are %s and %s", there("10.7.0.9"), there("10.7.1.9"))
+	}
+	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted", "not in the file, deleted: IPv4Network 10.7.0.0/24")
+	if n := m.rows("SELECT count(*) FROM import_met"); n != 0 {
+		t.Errorf("%d resources are remembered", n)
+	}
+}
+
+// A trial of more rows than one transaction has finds the same as the import.
+func TestImportTriesLongFiles(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, _, zone, _, _ := m.basics()
+	file := strings.Builder{}
+	file.WriteString("type,name,text\n")
+	const rows = 300
+	for i := range rows {
+		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
+	}
+	made, log := m.imported(`"contentType":"text/csv","mode":"DRY_RUN","into":"zones/`+zone+`/resourceRecords"`, file.String())
+	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows); counts(made) != want {
+		t.Errorf("%s, want %s\n%.500s", counts(made), want, log)
+	}
 }

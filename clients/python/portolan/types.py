@@ -2299,6 +2299,9 @@ ResourceImport = TypedDict("ResourceImport", {
     "mode": Literal["ROW_BY_ROW", "ALL_OR_NOTHING", "DRY_RUN"],
     "action": Literal["CREATE_OR_UPDATE", "CREATE", "UPDATE"],
     "headers": Optional[Dict[str, Optional[str]]],
+    "tag": Optional[str],
+    "prune": bool,
+    "deleted": int,
 }, total=False)
 ResourceImport.__doc__ = "ResourceImport is a file of resources, which are made and changed as its rows say."
 

@@ -1,0 +1,328 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// An import with a tag gives the tag to the resources of its rows. What has the tag, lies in what the rows belong below, and is in no row,
+// was imported before and is not in the file any more.
+
+// absentAtOnce is how many resources that are in no row are looked at in one transaction.
+const absentAtOnce = 500
+
+// mark gives the resource of a row the tag of the import.
+func (p *perform) mark(o *outcome) error {
+	if p.tag == nil || o.row == nil {
+		return nil
+	}
+	marked, err := p.API.Mark(p.Change, o.row, p.tag)
+	if marked && o.came == unchanged {
+		o.came = updated
+	}
+	return err
+}
+
+// remember writes down the resources of rows, in the transaction that did what the rows say. Of what is only tried those that are made are
+// not there.
+func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
+	if !j.keys {
+		return nil
+	}
+	for i, o := range outcomes {
+		if o.row == nil || o.came == refused || o.came == undone || o.came == created && j.mode == dryRun {
+			continue
+		}
+		if err := tx.Write("INSERT INTO import_met (import, resource, at) VALUES (?, ?, ?) ON CONFLICT (import, resource) DO NOTHING", j.id,
+			o.row.ID, rows[i].at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall reads what was remembered before the work was cut off.
+func (j *job) recall(ctx context.Context) error {
+	j.met = map[int64]string{}
+	if !j.keys || j.rows == 0 {
+		return nil
+	}
+	return j.api.Store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id int64
+			var at string
+			err := scan(&id, &at)
+			j.met[id] = at
+			return err
+		}, "SELECT resource, at FROM import_met WHERE import = ? LIMIT ?", j.id, maxMet)
+	})
+}
+
+// forget deletes what was remembered of an import that has ended, in steps.
+func (r *Runner) forget(ctx context.Context, id int64) error {
+	for {
+		n := 0
+		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			var met []int64
+			if err := tx.Each(func(scan func(...any) error) error {
+				met = append(met, 0)
+				return scan(&met[len(met)-1])
+			}, "SELECT resource FROM import_met WHERE import = ? LIMIT ?", id, mostRows); err != nil {
+				return err
+			}
+			for _, one := range met {
+				if err := tx.Write("DELETE FROM import_met WHERE import = ? AND resource = ?", id, one); err != nil {
+					return err
+				}
+			}
+			n = len(met)
+			return nil
+		}); err != nil || n < mostRows {
+			return err
+		}
+	}
+}
+
+// absent gives the resources that have the tag of the import, lie in what its rows belong below, and are in no row: of those whose number is
+// higher than after the first, as the caller sees them. last is the number of the last one that was looked at, 0 where there are no more.
+func (p *perform) absent(after int64) (all []*store.Resource, last int64, err error) {
+	var ids []int64
+	if err := p.Tx.Each(func(scan func(...any) error) error {
+		ids = append(ids, 0)
+		return scan(&ids[len(ids)-1])
+	}, "SELECT f.source FROM reference f WHERE f.target = ? AND f.field = 'tags' AND f.source > ? AND NOT EXISTS (SELECT 1 FROM import_met m "+
+		"WHERE m.import = ? AND m.resource = f.source) ORDER BY f.source LIMIT ?", p.tag.ID, after, p.id, absentAtOnce); err != nil {
+		return nil, 0, err
+	}
+	for _, id := range ids {
+		row, err := p.API.Visible(p.Tx, id, p.Caller)
+		if problem.IsNotFound(err) { // not for who asks to see
+			continue
+		}
+		inside := false
+		if err == nil {
+			inside, err = p.holds(row)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if inside {
+			all = append(all, row)
+		}
+	}
+	if len(ids) == absentAtOnce {
+		last = ids[len(ids)-1]
+	}
+	return all, last, nil
+}
+
+// holds reports whether rows of the import could be about a resource: it lies in what they belong below.
+func (p *perform) holds(row *store.Resource) (bool, error) {
+	if at := p.at.list; at != nil && at.Sub != nil && !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)) ||
+		at != nil && at.Sub == nil && row.Collection != at.Collection.Name {
+		return false, nil
+	}
+	return p.lies(row)
+}
+
+// ancestors gives what the resources of rows lie in.
+func (p *perform) ancestors() (map[int64]bool, error) {
+	all := map[int64]bool{}
+	var parents []int64
+	if err := p.Tx.Each(func(scan func(...any) error) error {
+		parents = append(parents, 0)
+		return scan(&parents[len(parents)-1])
+	}, "SELECT DISTINCT r.parent FROM import_met m JOIN resource r ON r.id = m.resource WHERE m.import = ?", p.id); err != nil {
+		return nil, err
+	}
+	for _, id := range parents {
+		for id != 0 && id != resource.RootID && !all[id] {
+			all[id] = true
+			head, err := p.Tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			id = head.Parent
+		}
+	}
+	return all, nil
+}
+
+// worded words a resource for the log.
+func (p *perform) worded(row *store.Resource) string {
+	return row.Type + " " + p.API.Collection(row.Collection).KeyOf(row)
+}
+
+// inTx gives what rows are done with, in a transaction.
+func (j *job) inTx(tx *store.Tx) (*perform, error) {
+	caller, err := j.caller(tx)
+	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
+}
+
+// listAbsent gives lines for what is in no row, and stays or, of what is only tried, would go; at most as many as a log has.
+func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err error) {
+	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
+		lines = nil
+		p, err := j.inTx(tx)
+		var above map[int64]bool
+		if err == nil {
+			above, err = p.ancestors()
+		}
+		for after := int64(0); err == nil; {
+			var all []*store.Resource
+			if all, after, err = p.absent(after); err != nil {
+				return err
+			}
+			for _, row := range all {
+				switch text := p.worded(row); {
+				case above[row.ID]:
+					lines = append(lines, fmt.Sprintf("not in the file, kept because rows of the file lie in it: %s", text))
+				case goes:
+					lines = append(lines, "not in the file, would be deleted: "+text)
+				default:
+					lines = append(lines, "not in the file, kept (prune deletes it): "+text)
+				}
+			}
+			if after == 0 || len(lines) > maxLines {
+				return nil
+			}
+		}
+		return err
+	})
+	return lines, err
+}
+
+// prune deletes what is in no row, some of it in each transaction, and writes that into the log. What cannot go stays, and counts as
+// refused.
+func (j *job) prune(ctx context.Context) error {
+	author, err := j.author(ctx)
+	if err != nil {
+		return err
+	}
+	for after, more := int64(0), true; more; {
+		if err := j.hold(ctx); err != nil || !j.held {
+			return err
+		}
+		last, wrong := int64(0), map[int64]*problem.Problem{}
+		do := func(tx *store.Tx) error {
+			p, err := j.inTx(tx)
+			if err != nil {
+				return err
+			}
+			tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s: deleted what it does not have", j.name))
+			var lines []string
+			var deleted int64
+			if lines, deleted, last, err = p.pruneSome(after, wrong); err != nil {
+				return err
+			}
+			return j.notePruned(p, lines, deleted, int64(len(wrong)))
+		}
+		for err = errAgain; errors.Is(err, errAgain); {
+			err = j.lease.Update(ctx, author, do)
+		}
+		if err != nil {
+			return err
+		}
+		after, more = last, last != 0
+	}
+	return nil
+}
+
+// pruneSome deletes some of what is in no row. What is refused goes into wrong, and is passed over; errAgain where something was written
+// for it by then.
+func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64, err error) {
+	above, err := p.ancestors()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	all, last, err := p.absent(after)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for _, row := range all {
+		text := p.worded(row)
+		if above[row.ID] {
+			lines = append(lines, "not in the file, kept because rows of the file lie in it: "+text)
+			continue
+		}
+		if refusal := wrong[row.ID]; refusal != nil {
+			lines = append(lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+			continue
+		}
+		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // gone with what it lay in
+			continue
+		}
+		before := p.Tx.Writes()
+		err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID})
+		if err == nil {
+			err = p.Delete(row)
+		}
+		refusal, ok := problem.As(p.Concealed(err))
+		switch {
+		case err == nil:
+			deleted++
+			lines = append(lines, "not in the file, deleted: "+text)
+		case !ok || refusal.Status >= 500:
+			return nil, 0, 0, err
+		case p.Tx.Writes() != before:
+			wrong[row.ID] = refusal
+			return nil, 0, 0, errAgain
+		default:
+			wrong[row.ID] = refusal
+			lines = append(lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+		}
+	}
+	return lines, deleted, last, nil
+}
+
+// notePruned writes down what came of resources that are in no row, and ends an import that somebody has cancelled.
+func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error {
+	row, o, err := j.read(p.Tx)
+	if err != nil {
+		return err
+	}
+	if x, ok := o.(*ResourceImport); ok && x.State == cancelling {
+		return errOver
+	}
+	if err := logLines(p.Tx, j.id, lines); err != nil || deleted+stay == 0 {
+		return err
+	}
+	_, err = (&resource.Change{Tx: p.Tx, API: j.api}).Following().Change(row, func(o schema.Object) {
+		if x, ok := o.(*ResourceImport); ok {
+			x.Deleted += deleted
+			x.Refused += stay
+		}
+	})
+	if err == nil {
+		p.Tx.Touch(collectionName)
+	}
+	return err
+}
+
+// pruneAll deletes what is in no row, in the transaction of the rows. One that cannot go is the error.
+func (p *perform) pruneAll() error {
+	var lines []string
+	var deleted int64
+	for after := int64(0); ; {
+		wrong := map[int64]*problem.Problem{}
+		some, n, last, err := p.pruneSome(after, wrong)
+		for _, id := range slices.Sorted(maps.Keys(wrong)) {
+			return problem.New(wrong[id].Status, wrong[id].Code, "resource %d is not in the file, and cannot go: %s", id, wrong[id].Message)
+		}
+		if err != nil {
+			return err
+		}
+		lines, deleted = append(lines, some...), deleted+n
+		if after = last; last == 0 {
+			return p.notePruned(p, lines, deleted, 0)
+		}
+	}
+}
