@@ -109,7 +109,8 @@ type unreadableError struct{ error }
 // Unwrap gives why.
 func (e unreadableError) Unwrap() error { return e.error }
 
-// zone imports a zone, or tries it, and gives how many of its records were skipped. The error is an unreadableError where the file is wrong.
+// zone imports a zone, or tries it, and gives how many of its records were skipped. The error is an unreadableError where the file is
+// wrong.
 func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (skipped int, err error) {
 	f, err := os.Open(z.File)
 	if err != nil {

@@ -95,7 +95,8 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 		return from
 	})
 	for _, kind := range slices.Sorted(maps.Keys(signed)) {
-		t.notes = append(t.notes, fmt.Sprintf("%d records of the type %s are left out: such records are made when the zone is signed", signed[kind],
+		t.notes = append(t.notes, fmt.Sprintf("%d records of the type %s are left out: such records are made when the zone is signed",
+			signed[kind],
 			kind))
 	}
 	for i, one := range z.Records {

@@ -18,7 +18,8 @@ import (
 func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	rows := &csvRows{rest: text(raw), comma: ',', line: 1}
 	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
-		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{}, hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
+		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
+		hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {
 		row, line, err := rows.next()

@@ -25,6 +25,8 @@ type row struct {
 	reported bool
 	// process is the process that is answered (lineage.go); empty where none is known.
 	process string
+	// refused is when another machine was refused last that answers as this one, in Unix milliseconds; 0 where none was found.
+	refused int64
 	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
 	logs, several bool
 	at            seat
@@ -50,11 +52,11 @@ func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Cert
 		return known, unknown(tx, at.id)
 	}
 	if known.several {
-		floor, reported := known.generation, 0
+		floor, reported, copies := known.generation, 0, ""
 		err = tx.QueryRow("SELECT n.acknowledged, n.generation, n.sequence, n.digest, CASE WHEN n.body = '' THEN 0 ELSE 1 END, "+
-			"coalesce(l.process, '') FROM node n LEFT JOIN lineage l ON l.service_point = n.service_point AND l.node = n.number "+
+			"coalesce(l.process, ''), "+copiesBody+" FROM node n LEFT JOIN lineage l ON l.service_point = n.service_point AND l.node = n.number "+
 			"WHERE n.service_point = ? AND n.number = ?", at.id, at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
-			&known.digest, &reported, &known.process)
+			&known.digest, &reported, &known.process, &copies)
 		if errors.Is(err, sql.ErrNoRows) {
 			return known, errUnknown
 		}
@@ -62,6 +64,9 @@ func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Cert
 			return known, errNodeRemoved
 		}
 		known.generation, known.reported = max(known.generation, floor), reported == 1
+		if err == nil {
+			known.refused, err = refusedIn(copies)
+		}
 	}
 	if err == nil && (generationOf(shown) < known.generation || !known.several && at.node != 1) {
 		return known, errUnknown
@@ -84,14 +89,18 @@ func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err 
 		var id string
 		var p knownPoint
 		var reported, logs, several int
+		var copies string
 		err := scan(&id, &p.status, &p.desired, &p.acknowledged, &p.generation, &p.sequence, &p.digest, &reported, &logs, &several,
-			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast, &p.process)
+			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast, &p.process, &copies)
+		if err == nil {
+			p.refused, err = refusedIn(copies)
+		}
 		p.reported, p.logs, p.several = reported == 1, logs == 1, several == 1
 		points[id] = p
 		return err
 	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
 		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several, s.target_version, s.update_asked, s.ntp_servers, s.anycast, "+
-		"coalesce(l.process, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id "+
+		"coalesce(l.process, ''), "+copiesBody+" FROM service_point s LEFT JOIN report r ON r.service_point = s.id "+
 		"LEFT JOIN lineage l ON l.service_point = s.id AND l.node = 1 WHERE s.id IN ", "")
 }
 
@@ -168,7 +177,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
 		known, err = s.look(ctx, shown)
-		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) && (rq.Leaving || !known.another(rq)) {
+		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) && (rq.Leaving || !known.another(rq) && !known.aloneAgain()) {
 			return known, err
 		}
 	} else if err = s.inTime(shown); err != nil {
@@ -180,6 +189,11 @@ func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.
 
 // another reports whether a request comes from another process than the one that is answered.
 func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
+
+// aloneAgain reports whether other machines were found that have not asked for long: the lineage is to forget them.
+func (r row) aloneAgain() bool {
+	return r.refused != 0 && time.Since(time.UnixMilli(r.refused)) > othersGone
+}
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
 // is from an agent that says what it was told, and runs nothing.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
@@ -26,6 +28,8 @@ type lineage struct {
 	// Accepted is the process that is answered, once several machines were found, and Others what the others show as their addresses.
 	Accepted string   `json:"accepted,omitempty"`
 	Others   []string `json:"others,omitempty"`
+	// Refused is when another one was refused last, in Unix milliseconds.
+	Refused int64 `json:"refused,omitempty"`
 }
 
 // process is a process of an agent.
@@ -44,37 +48,45 @@ const (
 	keptProcesses = 8
 )
 
-// hears records a check-in of a process. changed reports whether the lineage changed, found whether this check-in shows that there are
-// several machines, refused whether the process gets no answer.
-func (l *lineage) hears(p checkin.Process) (changed, found, refused bool) {
+// othersGone is for how long no other machine asks until there is one machine again. Agents that are refused ask every five minutes.
+const othersGone = 20 * time.Minute
+
+// hears records a check-in of a process. changed reports whether the lineage changed, refused whether the process gets no answer.
+func (l *lineage) hears(p checkin.Process, now time.Time) (changed, refused bool) {
 	if l.Accepted != "" {
 		switch {
 		case p.ID == l.Accepted:
-			return false, false, false
 		case p.Before != l.Accepted || slices.ContainsFunc(l.Processes, func(one process) bool { return one.ID == p.ID }):
-			return false, false, true
+			l.Refused = now.UnixMilli()
+			return true, true
+		default:
+			l.Accepted, changed = p.ID, true // it was started again
+			l.add(p)
 		}
-		l.Accepted = p.ID // it was started again
-		l.add(p)
-		return true, false, false
+		at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == l.Accepted })
+		if at >= 0 && now.Sub(time.UnixMilli(l.Refused)) > othersGone { // the others have identities of their own, or are off
+			*l = lineage{Processes: l.Processes[at : at+1], Next: l.Next}
+			l.Processes[0].Returned, changed = false, true
+		}
+		return changed, false
 	}
 	at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == p.ID })
 	switch {
 	case at == 0:
-		return false, false, false
+		return false, false
 	case at < 0:
 		l.add(p)
 		l.Returns = 0
 		for i := range l.Processes {
 			l.Processes[i].Returned = false
 		}
-		return true, false, false
+		return true, false
 	}
 	one := l.Processes[at]
 	one.Address, one.Returned = p.Address, true
 	l.Processes = slices.Insert(slices.Delete(l.Processes, at, at+1), 0, one)
 	if l.Returns++; l.Returns <= mostReturns {
-		return true, false, false
+		return true, false
 	}
 	first := one
 	for _, other := range l.Processes {
@@ -82,13 +94,13 @@ func (l *lineage) hears(p checkin.Process) (changed, found, refused bool) {
 			first = other
 		}
 	}
-	l.Accepted = first.ID
+	l.Accepted, l.Refused = first.ID, now.UnixMilli()
 	for _, other := range l.Processes {
 		if other.Returned && other.ID != l.Accepted {
 			l.Others = append(l.Others, other.Address)
 		}
 	}
-	return true, true, p.ID != l.Accepted
+	return true, p.ID != l.Accepted
 }
 
 // add puts a process first.
@@ -140,6 +152,19 @@ func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
 	}, "SELECT service_point, node, body FROM lineage WHERE service_point IN ", "")
 }
 
+// copiesBody gives the body of a lineage l in a query where several machines were found, and else an empty text.
+const copiesBody = `CASE WHEN l.body LIKE '%"accepted":%' THEN l.body ELSE '' END`
+
+// refusedIn is when another machine was refused last, by what copiesBody gives.
+func refusedIn(body string) (int64, error) {
+	if body == "" {
+		return 0, nil
+	}
+	var l lineage
+	err := json.Unmarshal([]byte(body), &l)
+	return max(l.Refused, 1), err
+}
+
 // writeLineage keeps the lineage of a node.
 func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 	body, err := json.Marshal(l)
@@ -152,7 +177,7 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 }
 
 // traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where several
-// machines were found, the report that is kept is to come again: it gets the condition then.
+// machines were found, or are one again, the report that is kept is to come again: it gets the condition then, or loses it.
 func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
 	p := w.rq.Process
 	if p == nil {
@@ -161,16 +186,17 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 	if l == nil {
 		l = &lineage{}
 	}
-	at := w.known.at
-	changed, found, no := l.hears(*p)
+	at, several := w.known.at, 1+len(l.Others)
+	changed, no := l.hears(*p, tx.Now())
 	if changed {
 		if err := writeLineage(tx, at, l); err != nil {
 			return nil, err
 		}
 	}
-	if found {
+	if n := 1 + len(l.Others); n != several {
 		is.digest, is.sequence = "", 0
-		if err := errors.Join(s.moved(tx, at.id, fieldMachines, "1", strconv.Itoa(1+len(l.Others)), l.condition()),
+		if err := errors.Join(s.moved(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
+			cmp.Or(l.condition(), "no other machine has asked for "+othersGone.String())),
 			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
 			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {
 			return nil, err

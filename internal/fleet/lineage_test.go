@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"portolan/internal/checkin"
 )
@@ -36,8 +37,9 @@ func TestLineage(t *testing.T) {
 		var order []string
 		for _, one := range strings.Fields(turns) {
 			p := turnOf(one)
-			_, f, r := l.hears(p)
-			if f {
+			before := l.Accepted
+			_, r := l.hears(p, time.Unix(0, 0))
+			if before == "" && l.Accepted != "" {
 				found++
 			}
 			if r && !refused[p.ID] {
@@ -65,6 +67,37 @@ func TestLineage(t *testing.T) {
 	}
 }
 
+// A copy that has not asked for a while is forgotten, and is found again when it comes back.
+func TestCopiesAreForgotten(t *testing.T) {
+	var l lineage
+	now := time.Unix(1_000_000, 0)
+	turns := func(turns string) (last bool) {
+		for _, one := range strings.Fields(turns) {
+			_, last = l.hears(turnOf(one), now)
+		}
+		return last
+	}
+	turns("a1 b9/a1 a1 b9 a1")
+	now = now.Add(othersGone)
+	if turns("a1"); l.Accepted != "a1" {
+		t.Errorf("at the end of the time it is %+v", l)
+	}
+	if now = now.Add(time.Second); !turns("b9") || l.Accepted != "a1" {
+		t.Errorf("the copy asks again: %+v", l)
+	}
+	now = now.Add(othersGone)
+	if turns("a1"); l.Accepted != "a1" {
+		t.Errorf("the copy has asked: %+v", l)
+	}
+	now = now.Add(time.Second)
+	if turns("a2/a1"); l.Accepted != "" || l.latest() != "a2" || l.condition() != "" || len(l.Processes) != 1 {
+		t.Errorf("forgotten, it is %+v", l)
+	}
+	if !turns("b9/a1 a2 b9 a2 b9") || l.Accepted != "a2" || !strings.HasPrefix(l.condition(), "2 machines answer") {
+		t.Errorf("found again, it is %+v", l)
+	}
+}
+
 // One machine that is started again at random, with one check-in of its last process that comes late each time, is one machine.
 func TestOneMachineIsNotTwo(t *testing.T) {
 	for seed := range uint64(200) {
@@ -81,8 +114,8 @@ func TestOneMachineIsNotTwo(t *testing.T) {
 			case late > 0 && r.IntN(3) == 0:
 				id, late = fmt.Sprint("a", late), 0
 			}
-			if _, found, refused := l.hears(checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}); found || refused {
-				t.Fatalf("seed %d: process %s: found %v, refused %v in %+v", seed, id, found, refused, l)
+			if _, refused := l.hears(checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}, time.Unix(0, 0)); refused || l.Accepted != "" {
+				t.Fatalf("seed %d: process %s: refused %v in %+v", seed, id, refused, l)
 			}
 		}
 	}

@@ -379,7 +379,8 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	return named[0], nil
 }
 
-// withWholeName adds the whole name to the members of a resource that say its name in a zone, or in a view; it gives nil where there is none.
+// withWholeName adds the whole name to the members of a resource that say its name in a zone, or in a view; it gives nil where there is
+// none.
 func withWholeName(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	var name string
 	if t.ByName["absoluteName"] == nil || json.Unmarshal(members["name"], &name) != nil || name == "" {

@@ -91,8 +91,9 @@ func (r *Runner) forget(ctx context.Context, id int64) error {
 	}
 }
 
-// absent gives the resources that have the tag of the import, lie in what its rows belong below, and are in no row: of those whose number is
-// higher than after the first, as the caller sees them. last is the number of the last one that was looked at, 0 where there are no more.
+// absent gives the resources that have the tag of the import, lie in what its rows belong below, and are in no row: of those whose number
+// is higher than after the first, as the caller sees them. last is the number of the last one that was looked at, 0 where there are no
+// more.
 func (p *perform) absent(after int64) (all []*store.Resource, last int64, err error) {
 	var ids []int64
 	if err := p.Tx.Each(func(scan func(...any) error) error {

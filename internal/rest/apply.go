@@ -472,7 +472,8 @@ func (x *appliedAnswer) add(one appliedResource) {
 // appliedRow words a resource.
 func (d *applying) appliedRow(did string, row *store.Resource) (appliedResource, error) {
 	c := d.Collection(row.Collection)
-	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: c.KeyOf(row), Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
+	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: c.KeyOf(row),
+		Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
 	if c.Inner { // which has no other path
 		above, err := d.tx.Head(row.Parent)
 		if err != nil {

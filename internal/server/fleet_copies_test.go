@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"portolan/internal/checkin"
+	"portolan/internal/store"
 )
 
 // A machine with a copy of another one's state directory is found: the service point says so, once, the one that came first is answered,
@@ -62,6 +63,30 @@ func TestCopiedStateDirectory(t *testing.T) {
 		events := string(m.want(200, "GET", path+"/events", "").body)
 		if n := strings.Count(events, `"field":"machines"`); n != 1 || strings.Count(events, `"after":"UNHEALTHY"`) > nodes {
 			t.Errorf("there are %d events of two machines in %s", n, events)
+		}
+
+		// The copy has not asked for long: there is one machine again, and it is found anew when it comes back.
+		if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			return tx.Write("UPDATE lineage SET body = replace(body, '\"refused\":', '\"refused\":1,\"was\":') WHERE service_point = ?", id)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if status, answer := first.ask(checkin.Request{Process: &checkin.Process{ID: "2", Address: "192.0.2.2"}}); status != 200 {
+				t.Errorf("%d nodes, without a report: %d %v", nodes, status, answer)
+			}
+		}
+		wants(200, first, "2", checkin.Request{})
+		if r := m.instance(id); r.text("status") != "HEALTHY" {
+			t.Errorf("when the copy is gone it is %s", r.body)
+		}
+		for _, turn := range []string{"8", "2", "8"} {
+			wants(200, map[string]*machine{"8": &copied, "2": first}[turn], turn+"/"+turn, checkin.Request{})
+		}
+		wants(200, first, "2", checkin.Request{})
+		wants(409, &copied, "8", checkin.Request{})
+		if r := m.instance(id); r.text("status") != "UNHEALTHY" {
+			t.Errorf("when the copy is back it is %s", r.body)
 		}
 
 		again := m.want(202, "POST", path+"/registrationKey", "").text("registrationKey")

@@ -513,8 +513,8 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong below,
-// and nothing where a row is refused. What holds resources of rows stays.
+// An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
+// below, and nothing where a row is refused. What holds resources of rows stays.
 func TestImportPrunes(t *testing.T) {
 	once(t)
 	m := startManager(t)
@@ -560,12 +560,14 @@ func TestImportPrunes(t *testing.T) {
 	}
 	m.want(204, "DELETE", "/api/v2/addresses/"+m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id"), "")
 	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
-		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted", "not in the file, deleted: IPv4Network 10.7.1.0/24")
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.1.0/24")
 	if there("10.7.0.9")+there("10.7.1.9") != "10" {
 		t.Errorf("there are %s and %s", there("10.7.0.9"), there("10.7.1.9"))
 	}
 	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
-		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted", "not in the file, deleted: IPv4Network 10.7.0.0/24")
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.0.0/24")
 	if n := m.rows("SELECT count(*) FROM import_met"); n != 0 {
 		t.Errorf("%d resources are remembered", n)
 	}
