@@ -11,7 +11,7 @@ import (
 // publicClients names a directory with checkouts of public clients that no registry has, by the names of their repositories.
 const publicClients = "PORTOLAN_TEST_CLIENTS"
 
-// fromSource gives a checkout of a public client, and the Python of an environment that it is installed in. Without one the test is skipped.
+// fromSource gives a checkout of a public client, and the Python of an environment with what it needs. Without one the test is skipped.
 func fromSource(t *testing.T, repository string, packages ...string) (dir, python string) {
 	t.Helper()
 	dir = filepath.Join(os.Getenv(publicClients), repository)
@@ -19,6 +19,14 @@ func fromSource(t *testing.T, repository string, packages ...string) (dir, pytho
 		t.Skipf("no registry has %s: %s names no directory with a checkout of it", repository, publicClients)
 	}
 	return dir, installed(t, packages...)
+}
+
+// pip installs more; where that cannot be the test is skipped.
+func pip(t *testing.T, python string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(python, append([]string{"-m", "pip", "install", "-q"}, args...)...).CombinedOutput(); err != nil {
+		t.Skipf("it cannot be installed: %v\n%s", err, out)
+	}
 }
 
 // world is a manager with a configuration, a view, a zone and a network for clients.
@@ -36,9 +44,7 @@ func world(t *testing.T) *manager {
 // The public octoDNS provider plans what is missing, makes it, and has no plan the second time.
 func TestPublicOctoDNS(t *testing.T) {
 	source, python := fromSource(t, "octodns-bluecat", "octodns", "setuptools")
-	if out, err := exec.Command(python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", source).CombinedOutput(); err != nil {
-		t.Skipf("it cannot be installed: %v\n%s", err, out)
-	}
+	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m, dir := world(t), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "zones"), 0o700); err != nil {
 		t.Fatal(err)
@@ -69,9 +75,7 @@ func TestPublicOctoDNS(t *testing.T) {
 // The public BamClient lists, adds and deletes records and networks. Its command update fails before it asks anything.
 func TestPublicBamClient(t *testing.T) {
 	source, python := fromSource(t, "BamClient", "requests", "setuptools", "wheel")
-	if out, err := exec.Command(python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", source).CombinedOutput(); err != nil {
-		t.Skipf("it cannot be installed: %v\n%s", err, out)
-	}
+	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m := world(t)
 	for _, c := range []struct{ args, want string }{
 		{"add --zone example.com --name www --type A --data 10.9.9.7", ""},
@@ -97,9 +101,7 @@ func TestPublicBamClient(t *testing.T) {
 // The public CSV importer finds nothing wrong when it tries itself, and imports a sample of its own.
 func TestPublicCSVImporter(t *testing.T) {
 	source, python := fromSource(t, "Bluecat-CSV-Importer", "setuptools")
-	if out, err := exec.Command(python, "-m", "pip", "install", "-q", "-r", filepath.Join(source, "requirements.txt")).CombinedOutput(); err != nil {
-		t.Skipf("it cannot be installed: %v\n%s", err, out)
-	}
+	pip(t, python, "-r", filepath.Join(source, "requirements.txt"))
 	m := world(t)
 	run := exec.Command(python, "import.py", "self-test")
 	run.Dir = source

@@ -298,8 +298,8 @@ func TestImportListsWhatWentAway(t *testing.T) {
 	m.check()
 }
 
-// Networks and addresses that a file does not have any more are listed, and go with --prune: before others take their place, and not where a
-// row is skipped.
+// Networks and addresses that a file does not have any more are listed, and go with --prune: before others take their place, and not where
+// a row is skipped.
 func TestLinesArePruned(t *testing.T) {
 	m := serve(t, "")
 	m.at()

@@ -40,7 +40,7 @@ func (c *importFile) Run(s *session) error {
 		kind = strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), "."))
 	}
 	o := client.ImportOptions{ContentType: importKinds[kind], Into: c.Into, Action: c.Action, Comment: c.Comment, Headers: c.Header,
-		Tag: c.Tag,
+		Tag:   c.Tag,
 		Prune: c.Prune}
 	if o.ContentType == "" {
 		return usageError{fmt.Errorf("%s: say by --kind what it is: csv, json or ndjson", c.File)}

@@ -177,7 +177,9 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
 		known, err = s.look(ctx, shown)
-		if err != nil || generationOf(shown) <= known.generation && !acknowledges(rq, known) && (rq.Leaving || !known.another(rq) && !known.aloneAgain()) {
+		writes := generationOf(shown) > known.generation || acknowledges(rq, known) ||
+			!rq.Leaving && (known.another(rq) || known.aloneAgain())
+		if err != nil || !writes {
 			return known, err
 		}
 	} else if err = s.inTime(shown); err != nil {

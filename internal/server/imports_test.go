@@ -538,8 +538,8 @@ func TestImportPrunes(t *testing.T) {
 	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
 		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
 		body, kind := form(map[string]string{"fileInfo": info}, head)
-		m.refused(map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code], code, "", "POST", "/api/v2/imports", body,
-			kind)
+		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
+		m.refused(status, code, "", "POST", "/api/v2/imports", body, kind)
 	}
 	expect("first", "", head+one+two+inside, "COMPLETED: 4 rows, 4 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
 	expect("again", "", head+one+two+inside, "COMPLETED: 4 rows, 0 created, 0 updated, 4 unchanged, 0 refused, 0 deleted", "")
@@ -548,7 +548,8 @@ func TestImportPrunes(t *testing.T) {
 	expect("tried", `,"prune":true,"mode":"DRY_RUN"`, head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
 		"not in the file, would be deleted: IPv4Address 10.7.0.9")
 	expect("refused", `,"prune":true`, head+one+"IPv4Network,10.7.0.0/33,,,x\n",
-		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted", "nothing is deleted, because rows were refused")
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted",
+		"nothing is deleted, because rows were refused")
 	expect("held", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.9,STATIC,in\n",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
 		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
@@ -558,7 +559,8 @@ func TestImportPrunes(t *testing.T) {
 	if made.text("deleted") != "0" || made.text("created") != "1" {
 		t.Errorf("elsewhere: %s\n%s", counts(made), log)
 	}
-	m.want(204, "DELETE", "/api/v2/addresses/"+m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id"), "")
+	elsewhere := m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
 	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
 		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.1.0/24")
