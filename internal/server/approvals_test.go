@@ -283,5 +283,22 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	if made.text("updated")+made.text("refused") != "01" || !strings.Contains(log, "four eyes") {
 		t.Errorf("the import is %s\n%s", made.body, log)
 	}
+	// What such a file does not have any more stays.
+	eyes := func(types string) {
+		m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[`+types+`]}`)
+	}
+	eyes("")
+	group := m.id("/api/v2/tagGroups", `{"name":"pruned"}`)
+	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"pruned"}`)
+	m.want(201, "POST", "/api/v2/networks/"+w.of("IPv4Network")+"/tags", `{"id":`+tag+`}`)
+	eyes(`"` + strings.Join(types, `","`) + `"`)
+	for mode, want := range map[string]string{"ROW_BY_ROW": "01", "ALL_OR_NOTHING": "00"} {
+		made, log = m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`","tag":"tags/pruned","prune":true,"mode":"`+mode+`"`,
+			"type,name\r\nMACPool,of a file\r\n")
+		if made.text("deleted")+made.text("refused") != want || !strings.Contains(log+made.text("message"), "four eyes") {
+			t.Errorf("%s: the import is %s\n%s", mode, made.body, log)
+		}
+		m.want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "")
+	}
 	m.verify()
 }
