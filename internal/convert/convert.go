@@ -59,7 +59,7 @@ func (e ChoiceError) Error() string { return string(e) }
 type Skipped struct {
 	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
 	Row, Reason string
-	// ByRule says that no such row is imported, whatever it says. Other rows may have been imported before they became wrong.
+	// ByRule marks a row of a kind that is never imported. The resources of other skipped rows may exist from an earlier import.
 	ByRule bool
 }
 
@@ -73,12 +73,12 @@ func (d *Document) skip(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
 }
 
-// omit leaves the row out that is read, because no row of its kind is imported.
+// omit skips the current row because its kind is never imported.
 func (d *Document) omit(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
 }
 
-// Wrong is how many rows were skipped that may have been imported before, when they said something else.
+// Wrong is the number of skipped rows whose resources may exist from an earlier import.
 func (d *Document) Wrong() (n int) {
 	for _, one := range d.Skipped {
 		if !one.ByRule {

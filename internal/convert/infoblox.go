@@ -93,7 +93,7 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	return x.Document, nil
 }
 
-// unreadColumns notes the columns of the rows of a kind that say something, and of which nothing is imported.
+// unreadColumns notes the columns of a kind of row that have values and are not imported.
 func (x *infoblox) unreadColumns(kind string) {
 	for _, name := range slices.Sorted(maps.Keys(x.unread[kind])) {
 		attribute, ok := strings.CutPrefix(name, "ea-")

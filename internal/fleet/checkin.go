@@ -25,7 +25,7 @@ type row struct {
 	reported bool
 	// process is the process that is answered (lineage.go); empty where none is known.
 	process string
-	// refused is when another machine was refused last that answers as this one, in Unix milliseconds; 0 where none was found.
+	// refused is the time of the last refusal of another machine with this identity, in Unix milliseconds; 0 if there is none.
 	refused int64
 	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
 	logs, several bool
@@ -192,7 +192,7 @@ func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.
 // another reports whether a request comes from another process than the one that is answered.
 func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
 
-// aloneAgain reports whether other machines were found that have not asked for long: the lineage is to forget them.
+// aloneAgain reports whether the other machines of the lineage have not asked for othersGone.
 func (r row) aloneAgain() bool {
 	return r.refused != 0 && time.Since(time.UnixMilli(r.refused)) > othersGone
 }

@@ -48,7 +48,8 @@ const (
 	keptProcesses = 8
 )
 
-// othersGone is for how long no other machine asks until there is one machine again. Agents that are refused ask every five minutes.
+// othersGone is the time without a check-in of another machine after which a lineage forgets the others. A refused agent asks every five
+// minutes.
 const othersGone = 20 * time.Minute
 
 // hears records a check-in of a process. changed reports whether the lineage changed, refused whether the process gets no answer.
@@ -152,10 +153,10 @@ func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
 	}, "SELECT service_point, node, body FROM lineage WHERE service_point IN ", "")
 }
 
-// copiesBody gives the body of a lineage l in a query where several machines were found, and else an empty text.
+// copiesBody is an SQL expression: the body of the lineage l if several machines were found, else an empty text.
 const copiesBody = `CASE WHEN l.body LIKE '%"accepted":%' THEN l.body ELSE '' END`
 
-// refusedIn is when another machine was refused last, by what copiesBody gives.
+// refusedIn gives the time of the last refusal, in Unix milliseconds, from the value of copiesBody; 0 if it is empty.
 func refusedIn(body string) (int64, error) {
 	if body == "" {
 		return 0, nil

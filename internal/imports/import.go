@@ -119,10 +119,10 @@ type ResourceImport struct {
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
 	// Headers are those that hold for every row, as for a request of its own, such as x-bcn-create-reverse-record.
 	Headers map[string]string `api:"headers,createOnly"`
-	// Tag is the path of a tag that the resource of each row gets, such as tags/import. Resources that have it, lie in what the rows belong
-	// below, and are in no row, are listed in the log: an earlier file had them.
+	// Tag is the path of a tag that the resource of each row gets, such as tags/import. The log lists resources below into that have the tag
+	// and are in no row: an earlier file had them.
 	Tag string `api:"tag,createOnly" example:"tags/import"`
-	// Prune deletes these resources, with what lies in them, unless a row was refused.
+	// Prune deletes these resources, with what lies in them, unless a row is refused.
 	Prune bool `api:"prune,createOnly"`
 	// Deleted is how many of them were deleted.
 	Deleted int64 `api:"deleted,readOnly"`

@@ -13,13 +13,13 @@ import (
 	"portolan/internal/store"
 )
 
-// An import with a tag gives the tag to the resources of its rows. What has the tag, lies in what the rows belong below, and is in no row,
-// was imported before and is not in the file any more.
+// An import with a tag gives the tag to the resource of each row. An absent resource has the tag, lies below the target of the import, and
+// is the resource of no row: an earlier version of the file had it.
 
-// absentAtOnce is how many resources that are in no row are looked at in one transaction.
+// absentAtOnce is the number of absent resources that one transaction handles.
 const absentAtOnce = 500
 
-// mark gives the resource of a row the tag of the import.
+// mark gives the tag of the import to the resource of a row.
 func (p *perform) mark(o *outcome) error {
 	if p.tag == nil || o.row == nil {
 		return nil
@@ -31,8 +31,8 @@ func (p *perform) mark(o *outcome) error {
 	return err
 }
 
-// remember writes down the resources of rows, in the transaction that did what the rows say. Of what is only tried those that are made are
-// not there.
+// remember stores the resources of rows in import_met, in the transaction that imports the rows. A dry run stores no resource that it would
+// create.
 func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	if !j.keys {
 		return nil
@@ -49,7 +49,7 @@ func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	return nil
 }
 
-// recall reads what was remembered before the work was cut off.
+// recall reads the resources that an interrupted run of the import has stored.
 func (j *job) recall(ctx context.Context) error {
 	j.met = map[int64]string{}
 	if !j.keys || j.rows == 0 {
@@ -66,7 +66,7 @@ func (j *job) recall(ctx context.Context) error {
 	})
 }
 
-// forget deletes what was remembered of an import that has ended, in steps.
+// forget deletes the stored resources of an import that has ended, in steps of mostRows.
 func (r *Runner) forget(ctx context.Context, id int64) error {
 	for {
 		n := 0
@@ -91,9 +91,7 @@ func (r *Runner) forget(ctx context.Context, id int64) error {
 	}
 }
 
-// absent gives the resources that have the tag of the import, lie in what its rows belong below, and are in no row: of those whose number
-// is higher than after the first, as the caller sees them. last is the number of the last one that was looked at, 0 where there are no
-// more.
+// absent gives the first absent resources with an id higher than after that the caller may see. last is the id to go on with, 0 at the end.
 func (p *perform) absent(after int64) (all []*store.Resource, last int64, err error) {
 	var ids []int64
 	if err := p.Tx.Each(func(scan func(...any) error) error {
@@ -105,7 +103,7 @@ func (p *perform) absent(after int64) (all []*store.Resource, last int64, err er
 	}
 	for _, id := range ids {
 		row, err := p.API.Visible(p.Tx, id, p.Caller)
-		if problem.IsNotFound(err) { // not for who asks to see
+		if problem.IsNotFound(err) { // hidden from the caller
 			continue
 		}
 		inside := false
@@ -125,7 +123,7 @@ func (p *perform) absent(after int64) (all []*store.Resource, last int64, err er
 	return all, last, nil
 }
 
-// holds reports whether rows of the import could be about a resource: it lies in what they belong below.
+// holds reports whether a resource lies below the target of the import.
 func (p *perform) holds(row *store.Resource) (bool, error) {
 	if at := p.at.list; at != nil && at.Sub != nil && !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)) ||
 		at != nil && at.Sub == nil && row.Collection != at.Collection.Name {
@@ -134,7 +132,7 @@ func (p *perform) holds(row *store.Resource) (bool, error) {
 	return p.lies(row)
 }
 
-// ancestors gives what the resources of rows lie in.
+// ancestors gives the ids of all resources above those of the rows.
 func (p *perform) ancestors() (map[int64]bool, error) {
 	all := map[int64]bool{}
 	var parents []int64
@@ -162,13 +160,13 @@ func (p *perform) worded(row *store.Resource) string {
 	return row.Type + " " + p.API.Collection(row.Collection).KeyOf(row)
 }
 
-// inTx gives what rows are done with, in a transaction.
+// inTx gives a change with the rights of the user who started the import.
 func (j *job) inTx(tx *store.Tx) (*perform, error) {
 	caller, err := j.caller(tx)
 	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
 }
 
-// listAbsent gives lines for what is in no row, and stays or, of what is only tried, would go; at most as many as a log has.
+// listAbsent gives a line for each absent resource, up to maxLines and a page more. goes says that a dry run would delete them.
 func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		lines = nil
@@ -201,8 +199,7 @@ func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err er
 	return lines, err
 }
 
-// prune deletes what is in no row, some of it in each transaction, and writes that into the log. What cannot go stays, and counts as
-// refused.
+// prune deletes the absent resources, absentAtOnce in each transaction, and logs each. A deletion that is refused counts as a refused row.
 func (j *job) prune(ctx context.Context) error {
 	author, err := j.author(ctx)
 	if err != nil {
@@ -237,8 +234,8 @@ func (j *job) prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneSome deletes some of what is in no row. What is refused goes into wrong, and is passed over; errAgain where something was written
-// for it by then.
+// pruneSome deletes up to absentAtOnce absent resources. It skips those in wrong, and adds the refused ones to it. The error is errAgain
+// when a refused deletion has written something: the caller rolls back and calls again.
 func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64, err error) {
 	above, err := p.ancestors()
 	if err != nil {
@@ -258,7 +255,7 @@ func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (line
 			lines = append(lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
 			continue
 		}
-		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // gone with what it lay in
+		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // deleted with its parent
 			continue
 		}
 		before := p.Tx.Writes()
@@ -284,7 +281,8 @@ func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (line
 	return lines, deleted, last, nil
 }
 
-// notePruned writes down what came of resources that are in no row, and ends an import that somebody has cancelled.
+// notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import was
+// cancelled.
 func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error {
 	row, o, err := j.read(p.Tx)
 	if err != nil {
@@ -308,7 +306,7 @@ func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error 
 	return err
 }
 
-// pruneAll deletes what is in no row, in the transaction of the rows. One that cannot go is the error.
+// pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal.
 func (p *perform) pruneAll() error {
 	var lines []string
 	var deleted int64

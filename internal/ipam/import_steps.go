@@ -25,8 +25,8 @@ type Import struct {
 	InSteps bool
 	// StepSize is how many lines a step has; 0 means 1,000.
 	StepSize int
-	// Strict refuses all where a row would be left out. Prune deletes what the file does not have: records of its zone, networks of the
-	// blocks and addresses of the networks that it speaks of. Try only tries it, of networks and addresses: nothing is kept.
+	// Strict refuses the file if a row would be skipped. Prune deletes what the file lacks: records of its zone, networks in the blocks of
+	// its networks, addresses in the networks of its addresses. Try rolls an import of networks or addresses back.
 	Strict, Prune, Try bool
 	// Where names the row that a record was read from; nil where nobody knows, or an empty text for a record that it does not know.
 	Where func(record any) string
@@ -37,8 +37,8 @@ type Import struct {
 // Imported tells what an import of networks or addresses did: how many rows made something, changed something, or say what is there.
 type Imported struct {
 	Made, Changed, There, Deleted int
-	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are what the manager has, where the
-	// file speaks of what it lies in, and the file has not. Of these Deleted are deleted, where the import prunes.
+	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are resources
+	// that the file lacks, in the blocks or networks of its rows; an import that prunes has deleted them.
 	Skipped, Changes, Differences []string
 	// Partial says that it was tried and took long: the numbers are of a part of the file.
 	Partial bool
@@ -150,20 +150,20 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 // maxDifferences is how many differences are worded.
 const maxDifferences = 1000
 
-// other is a resource that the manager has, where the file speaks of what it lies in, and the file has not.
+// other is a resource that the file lacks, in a block or network of its rows.
 type other struct {
 	id   int64
 	text string
 }
 
-// differs notes something that the manager has and the file has not.
+// differs adds a difference, up to maxDifferences.
 func (i *lineImport) differs(text string) {
 	if len(i.done.Differences) < maxDifferences {
 		i.done.Differences = append(i.done.Differences, text)
 	}
 }
 
-// remove deletes what the file does not have. One that cannot go is the error.
+// remove deletes resources that the file lacks. The error is the first refusal.
 func (i *lineImport) remove(c *resource.Change, others []other) error {
 	for _, one := range others {
 		row, err := c.Tx.Get(one.id)
@@ -196,8 +196,8 @@ func (i *lineImport) remove(c *resource.Change, others []other) error {
 	return nil
 }
 
-// run imports lines, in one transaction or in steps: do does what some of them say, count of which were done before. others gives what the
-// manager has beside them. Where the import prunes that goes first, so that what has another place now finds it free.
+// run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the file
+// lacks. An import that prunes deletes them first, so that their space is free.
 func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
 	do func(c *resource.Change, part []L, count int) error) error {
 	beside := func() (all []other, err error) {

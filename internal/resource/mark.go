@@ -9,8 +9,8 @@ import (
 	"portolan/internal/store"
 )
 
-// Tagged gives the tag that a path names, such as tags/import, or a name alone; nil where the path is empty. The error is a problem of the
-// field tag where the caller sees no such tag.
+// Tagged gives the tag of a path such as tags/import, or of a name. It gives nil for an empty path. The error names the field tag if the
+// caller sees no such tag.
 func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource, error) {
 	if path == "" {
 		return nil, nil
@@ -18,8 +18,8 @@ func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource,
 	return a.Named(tx, caller, "tag", a.Collection("tags"), strings.TrimPrefix(path, "tags/"), 0)
 }
 
-// Mark gives a resource a tag, as far as the caller may, and reports whether it did not have it.
-func (a *API) Mark(c *Change, row, tag *store.Resource) (bool, error) {
+// Mark gives a tag to a resource, within the rights of the caller. marked is false if the resource has the tag already.
+func (a *API) Mark(c *Change, row, tag *store.Resource) (marked bool, err error) {
 	targets, err := c.Tx.Links(row.ID, "tags")
 	if err != nil || slices.Contains(targets, tag.ID) {
 		return false, err
@@ -44,7 +44,7 @@ func (a *API) Mark(c *Change, row, tag *store.Resource) (bool, error) {
 	return err == nil, err
 }
 
-// KeyOf is what people call a resource of the collection by: the value of its key field, or its name.
+// KeyOf is the value of the key field of a resource, such as its range; without a key field it is the name.
 func (c *Collection) KeyOf(row *store.Resource) string {
 	if field := c.KeyField(); field != "name" {
 		var members map[string]json.RawMessage
