@@ -49,8 +49,22 @@ func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	return nil
 }
 
-// recall reads the resources that an interrupted run of the import has stored.
+// recall reads the resources that an interrupted run of the import has stored. It deletes those of imports before it, which have ended.
 func (j *job) recall(ctx context.Context) error {
+	for ended := int64(1); ended != 0; {
+		if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
+			ended = 0
+			return tx.Each(func(scan func(...any) error) error { return scan(&ended) },
+				"SELECT import FROM import_met WHERE import < ? ORDER BY import LIMIT 1", j.id)
+		}); err != nil {
+			return err
+		}
+		if ended != 0 {
+			if err := j.forget(ctx, ended); err != nil {
+				return err
+			}
+		}
+	}
 	j.met = map[int64]string{}
 	if !j.keys || j.rows == 0 {
 		return nil

@@ -541,6 +541,11 @@ func TestImportPrunes(t *testing.T) {
 		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
 		m.refused(status, code, "", "POST", "/api/v2/imports", body, kind)
 	}
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // of a manager that was killed behind the end of an import
+		return tx.Write("INSERT INTO import_met (import, resource, at) VALUES (7, 1, 'line 1')")
+	}); err != nil {
+		t.Fatal(err)
+	}
 	expect("first", "", head+one+two+inside, "COMPLETED: 4 rows, 4 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
 	expect("again", "", head+one+two+inside, "COMPLETED: 4 rows, 0 created, 0 updated, 4 unchanged, 0 refused, 0 deleted", "")
 	expect("listed", "", head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
