@@ -397,6 +397,9 @@ func withWholeName(t *schema.Type, above *store.Resource, members map[string]jso
 
 // namedAlike gives the resource below a place that has the whole name of a row: where several may have it, one that says nothing else.
 func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
+	if t.ByName["absoluteName"] == nil || at.ID == 0 {
+		return nil, nil
+	}
 	parent, err := p.Tx.Get(at.ID)
 	if err != nil {
 		return nil, err

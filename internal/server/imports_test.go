@@ -596,3 +596,17 @@ func TestImportTriesLongFiles(t *testing.T) {
 		t.Errorf("%s, want %s\n%.500s", counts(made), want, log)
 	}
 }
+
+// Rows of types that have no names in DNS, and lie below no resource, are imported, too.
+func TestImportAtTheTop(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	made, log := m.imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
+		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
+		m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")+`},"resource":{"id":`+configuration+
+		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
+	if made.text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+}
