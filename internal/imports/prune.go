@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -18,6 +19,9 @@ import (
 
 // absentAtOnce is the number of absent resources that one transaction handles.
 const absentAtOnce = 500
+
+// metAtOnce is the number of resources that one statement stores in import_met.
+const metAtOnce = 50
 
 // mark gives the tag of the import to the resource of a row.
 func (p *perform) mark(o *outcome) error {
@@ -37,14 +41,22 @@ func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	if !j.keys {
 		return nil
 	}
+	var values []any
 	for i, o := range outcomes {
-		if o.row == nil || o.came == refused || o.came == undone || o.came == created && j.mode == dryRun {
-			continue
+		if o.row != nil && o.came != refused && o.came != undone && (o.came != created || j.mode != dryRun) {
+			values = append(values, j.id, o.row.ID, rows[i].at)
 		}
-		if err := tx.Write("INSERT INTO import_met (import, resource, at) VALUES (?, ?, ?) ON CONFLICT (import, resource) DO NOTHING", j.id,
-			o.row.ID, rows[i].at); err != nil {
+	}
+	const columns = 3
+	for size := metAtOnce; len(values) > 0; {
+		if n := len(values) / columns; n < size {
+			size = 1
+		}
+		if err := tx.Write("INSERT INTO import_met (import, resource, at) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", size-1)+
+			" ON CONFLICT (import, resource) DO NOTHING", values[:size*columns]...); err != nil {
 			return err
 		}
+		values = values[size*columns:]
 	}
 	return nil
 }
