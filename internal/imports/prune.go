@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -17,8 +18,11 @@ import (
 // An import with a tag gives the tag to the resource of each row. An absent resource has the tag, lies below the target of the import, and
 // is the resource of no row: an earlier version of the file had it.
 
-// absentAtOnce is the number of absent resources that one transaction handles.
-const absentAtOnce = 500
+// absentAtOnce is the number of absent resources that one transaction handles, and pruneTime the time after which it handles no more.
+const (
+	absentAtOnce = 500
+	pruneTime    = time.Second
+)
 
 // metAtOnce is the number of resources that one statement stores in import_met.
 const metAtOnce = 50
@@ -244,7 +248,7 @@ func (j *job) prune(ctx context.Context) error {
 			tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s: deleted what it does not have", j.name))
 			var lines []string
 			var deleted int64
-			if lines, deleted, last, err = p.pruneSome(after, wrong); err != nil {
+			if lines, deleted, last, err = p.pruneSome(after, pruneTime, wrong); err != nil {
 				return err
 			}
 			return j.notePruned(p, lines, deleted, int64(len(wrong)))
@@ -261,8 +265,8 @@ func (j *job) prune(ctx context.Context) error {
 }
 
 // pruneSome deletes up to absentAtOnce absent resources. It skips those in wrong, and adds the refused ones to it. The error is errAgain
-// when a refused deletion has written something: the caller rolls back and calls again.
-func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64, err error) {
+// when a refused deletion has written something: the caller rolls back and calls again. It ends after the limit; 0 is no limit.
+func (p *perform) pruneSome(after int64, limit time.Duration, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64, err error) {
 	above, err := p.ancestors()
 	if err != nil {
 		return nil, 0, 0, err
@@ -271,7 +275,11 @@ func (p *perform) pruneSome(after int64, wrong map[int64]*problem.Problem) (line
 	if err != nil {
 		return nil, 0, 0, err
 	}
+	began := time.Now()
 	for _, row := range all {
+		if limit > 0 && time.Since(began) > limit {
+			return lines, deleted, row.ID - 1, nil
+		}
 		text := p.worded(row)
 		if above[row.ID] {
 			lines = append(lines, "not in the file, kept because rows of the file lie in it: "+text)
@@ -338,7 +346,7 @@ func (p *perform) pruneAll() error {
 	var deleted int64
 	for after := int64(0); ; {
 		wrong := map[int64]*problem.Problem{}
-		some, n, last, err := p.pruneSome(after, wrong)
+		some, n, last, err := p.pruneSome(after, 0, wrong)
 		for _, id := range slices.Sorted(maps.Keys(wrong)) {
 			return problem.New(wrong[id].Status, wrong[id].Code, "resource %d is not in the file, and cannot go: %s", id, wrong[id].Message)
 		}
