@@ -127,6 +127,7 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (1, '{}', 2, 'h', 3)",
 			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
 			"INSERT INTO dynamic_address (address) VALUES (7)",
+			"INSERT INTO import_met (import, resource, at) VALUES (7, 8, 'line 1')",
 			"INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES ('1/a', 2, 3, 4, 5, 0)",
 			"INSERT INTO dns_copy (zone, configuration, refreshed, expired, notified) VALUES ('1/b', 1, 3, 0, 0)",
 			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
