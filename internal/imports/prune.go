@@ -266,7 +266,8 @@ func (j *job) prune(ctx context.Context) error {
 
 // pruneSome deletes up to absentAtOnce absent resources. It skips those in wrong, and adds the refused ones to it. The error is errAgain
 // when a refused deletion has written something: the caller rolls back and calls again. It ends after the limit; 0 is no limit.
-func (p *perform) pruneSome(after int64, limit time.Duration, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64, err error) {
+func (p *perform) pruneSome(after int64, limit time.Duration, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64,
+	err error) {
 	above, err := p.ancestors()
 	if err != nil {
 		return nil, 0, 0, err
@@ -315,8 +316,8 @@ func (p *perform) pruneSome(after int64, limit time.Duration, wrong map[int64]*p
 	return lines, deleted, last, nil
 }
 
-// notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import was
-// cancelled.
+// notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import
+// was cancelled.
 func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error {
 	row, o, err := j.read(p.Tx)
 	if err != nil {

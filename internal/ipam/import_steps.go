@@ -196,8 +196,8 @@ func (i *lineImport) remove(c *resource.Change, others []other) error {
 	return nil
 }
 
-// run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the file
-// lacks. An import that prunes deletes them first, so that their space is free.
+// run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the
+// file lacks. An import that prunes deletes them first, so that their space is free.
 func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
 	do func(c *resource.Change, part []L, count int) error) error {
 	beside := func() (all []other, err error) {

@@ -541,7 +541,7 @@ func TestImportPrunes(t *testing.T) {
 		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
 		m.refused(status, code, "", "POST", "/api/v2/imports", body, kind)
 	}
-	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // of a manager that was killed behind the end of an import
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as a killed manager leaves it
 		return tx.Write("INSERT INTO import_met (import, resource, at) VALUES (7, 1, 'line 1')")
 	}); err != nil {
 		t.Fatal(err)
