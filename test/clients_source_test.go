@@ -98,7 +98,7 @@ func TestPublicBamClient(t *testing.T) {
 	m.check()
 }
 
-// The public CSV importer finds nothing wrong when it tries itself, and imports a sample of its own.
+// The public CSV importer passes its self-test, which creates, changes and deletes resources.
 func TestPublicCSVImporter(t *testing.T) {
 	source, python := fromSource(t, "Bluecat-CSV-Importer", "setuptools")
 	pip(t, python, "-r", filepath.Join(source, "requirements.txt"))

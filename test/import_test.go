@@ -47,7 +47,7 @@ func TestImportsFromOthers(t *testing.T) {
 				"addresses/10.1.0.22 macAddress 00-00-5E-00-53-09",
 				"records/web.lab.example type AliasRecord", "records/ftp.lab.example type HostRecord", "records/www.lab.example ttl 300",
 				"ranges/10.1.0.100-10.1.0.199 name pool", "addresses/10.1.0.40 name quiet", "addresses/10.1.0.41 macAddress 00-00-5E-00-53-0B"},
-			[]string{"reverse zones", "no row of the kind naptrrecord", "not configured for DNS"}, 3},
+			[]string{"reverse zones", "rows of the kind naptrrecord", "not configured for DNS"}, 3},
 		{[]string{"phpipam", sample("phpipam-subnets.csv"), sample("phpipam-addresses.csv")},
 			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 gateway 10.1.0.254", "addresses/10.1.0.10 name printer.lab.example",
 				"addresses/10.1.0.11 state RESERVED", "networks/2001:db8:1::/64 name Office six", "addresses/10.1.0.12 state STATIC",
@@ -316,7 +316,7 @@ func TestLinesArePruned(t *testing.T) {
 	run(0, "networks", "network,name\n10.1.0.0/24,a\n10.2.0.0/24,b\n", "2 networks made")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n10.1.0.6,two\n10.2.0.7,three\n", "3 addresses made")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, kept (--prune deletes it): 10.1.0.6 two")
-	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, deleted: 10.1.0.6 two", "--prune", "-n")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, would be deleted: 10.1.0.6 two", "--prune", "-n")
 	run(2, "addresses", "address,name\n10.1.0.5,one\n", "--yes does", "--prune")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.1.0.300,x\n", "nothing is deleted", "--prune", "-y")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.9.0.3,x\n", "kept (--prune deletes it): 10.1.0.6", "--prune", "-y")
@@ -327,7 +327,7 @@ func TestLinesArePruned(t *testing.T) {
 	// A network that has grown needs the place of what the file does not have.
 	const grown = "network,name\n10.1.0.0/24,a\n10.2.0.0/23,b\n"
 	run(3, "networks", grown, "1 rows skipped")
-	run(0, "networks", grown, "not in the file, deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
+	run(0, "networks", grown, "not in the file, would be deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
 	m.says([]string{"three"}, "get", "addresses/10.2.0.7")
 	run(0, "networks", grown, "1 networks made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
 	m.check()
@@ -343,7 +343,7 @@ func TestSignedZoneFilesArePruned(t *testing.T) {
 	const head = "$ORIGIN signed.example.\n$TTL 300\n@ SOA ns1 host 1 3600 600 604800 300\n@ NS ns1\nns1 A 192.0.2.1\n"
 	const signed = "ns1 RRSIG A 13 3 300 20300101000000 20200101000000 1 signed.example. AAAA\nns1 NSEC signed.example. A RRSIG NSEC\n"
 	for _, one := range [][2]string{{head + "old A 192.0.2.2\n", "imported"}, {head + signed, "not in the file, deleted: old.signed.example."},
-		{head + signed, "1 records of the type RRSIG are left out"}} {
+		{head + signed, "left out 1 RRSIG records"}} {
 		if err := os.WriteFile(file, []byte(one[0]), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestImportFilePrunes(t *testing.T) {
 	run(0, both, "2 rows: 0 created, 0 updated, 2 unchanged", "--tag", "tags/plan")
 	run(0, one, "not in the file, kept (prune deletes it): IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
 	run(0, one, "not in the file, would be deleted: IPv4Network 10.2.0.0/24", "--tag", "tags/plan", "--prune", "-n")
-	run(2, one, "--yes does that", "--tag", "tags/plan", "--prune")
+	run(2, one, "run again with --yes", "--tag", "tags/plan", "--prune")
 	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "nothing is deleted, because rows were refused", "--tag", "tags/plan", "--prune", "-y")
 	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
 	run(0, one, "1 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -118,13 +117,16 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 				f.print(s, what, done, skipped, true)
 				return usageError{fmt.Errorf("%s: nothing was changed: --prune would delete what is listed; --yes does", f.File)}
 			}
-			if how.Prune && done.Partial { // whether rows are skipped is known when they are done: what goes, goes behind them
+			if how.Prune && done.Partial && !f.Strict { // the trial was incomplete: rows come first, and go on if none is skipped
 				how.Prune = false
 				done, err := do(false)
-				if err != nil || len(done.Skipped) > 0 {
+				if err != nil {
+					return err
+				}
+				f.print(s, what, done, skipped, false)
+				if len(done.Skipped) > 0 {
 					fmt.Fprintln(s.stderr, rowsNotPruned)
-					f.print(s, what, done, skipped, false)
-					return cmp.Or(err, skippedRows(len(done.Skipped)))
+					return skippedRows(len(done.Skipped))
 				}
 				how.Prune = true
 			}
@@ -139,7 +141,7 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 }
 
 // rowsNotPruned says why --prune does nothing.
-const rowsNotPruned = "note: nothing is deleted, because rows are skipped, which the manager may have"
+const rowsNotPruned = "note: nothing is deleted: skipped rows may describe existing resources"
 
 // skippedRows is the error of so many rows that were skipped; nil of none.
 func skippedRows(n int) error {
@@ -161,9 +163,12 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 		why.add(reason)
 	}
 	for _, one := range done.Differences {
-		if done.Deleted > 0 {
+		switch {
+		case done.Deleted > 0 && tried:
+			fmt.Fprintln(s.stderr, "not in the file, would be deleted:", one)
+		case done.Deleted > 0:
 			fmt.Fprintln(s.stderr, "not in the file, deleted:", one)
-		} else {
+		default:
 			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
 		}
 	}

@@ -23,8 +23,8 @@ type importFile struct {
 	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`
 	Action  string            `help:"What is done with a row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
 	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Tag     string            `help:"A tag that the resource of each row gets, such as tags/import: what has it and is in no row is listed." placeholder:"PATH" env:"-"`
-	Prune   bool              `help:"Delete what has the tag, lies in --into and is in no row, with what lies in it. It is listed before." env:"-"`
+	Tag     string            `help:"Tag every imported resource, such as by tags/import. Tagged resources without a row are listed." placeholder:"PATH" env:"-"`
+	Prune   bool              `help:"Delete tagged resources without a row, below --into or, without it, everywhere. They are listed first." env:"-"`
 	Header  map[string]string `help:"A header that holds for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
 	Kind    string            `help:"What the file is: csv, json or ndjson. Default: as it is called." enum:"csv,json,ndjson," default:""`
 	File    string            `arg:"" help:"The file; - reads standard input, of a kind that --kind says."`
@@ -65,6 +65,9 @@ func (c *importFile) Run(s *session) error {
 		}
 		o.Into = at.String()
 	}
+	if c.Prune && !c.Yes && !c.DryRun && c.File == "-" {
+		return usageError{errors.New("nothing was changed: with standard input --prune needs --yes, as the file cannot be tried first")}
+	}
 	if (asked() || c.Prune) && !c.Yes && !c.DryRun && c.File != "-" {
 		tried := o
 		tried.Mode = "DRY_RUN"
@@ -72,7 +75,7 @@ func (c *importFile) Run(s *session) error {
 			return err
 		}
 		if !asked() {
-			return usageError{errors.New("nothing was changed: --prune deletes what is listed; --yes does that")}
+			return usageError{errors.New("nothing was changed: run again with --yes to import, and to delete the resources listed above")}
 		}
 		fmt.Fprintf(s.stderr, "Do that? [y/N] ")
 		if !answered() {

@@ -95,7 +95,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 		return from
 	})
 	for _, kind := range slices.Sorted(maps.Keys(signed)) {
-		t.notes = append(t.notes, fmt.Sprintf("%d records of the type %s are left out: such records are made when the zone is signed",
+		t.notes = append(t.notes, fmt.Sprintf("left out %d %s records: signing the zone creates them",
 			signed[kind],
 			kind))
 	}

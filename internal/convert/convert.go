@@ -59,7 +59,8 @@ func (e ChoiceError) Error() string { return string(e) }
 type Skipped struct {
 	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
 	Row, Reason string
-	// ByRule marks a row of a kind that is never imported. The resources of other skipped rows may exist from an earlier import.
+	// ByRule marks a row that describes no resource, so that --prune may delete what an earlier import made of it. Other skipped rows are
+	// wrong: they may describe existing resources.
 	ByRule bool
 }
 
@@ -73,12 +74,12 @@ func (d *Document) skip(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
 }
 
-// omit skips the current row because its kind is never imported.
+// omit skips the current row because it describes no resource.
 func (d *Document) omit(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
 }
 
-// Wrong is the number of skipped rows whose resources may exist from an earlier import.
+// Wrong is the number of skipped rows that may describe existing resources.
 func (d *Document) Wrong() (n int) {
 	for _, one := range d.Skipped {
 		if !one.ByRule {
@@ -106,7 +107,7 @@ func rowOf(r Resource) string {
 	return fmt.Sprint(r["type"])
 }
 
-// leave notes that a part of a row, or a setting, is left out. A row that becomes no resource is skipped (skip, omit).
+// leave notes an ignored part of a row or setting. Use skip or omit for a whole row.
 func (d *Document) leave(format string, args ...any) {
 	if d.notes == nil {
 		d.notes = map[string][]string{}

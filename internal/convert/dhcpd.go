@@ -75,7 +75,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		case s.is("host"):
 			d.host(s)
 		case s.is("include"):
-			d.omit("the file %s is not read: import it, too", s.word(1))
+			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
 		case s.is("range"), s.is("range6"):
 			d.ranges = append(d.ranges, s)
 		case s.is("option"):

@@ -115,7 +115,7 @@ type infoblox struct {
 	from    map[string]string
 	views   map[string]map[string]bool
 	columns map[string]map[string]int
-	// read are the columns that are read, by the kind of row; unread how many rows of it that are imported say something in a column.
+	// read are the columns that are read, by the kind of row; unread counts imported rows with a value, by kind and column.
 	read   map[string]map[string]bool
 	unread map[string]map[string]int
 	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the addresses of those that
@@ -228,7 +228,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		return err
 	}
 	if x.view == "" {
-		x.skip("it is a name, and no view is said: say into which view, by --view")
+		x.skip("it is a DNS record: choose its view by --view")
 		return nil
 	}
 	fqdn := strings.TrimSuffix(of("fqdn"), ".")
@@ -322,7 +322,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				"linkedRecord": strings.TrimSuffix(target, ".")})
 		}
 	default:
-		x.omit("no row of the kind %s is imported: create by hand what it says", kind)
+		x.omit("rows of the kind %s are not imported: create the resource by hand", kind)
 	}
 	return nil
 }

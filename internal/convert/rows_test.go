@@ -94,7 +94,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n" +
 				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n" +
 				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"))
-		}, []string{"line 1 (include more.conf): the file more.conf is not read: import it",
+		}, []string{"!line 1 (include more.conf): the file more.conf is not read: put",
 			"line 2 (host a): the host has no fixed address: give",
 			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
@@ -110,13 +110,13 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"network,10.1.0.0,255.255.255.0,FALSE,x,Berlin,60,10.9.0.0\nnetwork,10.2.0.0,255.255.255.0,TRUE,x,,,\n"+
 				"header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"+
 				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), "", "", "")
-		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a name, and no view is said: say",
+		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a DNS record: choose",
 			"line 3 (network 10.2.0.0): it is disabled there",
-			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a name"},
+			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a DNS record"},
 			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
 		"Infoblox, with a view": {func() (*Document, error) {
 			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"), "default", "", "")
-		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): no row of the kind ptrrecord is imported: create"}, nil},
+		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): rows of the kind ptrrecord are not imported: create"}, nil},
 		"NetBox": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
 				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},

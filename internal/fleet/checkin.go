@@ -178,7 +178,7 @@ func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.
 	if rq.Report == nil {
 		known, err = s.look(ctx, shown)
 		writes := generationOf(shown) > known.generation || acknowledges(rq, known) ||
-			!rq.Leaving && (known.another(rq) || known.aloneAgain())
+			!rq.Leaving && (known.another(rq) || s.forgets(known, rq))
 		if err != nil || !writes {
 			return known, err
 		}
@@ -192,9 +192,9 @@ func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.
 // another reports whether a request comes from another process than the one that is answered.
 func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
 
-// aloneAgain reports whether the other machines of the lineage have not asked for othersGone.
-func (r row) aloneAgain() bool {
-	return r.refused != 0 && time.Since(time.UnixMilli(r.refused)) > othersGone
+// forgets reports whether a request is to end a lineage of several machines, as the others do not ask any more.
+func (s *Service) forgets(r row, rq checkin.Request) bool {
+	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, s.Began, s.now())
 }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers

@@ -83,6 +83,8 @@ type Service struct {
 	logs map[string]chan struct{}
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
+	// Began is when this manager started: who did not ask before may not have been able to.
+	Began time.Time
 	// told is told of moves of service points in their transactions; nil where nobody is.
 	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
@@ -99,7 +101,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
 	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
-	a.now = f.now
+	a.now, f.Began = f.now, f.now()
 	f.reports.busy = map[string]bool{}
 	f.mostMoved, f.movedAtOnce = mostMoved, movedAtOnce
 	if !s.OneWriter() {

@@ -52,8 +52,17 @@ const (
 // minutes.
 const othersGone = 20 * time.Minute
 
-// hears records a check-in of a process. changed reports whether the lineage changed, refused whether the process gets no answer.
-func (l *lineage) hears(p checkin.Process, now time.Time) (changed, refused bool) {
+// othersAreGone reports whether other machines had othersGone to ask since the last refusal, in Unix milliseconds, and since a manager began.
+func othersAreGone(refused int64, began, now time.Time) bool {
+	last := time.UnixMilli(refused)
+	if last.Before(began) {
+		last = began
+	}
+	return now.Sub(last) > othersGone
+}
+
+// hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused whether the process gets no answer.
+func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refused bool) {
 	if l.Accepted != "" {
 		switch {
 		case p.ID == l.Accepted:
@@ -65,7 +74,7 @@ func (l *lineage) hears(p checkin.Process, now time.Time) (changed, refused bool
 			l.add(p)
 		}
 		at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == l.Accepted })
-		if at >= 0 && now.Sub(time.UnixMilli(l.Refused)) > othersGone { // the others have identities of their own, or are off
+		if at >= 0 && othersAreGone(l.Refused, began, now) { // the others have identities of their own, or are off
 			*l = lineage{Processes: l.Processes[at : at+1], Next: l.Next}
 			l.Processes[0].Returned, changed = false, true
 		}
@@ -177,8 +186,8 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 		at.id, at.node, l.latest(), string(body))
 }
 
-// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where several
-// machines were found, or are one again, the report that is kept is to come again: it gets the condition then, or loses it.
+// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where the
+// number of machines changes, the digest is discarded, so that the agent reports again with or without the condition.
 func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
 	p := w.rq.Process
 	if p == nil {
@@ -188,7 +197,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 		l = &lineage{}
 	}
 	at, several := w.known.at, 1+len(l.Others)
-	changed, no := l.hears(*p, tx.Now())
+	changed, no := l.hears(*p, s.Began, tx.Now())
 	if changed {
 		if err := writeLineage(tx, at, l); err != nil {
 			return nil, err

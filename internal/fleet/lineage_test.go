@@ -38,7 +38,7 @@ func TestLineage(t *testing.T) {
 		for _, one := range strings.Fields(turns) {
 			p := turnOf(one)
 			before := l.Accepted
-			_, r := l.hears(p, time.Unix(0, 0))
+			_, r := l.hears(p, time.Time{}, time.Unix(0, 0))
 			if before == "" && l.Accepted != "" {
 				found++
 			}
@@ -71,9 +71,10 @@ func TestLineage(t *testing.T) {
 func TestCopiesAreForgotten(t *testing.T) {
 	var l lineage
 	now := time.Unix(1_000_000, 0)
+	began := now.Add(-time.Hour)
 	turns := func(turns string) (last bool) {
 		for _, one := range strings.Fields(turns) {
-			_, last = l.hears(turnOf(one), now)
+			_, last = l.hears(turnOf(one), began, now)
 		}
 		return last
 	}
@@ -90,6 +91,11 @@ func TestCopiesAreForgotten(t *testing.T) {
 		t.Errorf("the copy has asked: %+v", l)
 	}
 	now = now.Add(time.Second)
+	began = now.Add(-othersGone) // nobody could ask before
+	if turns("a1"); l.Accepted != "a1" {
+		t.Errorf("behind a start of the manager it is %+v", l)
+	}
+	began = began.Add(-time.Second)
 	if turns("a2/a1"); l.Accepted != "" || l.latest() != "a2" || l.condition() != "" || len(l.Processes) != 1 {
 		t.Errorf("forgotten, it is %+v", l)
 	}
@@ -114,7 +120,7 @@ func TestOneMachineIsNotTwo(t *testing.T) {
 			case late > 0 && r.IntN(3) == 0:
 				id, late = fmt.Sprint("a", late), 0
 			}
-			if _, refused := l.hears(checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}, time.Unix(0, 0)); refused || l.Accepted != "" {
+			if _, refused := l.hears(checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
 				t.Fatalf("seed %d: process %s: refused %v in %+v", seed, id, refused, l)
 			}
 		}

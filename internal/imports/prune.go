@@ -1,10 +1,10 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -153,13 +153,20 @@ func (p *perform) absent(after int64) (all []*store.Resource, last int64, err er
 	return all, last, nil
 }
 
-// holds reports whether a resource lies below the target of the import.
+// holds reports whether a resource lies below the target of the import. The target itself does not.
 func (p *perform) holds(row *store.Resource) (bool, error) {
-	if at := p.at.list; at != nil && at.Sub != nil && !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)) ||
-		at != nil && at.Sub == nil && row.Collection != at.Collection.Name {
+	switch at := p.at.list; {
+	case at == nil && row.ID == p.at.within.ID:
 		return false, nil
+	case at == nil:
+		return p.lies(row)
+	case at.Sub == nil:
+		return row.Collection == at.Collection.Name, nil
+	case !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)):
+		return false, nil
+	default:
+		return p.liesBelow(row, at.ID)
 	}
-	return p.lies(row)
 }
 
 // ancestors gives the ids of all resources above those of the rows.
@@ -172,10 +179,16 @@ func (p *perform) ancestors() (map[int64]bool, error) {
 	}, "SELECT DISTINCT r.parent FROM import_met m JOIN resource r ON r.id = m.resource WHERE m.import = ?", p.id); err != nil {
 		return nil, err
 	}
+	for id := range p.tried {
+		parents = append(parents, id)
+	}
 	for _, id := range parents {
 		for id != 0 && id != resource.RootID && !all[id] {
 			all[id] = true
 			head, err := p.Tx.Head(id)
+			if store.IsNotFound(err) { // a dry run would create it
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -239,19 +252,19 @@ func (j *job) prune(ctx context.Context) error {
 		if err := j.hold(ctx); err != nil || !j.held {
 			return err
 		}
-		last, wrong := int64(0), map[int64]*problem.Problem{}
+		last, how := int64(0), pruning{limit: pruneTime, wrong: map[int64]*problem.Problem{}}
 		do := func(tx *store.Tx) error {
 			p, err := j.inTx(tx)
 			if err != nil {
 				return err
 			}
 			tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s: deleted what it does not have", j.name))
-			var lines []string
-			var deleted int64
-			if lines, deleted, last, err = p.pruneSome(after, pruneTime, wrong); err != nil {
+			done, err := p.pruneSome(after, &how)
+			if err != nil {
 				return err
 			}
-			return j.notePruned(p, lines, deleted, int64(len(wrong)))
+			last = done.last
+			return j.notePruned(p, done)
 		}
 		for err = errAgain; errors.Is(err, errAgain); {
 			err = j.lease.Update(ctx, author, do)
@@ -264,61 +277,132 @@ func (j *job) prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneSome deletes up to absentAtOnce absent resources. It skips those in wrong, and adds the refused ones to it. The error is errAgain
-// when a refused deletion has written something: the caller rolls back and calls again. It ends after the limit; 0 is no limit.
-func (p *perform) pruneSome(after int64, limit time.Duration, wrong map[int64]*problem.Problem) (lines []string, deleted, last int64,
-	err error) {
+// pruning says how absent resources are deleted.
+type pruning struct {
+	// limit is the time after which a transaction deletes no more; 0 is no limit.
+	limit time.Duration
+	// wrong are refusals, by the ids of the resources, of attempts that were rolled back because they had written something.
+	wrong map[int64]*problem.Problem
+	// careful says that each deletion is checked for resources of rows that it deletes, too.
+	careful bool
+}
+
+// pruned is the result of a transaction that deletes absent resources. last is the id to go on with, 0 at the end.
+type pruned struct {
+	lines         []string
+	deleted, stay int64
+	last          int64
+	// refusal is the first refusal.
+	refusal error
+}
+
+// errRowGoes refuses a deletion that would delete resources of rows, such as a host with its last address.
+var errRowGoes = problem.Conflict("ResourceConflictsWithOther", "resources of rows of the file would be deleted with it")
+
+// missing is the number of resources of rows that do not exist.
+func (p *perform) missing() (n int64, err error) {
+	err = p.Tx.QueryRow("SELECT count(*) FROM import_met m WHERE m.import = ? AND NOT EXISTS (SELECT 1 FROM resource r WHERE r.id = m.resource)",
+		p.id).Scan(&n)
+	return n, err
+}
+
+// pruneSome deletes up to absentAtOnce absent resources. The error is errAgain when a deletion that must not be has written something: the
+// caller rolls back and calls again.
+func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) {
 	above, err := p.ancestors()
 	if err != nil {
-		return nil, 0, 0, err
+		return done, err
 	}
-	all, last, err := p.absent(after)
+	var all []*store.Resource
+	if all, done.last, err = p.absent(after); err != nil {
+		return done, err
+	}
+	gone, err := p.missing()
 	if err != nil {
-		return nil, 0, 0, err
+		return done, err
 	}
-	began := time.Now()
+	began, along := time.Now(), false
 	for _, row := range all {
-		if limit > 0 && time.Since(began) > limit {
-			return lines, deleted, row.ID - 1, nil
+		if how.limit > 0 && time.Since(began) > how.limit {
+			done.last = row.ID - 1
+			break
 		}
 		text := p.worded(row)
 		if above[row.ID] {
-			lines = append(lines, "not in the file, kept because rows of the file lie in it: "+text)
+			done.lines = append(done.lines, "not in the file, kept because rows of the file lie in it: "+text)
 			continue
 		}
-		if refusal := wrong[row.ID]; refusal != nil {
-			lines = append(lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+		if refusal := how.wrong[row.ID]; refusal != nil {
+			done.refuse(text, refusal)
 			continue
 		}
 		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // deleted with its parent
 			continue
 		}
-		before := p.Tx.Writes()
-		err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID})
-		if err == nil {
-			err = p.Delete(row)
+		written := p.Tx.Writes()
+		n, err := p.prune(row)
+		if err == nil && n > 1 && how.careful {
+			var now int64
+			if now, err = p.missing(); err == nil && now > gone {
+				err = errRowGoes
+			}
 		}
 		refusal, ok := problem.As(p.Concealed(err))
 		switch {
 		case err == nil:
-			deleted++
-			lines = append(lines, "not in the file, deleted: "+text)
+			if done.deleted++; n > 1 {
+				along = true
+				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
+			}
+			done.lines = append(done.lines, "not in the file, deleted: "+text)
 		case !ok || refusal.Status >= 500:
-			return nil, 0, 0, err
-		case p.Tx.Writes() != before:
-			wrong[row.ID] = refusal
-			return nil, 0, 0, errAgain
+			return done, err
+		case p.Tx.Writes() != written:
+			how.wrong[row.ID] = refusal
+			done.refuse(text, refusal)
+			return done, errAgain
 		default:
-			wrong[row.ID] = refusal
-			lines = append(lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+			done.refuse(text, refusal)
 		}
 	}
-	return lines, deleted, last, nil
+	if along && !how.careful {
+		now, err := p.missing()
+		if err == nil && now > gone {
+			how.careful, err = true, errAgain
+		}
+		return done, err
+	}
+	return done, nil
+}
+
+// prune deletes a resource, and gives the number of resources that are deleted with it, itself included.
+func (p *perform) prune(row *store.Resource) (n int64, err error) {
+	if err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
+		return 0, err
+	}
+	before, err := p.Tx.Tally()
+	if err == nil {
+		err = p.Delete(row)
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := p.Tx.Tally()
+	return int64(after.Deleted - before.Deleted), err
+}
+
+// refuse notes that a resource cannot be deleted.
+func (d *pruned) refuse(text string, refusal *problem.Problem) {
+	d.stay++
+	d.lines = append(d.lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+	if d.refusal == nil {
+		d.refusal = problem.New(refusal.Status, refusal.Code, "%s is not in the file, and cannot be deleted: %s", text, refusal.Message)
+	}
 }
 
 // notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import
 // was cancelled.
-func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error {
+func (j *job) notePruned(p *perform, done pruned) error {
 	row, o, err := j.read(p.Tx)
 	if err != nil {
 		return err
@@ -326,13 +410,13 @@ func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error 
 	if x, ok := o.(*ResourceImport); ok && x.State == cancelling {
 		return errOver
 	}
-	if err := logLines(p.Tx, j.id, lines); err != nil || deleted+stay == 0 {
+	if err := logLines(p.Tx, j.id, done.lines); err != nil || done.deleted+done.stay == 0 {
 		return err
 	}
 	_, err = (&resource.Change{Tx: p.Tx, API: j.api}).Following().Change(row, func(o schema.Object) {
 		if x, ok := o.(*ResourceImport); ok {
-			x.Deleted += deleted
-			x.Refused += stay
+			x.Deleted += done.deleted
+			x.Refused += done.stay
 		}
 	})
 	if err == nil {
@@ -343,20 +427,15 @@ func (j *job) notePruned(p *perform, lines []string, deleted, stay int64) error 
 
 // pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal.
 func (p *perform) pruneAll() error {
-	var lines []string
-	var deleted int64
-	for after := int64(0); ; {
-		wrong := map[int64]*problem.Problem{}
-		some, n, last, err := p.pruneSome(after, 0, wrong)
-		for _, id := range slices.Sorted(maps.Keys(wrong)) {
-			return problem.New(wrong[id].Status, wrong[id].Code, "resource %d is not in the file, and cannot go: %s", id, wrong[id].Message)
-		}
-		if err != nil {
+	how := pruning{wrong: map[int64]*problem.Problem{}, careful: true}
+	var all pruned
+	for after, more := int64(0), true; more; {
+		done, err := p.pruneSome(after, &how)
+		if err = cmp.Or(done.refusal, err); err != nil {
 			return err
 		}
-		lines, deleted = append(lines, some...), deleted+n
-		if after = last; last == 0 {
-			return p.notePruned(p, lines, deleted, 0)
-		}
+		all.lines, all.deleted = append(all.lines, done.lines...), all.deleted+done.deleted
+		after, more = done.last, done.last != 0
 	}
+	return p.notePruned(p, all)
 }

@@ -188,6 +188,8 @@ type job struct {
 	// stands.
 	keys bool
 	met  map[int64]string
+	// tried are the parents of resources that a dry run would create.
+	tried map[int64]bool
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
@@ -403,7 +405,9 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 		return nil
 	}
 	if err == nil {
-		err = r.forget(ctx, id)
+		if err := r.forget(ctx, id); err != nil { // the next import deletes them
+			r.log.Warn("the stored resources of an import were not deleted", "import", id, "error", err)
+		}
 		r.Ended(state)
 		r.log.Log(ctx, level, "an import has ended", "import", id, "said", said)
 	}

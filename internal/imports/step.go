@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,29 +90,33 @@ func (j *job) finish(ctx context.Context) error {
 	return j.endWith(ctx, j.id, state, "", nil, lines)
 }
 
-// beside deals with what has the tag of the import and is in no row: it is deleted where the import prunes and no row was refused, and else
-// lines say what there is.
+// beside prunes absent resources, or gives a line for each if it may not prune.
 func (j *job) beside(ctx context.Context) (lines []string, err error) {
-	if j.tag == nil {
+	if j.tag == nil || j.prunes && j.mode == allOrNothing { // which prunes in the transaction of its rows
 		return nil, nil
 	}
-	var wrong int64
+	var wrong, rows int64
 	if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
 		_, o, err := j.read(tx)
 		if err == nil {
 			head, _ := parts(o)
-			wrong = head.Refused
+			rows, wrong = head.Rows, head.Rows-head.Created-head.Updated-head.Unchanged
 		}
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if j.prunes && j.mode != dryRun && wrong == 0 {
+	may := j.prunes && wrong == 0 && rows > 0
+	if may && j.mode != dryRun {
 		return nil, j.prune(ctx)
 	}
-	lines, err = j.listAbsent(ctx, j.prunes && wrong == 0)
-	if j.prunes && wrong > 0 && len(lines) > 0 {
-		lines = append(lines, "nothing is deleted, because rows were refused, which may be about what is there")
+	lines, err = j.listAbsent(ctx, may)
+	switch {
+	case !j.prunes || len(lines) == 0:
+	case rows == 0:
+		lines = slices.Insert(lines, 0, "nothing is deleted: the file has no rows")
+	case wrong > 0:
+		lines = slices.Insert(lines, 0, "nothing is deleted, because rows were refused: they may describe existing resources")
 	}
 	return lines, err
 }
@@ -369,9 +374,15 @@ func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
 	return nil
 }
 
-// meet keeps in mind the resources of rows that were worked off. Those that are made are not there where the import is only tried.
+// meet records the resources of rows in memory. Of a resource that a dry run would create it records the parent.
 func (j *job) meet(rows []*row, outcomes []outcome) {
 	for i, o := range outcomes {
+		if o.row != nil && o.came == created && j.mode == dryRun {
+			if j.tried == nil {
+				j.tried = map[int64]bool{}
+			}
+			j.tried[o.row.Parent] = true
+		}
 		if j.keys && o.row != nil && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
 			j.met[o.row.ID] = rows[i].at
 		}

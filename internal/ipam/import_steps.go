@@ -156,9 +156,12 @@ type other struct {
 	text string
 }
 
-// differs adds a difference, up to maxDifferences.
+// differs adds a difference, up to maxDifferences and a line that says so.
 func (i *lineImport) differs(text string) {
-	if len(i.done.Differences) < maxDifferences {
+	if len(i.done.Differences) == maxDifferences {
+		text = fmt.Sprintf("and others: %d are listed", maxDifferences)
+	}
+	if len(i.done.Differences) <= maxDifferences {
 		i.done.Differences = append(i.done.Differences, text)
 	}
 }
@@ -177,8 +180,8 @@ func (i *lineImport) remove(c *resource.Change, others []other) error {
 		if err == nil {
 			err = c.Concealed(c.Delete(row))
 		}
-		if p, ok := problem.As(err); ok {
-			p.Message = fmt.Sprintf("%s, which the file does not have, cannot go: %s", one.text, p.Message)
+		if p, ok := problem.As(err); ok && p.Status < 500 {
+			err = problem.New(p.Status, p.Code, "%s is not in the file, and cannot be deleted: %s", one.text, p.Message)
 		}
 		if err != nil {
 			return err

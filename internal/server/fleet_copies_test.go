@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"portolan/internal/checkin"
 	"portolan/internal/store"
@@ -71,6 +72,7 @@ func TestCopiedStateDirectory(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		m.Fleet.Began = time.Now().Add(-time.Hour)
 		for range 2 {
 			if status, answer := first.ask(checkin.Request{Process: &checkin.Process{ID: "2", Address: "192.0.2.2"}}); status != 200 {
 				t.Errorf("%d nodes, without a report: %d %v", nodes, status, answer)
