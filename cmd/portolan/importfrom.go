@@ -303,7 +303,7 @@ type importInfoblox struct {
 
 // Help has examples.
 func (importInfoblox) Help() string {
-	return "Names go into the view that --view names; without it they are left out.\n\nExamples:\n\n" +
+	return "Names go into the view that --view names; without it they are skipped.\n\nExamples:\n\n" +
 		"  portolan import infoblox export.csv --configuration main --view internal --dry-run"
 }
 

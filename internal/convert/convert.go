@@ -283,7 +283,7 @@ func (d *Document) Settle(known Known, generic bool) {
 	for p, gateway := range known {
 		networks[p] = true
 		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
-			if gateways[gateway] = gateway != ""; r != nil {
+			if gateways[gateway] = gateway != ""; r != nil && p.Addr().Is4() { // networks of IPv6 have no gateway
 				r["gateway"] = cleared{}
 			}
 		}

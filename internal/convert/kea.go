@@ -159,6 +159,7 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 		d.at = fmt.Sprintf("%s, pool of prefixes %s", subnet, pool.Prefix)
 		d.omit("no prefix that is delegated (pd-pools) is imported: keep it at the server")
 	}
+	d.at = subnet
 	d.keaReservations(s.Reservations)
 }
 
@@ -176,12 +177,17 @@ func last(p netip.Prefix) netip.Addr {
 func (r *keaReservation) known() string { return cmp.Or(r.Hostname, r.HWAddress, r.DUID, r.ClientID) }
 
 func (d *Document) keaReservations(all []keaReservation) {
+	where := d.at
+	if where != "" {
+		where = " of " + where
+	}
 	for i, r := range all {
+		row := fmt.Sprintf("reservation number %d%s", i+1, where)
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		d.at = strings.TrimSpace(fmt.Sprintf("reservation number %d %s", i+1, cmp.Or(strings.Join(addresses, " "), r.known())))
+		d.at = fmt.Sprintf("%s (%s)", row, cmp.Or(strings.Join(addresses, " "), r.known()))
 		switch {
 		case len(addresses) == 0 && len(r.Prefixes) > 0:
 			d.omit("it reserves prefixes alone (%s), and no prefix that is delegated is imported: keep it at the server",
@@ -195,7 +201,7 @@ func (d *Document) keaReservations(all []keaReservation) {
 			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
 		}
 		for _, a := range addresses {
-			d.at = "reservation " + a // one row for each
+			d.at = fmt.Sprintf("%s (%s)", row, a)
 			if err := d.reservation(a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
 				d.skip("%v: correct the reservation", err)
 			}

@@ -55,11 +55,12 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				d.skip("%v: correct it there", err)
 				continue
 			}
+			d.at = fmt.Sprintf("%s number %d (%s)", strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/"), n+1,
+				one.Prefix+one.Address+one.StartAddress)
 			if in := one.vrf(); i > 0 && in != vrf && vrf != "" {
 				d.leave("what is in the VRF %s", in)
 				continue
 			}
-			d.at = strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/") + " " + one.Prefix + one.Address + one.StartAddress
 			if len(one.Tags) > 0 {
 				d.leave("tags")
 			}
@@ -167,10 +168,10 @@ func (d *netbox) address(one netboxOne) error {
 	}
 	if first, twice := d.met[p.Addr()]; twice {
 		d.skip("it has the same key as %s: remove one of the two", first)
-	} else {
-		d.met[p.Addr()] = d.at
-		d.Document.address(p.Addr(), Resource{"address": p.Addr().String(), "state": state, "name": name})
+		return nil
 	}
+	d.met[p.Addr()] = d.at
+	d.Document.address(p.Addr(), Resource{"address": p.Addr().String(), "state": state, "name": name})
 	_, zone, _ := strings.Cut(strings.ToLower(strings.TrimSuffix(one.DNSName, ".")), ".")
 	switch {
 	case one.DNSName == "":

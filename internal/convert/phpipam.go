@@ -109,6 +109,7 @@ func (d *phpipam) withoutVRF() {
 
 func (d *phpipam) file(raw []byte) error {
 	content := text(raw)
+	d.at = ""
 	r := &csvRows{rest: content, comma: ',', line: 1}
 	if first, _, _ := strings.Cut(content, "\n"); strings.Count(first, ";") > strings.Count(first, ",") {
 		r.comma = ';'

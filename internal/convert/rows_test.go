@@ -103,7 +103,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
 				`{"id":8,"subnet":"2001:db8::/64"}]}}`))
 		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
-			"reservation number 1 01:02: it reserves prefixes alone", "reservation number 2 b: it has no address: give",
+			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone", "reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
 			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
 		"Infoblox": {func() (*Document, error) {
 			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+
@@ -121,7 +121,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
 				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},
 				{json.RawMessage(`{"address":"10.1.0.10/24","status":{"value":"dhcp"}}`)}}, "", "")
-		}, []string{"ip-addresses 10.1.0.10/24: DHCP or SLAAC gave", "ip-ranges 10.1.0.5/24: no range"}, nil},
+		}, []string{"ip-addresses number 1 (10.1.0.10/24): DHCP or SLAAC gave", "ip-ranges number 1 (10.1.0.5/24): no range"}, nil},
 		"phpIPAM": {func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
 				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))

@@ -383,10 +383,14 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 // none.
 func withWholeName(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	var name string
-	if t.ByName["absoluteName"] == nil || json.Unmarshal(members["name"], &name) != nil || name == "" {
-		return nil, nil //nolint:nilerr // who makes it will say what is wrong
+	if raw := members["name"]; t.ByName["absoluteName"] == nil || len(raw) > 0 && json.Unmarshal(raw, &name) != nil ||
+		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is found by all that it says
+		return nil, nil
 	}
-	if above.Key != "" {
+	switch {
+	case name == "":
+		name = above.Key
+	case above.Key != "":
 		name += "." + above.Key
 	}
 	whole, err := json.Marshal(name)
@@ -431,20 +435,25 @@ func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[str
 	if t.Unique == "wholeName" && len(found) == 1 {
 		return found[0], nil
 	}
+	var other *store.Resource // another TTL is all that it says otherwise
 	for _, row := range found {
 		shown, err := p.shown(row)
 		if err != nil {
 			return nil, err
 		}
-		same := true
+		same, data := true, true
 		for name, value := range members {
 			f := t.ByName[name]
-			same = same && (f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || string(value) == "null" ||
-				alike(p.asShown(f, value, shown[name]), shown[name]))
+			one := f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || name == "name" || string(value) == "null" ||
+				alike(p.asShown(f, value, shown[name]), shown[name])
+			same, data = same && one, data && (one || name == "ttl")
 		}
 		if same {
 			return row, nil
 		}
+		if data {
+			other = row
+		}
 	}
-	return nil, nil
+	return other, nil
 }

@@ -513,6 +513,26 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
+// A row that says another TTL of a record without a name of its own changes that record.
+func TestImportChangesTTL(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, _, zone, _, _ := m.basics()
+	at := `"contentType":"application/json","into":"zones/` + zone + `/resourceRecords"`
+	for _, one := range [][2]string{
+		{`[{"type":"TXTRecord","name":"a","text":"t"},{"type":"TXTRecord","name":null,"text":"apex"}]`, "2 created, 0 updated, 0 unchanged"},
+		{`[{"type":"TXTRecord","name":"a","text":"t","ttl":60},{"type":"TXTRecord","name":null,"text":"apex"}]`,
+			"0 created, 1 updated, 1 unchanged"},
+		{`[{"type":"TXTRecord","absoluteName":"a.example.com","text":"t","ttl":61}]`, "0 created, 1 updated, 0 unchanged"},
+		{`[{"type":"TXTRecord","name":"a","text":"t","ttl":61}]`, "0 created, 0 updated, 1 unchanged"},
+	} {
+		made, log := m.imported(at, one[0])
+		if !strings.Contains(counts(made), one[1]) {
+			t.Errorf("%s: %s\n%s", one[0], counts(made), log)
+		}
+	}
+}
+
 // An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
 // below, and nothing where a row is refused. What holds resources of rows stays.
 func TestImportPrunes(t *testing.T) {
@@ -575,9 +595,7 @@ func TestImportPrunes(t *testing.T) {
 	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
-	if n := m.rows("SELECT count(*) FROM import_met"); n != 0 {
-		t.Errorf("%d resources are remembered", n)
-	}
+	eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
 	// A file without rows deletes nothing, and no file the resource that it is imported into.
 	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
