@@ -114,7 +114,8 @@ func (c *importFile) run(s *session, cl *cli.Manager, o client.ImportOptions, tr
 	}
 	var why reasons
 	for line := range strings.Lines(log) { // "line 3: Code: why"
-		if parts := strings.SplitN(strings.TrimSpace(line), ": ", 3); len(parts) == 3 && !strings.Contains(parts[1], " ") {
+		parts := strings.SplitN(strings.TrimSpace(line), ": ", 3)
+		if len(parts) == 3 && !strings.Contains(parts[1], " ") && parts[1] != "changed" {
 			why.add(parts[1] + ": " + parts[2])
 		}
 	}

@@ -201,6 +201,12 @@ func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, pruned
 			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
 		}
 	}
+	var why reasons
+	for _, skipped := range slices.Concat(z.faults, done.Skipped) { // "line 3: name TYPE: why"
+		parts := strings.SplitN(skipped, ": ", 3)
+		why.add(parts[len(parts)-1])
+	}
+	why.print(s)
 	counts := fmt.Sprintf("%d resources made, %d there already, %d names changed, %d names deleted, %d records skipped", done.Made, done.There,
 		done.Changed, done.Deleted, len(done.Skipped)+len(z.faults))
 	did := "imported"

@@ -117,7 +117,8 @@ func TestWhatCannotBe(t *testing.T) {
 		!strings.Contains(lines[3], `"RESERVED"`) {
 		t.Errorf("there are %s", strings.Join(lines, "\n"))
 	}
-	for _, want := range []string{"reservation number 2 of subnet 10.1.0.0/24 (10.1.0.9): it has the same key as reservation number 1 of", "(10.1.0.1): the address is the gateway",
+	for _, want := range []string{"reservation number 2 of subnet 10.1.0.0/24 (10.1.0.9): it has the same key as reservation number 1 of",
+		"(10.1.0.1): the address is the gateway",
 		"(10.1.0.255): the address is the first or the last",
 		"(10.1.0.0): the address is the first or the last",
 		"DUIDs of clients of IPv4", "(999.1.1.1): \"999.1.1.1\" is no address: correct the reservation",

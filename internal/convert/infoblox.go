@@ -58,7 +58,8 @@ func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 			}
 			return ""
 		}
-		x.at = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(of("fqdn")+" "+of("address")+" "+of("ip_address")+" "+of("start_address")), " "))
+		about := of("fqdn") + " " + of("address") + " " + of("ip_address") + " " + of("start_address")
+		x.at = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(about), " "))
 		before := len(x.Skipped)
 		if err := x.row(kind, of); err != nil {
 			x.skip("%v: correct the row", err)

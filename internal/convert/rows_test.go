@@ -103,7 +103,8 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
 				`{"id":8,"subnet":"2001:db8::/64"}]}}`))
 		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
-			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone", "reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
+			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
+			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
 			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
 		"Infoblox": {func() (*Document, error) {
 			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+

@@ -52,7 +52,8 @@ const (
 // minutes.
 const othersGone = 20 * time.Minute
 
-// othersAreGone reports whether other machines had othersGone to ask since the last refusal, in Unix milliseconds, and since a manager began.
+// othersAreGone reports whether other machines had othersGone to ask since the last refusal, in Unix milliseconds, and since a manager
+// began.
 func othersAreGone(refused int64, began, now time.Time) bool {
 	last := time.UnixMilli(refused)
 	if last.Before(began) {
@@ -61,7 +62,8 @@ func othersAreGone(refused int64, began, now time.Time) bool {
 	return now.Sub(last) > othersGone
 }
 
-// hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused whether the process gets no answer.
+// hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
+// whether the process gets no answer.
 func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refused bool) {
 	if l.Accepted != "" {
 		switch {

@@ -120,7 +120,8 @@ func TestOneMachineIsNotTwo(t *testing.T) {
 			case late > 0 && r.IntN(3) == 0:
 				id, late = fmt.Sprint("a", late), 0
 			}
-			if _, refused := l.hears(checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
+			p := checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}
+			if _, refused := l.hears(p, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
 				t.Fatalf("seed %d: process %s: refused %v in %+v", seed, id, refused, l)
 			}
 		}

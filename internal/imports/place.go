@@ -385,7 +385,7 @@ func withWholeName(t *schema.Type, above *store.Resource, members map[string]jso
 	var name string
 	if raw := members["name"]; t.ByName["absoluteName"] == nil || len(raw) > 0 && json.Unmarshal(raw, &name) != nil ||
 		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is found by all that it says
-		return nil, nil
+		return nil, nil //nolint:nilerr // who makes it will say what is wrong
 	}
 	switch {
 	case name == "":

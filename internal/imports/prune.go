@@ -209,6 +209,32 @@ func (j *job) inTx(tx *store.Tx) (*perform, error) {
 	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
 }
 
+// tryPrune gives the lines that prune would log. Where a trial of it takes too long, they do not say what would be refused.
+func (j *job) tryPrune(ctx context.Context) (lines []string, err error) {
+	author, err := j.author(ctx)
+	if err != nil {
+		return nil, err
+	}
+	how := pruning{wrong: map[int64]*problem.Problem{}, careful: true, tried: true}
+	for err = errAgain; errors.Is(err, errAgain); {
+		err = j.api.Store.Try(ctx, store.Scope{}, author, func(tx *store.Tx) error {
+			lines = nil
+			p, err := j.inTx(tx)
+			for after, more := int64(0), true; err == nil && more; {
+				var done pruned
+				done, err = p.pruneSome(after, &how)
+				lines = append(lines, done.lines...)
+				after, more = done.last, done.last != 0
+			}
+			return err
+		})
+	}
+	if errors.Is(err, store.ErrTrialEnded) {
+		return j.listAbsent(ctx, true)
+	}
+	return lines, err
+}
+
 // listAbsent gives a line for each absent resource, up to maxLines and a page more. goes says that a dry run would delete them.
 func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -283,6 +309,8 @@ type pruning struct {
 	limit time.Duration
 	// wrong are refusals, by the ids of the resources, of attempts that were rolled back because they had written something.
 	wrong map[int64]*problem.Problem
+	// tried says that the transaction is rolled back.
+	tried bool
 	// careful says that each deletion is checked for resources of rows that it deletes, too.
 	careful bool
 }
@@ -301,8 +329,8 @@ var errRowGoes = problem.Conflict("ResourceConflictsWithOther", "resources of ro
 
 // missing is the number of resources of rows that do not exist.
 func (p *perform) missing() (n int64, err error) {
-	err = p.Tx.QueryRow("SELECT count(*) FROM import_met m WHERE m.import = ? AND NOT EXISTS (SELECT 1 FROM resource r WHERE r.id = m.resource)",
-		p.id).Scan(&n)
+	err = p.Tx.QueryRow("SELECT count(*) FROM import_met m WHERE m.import = ? AND NOT EXISTS "+
+		"(SELECT 1 FROM resource r WHERE r.id = m.resource)", p.id).Scan(&n)
 	return n, err
 }
 
@@ -354,7 +382,11 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 				along = true
 				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
 			}
-			done.lines = append(done.lines, "not in the file, deleted: "+text)
+			did := "deleted"
+			if how.tried {
+				did = "would be deleted"
+			}
+			done.lines = append(done.lines, "not in the file, "+did+": "+text)
 		case !ok || refusal.Status >= 500:
 			return done, err
 		case p.Tx.Writes() != written:

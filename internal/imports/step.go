@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"portolan/internal/problem"
@@ -74,7 +76,7 @@ func (j *job) finish(ctx context.Context) error {
 			return err
 		}
 		var logged bool
-		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ?)", j.id).Scan(&logged)
+		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ?)", j.id, "%: changed: %").Scan(&logged)
 		head, _ := parts(o)
 		_, below := o.(interface{ below() *ImportBelow })
 		switch {
@@ -110,7 +112,10 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 	if may && j.mode != dryRun {
 		return nil, j.prune(ctx)
 	}
-	lines, err = j.listAbsent(ctx, may)
+	if may {
+		return j.tryPrune(ctx)
+	}
+	lines, err = j.listAbsent(ctx, false)
 	switch {
 	case !j.prunes || len(lines) == 0:
 	case rows == 0:
@@ -223,6 +228,17 @@ func linesOf(rows []*row, outcomes []outcome) (lines []string) {
 	for i, one := range outcomes {
 		for _, said := range one.said {
 			lines = append(lines, rows[i].at+": "+said)
+		}
+		if one.came == updated && len(one.fields) > 0 {
+			var texts []string
+			for _, f := range one.fields {
+				if f.Before == nil && f.After == nil { // a secret
+					texts = append(texts, f.Field)
+					continue
+				}
+				texts = append(texts, fmt.Sprintf("%s %s -> %s", f.Field, cmp.Or(string(f.Before), "null"), cmp.Or(string(f.After), "null")))
+			}
+			lines = append(lines, fmt.Sprintf("%s: changed: %s %d: %s", rows[i].at, one.row.Type, one.row.ID, strings.Join(texts, ", ")))
 		}
 	}
 	return lines

@@ -601,7 +601,8 @@ func TestImportPrunes(t *testing.T) {
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
 		"nothing is deleted: the file has no rows")
 	expect("its target", `,"prune":true`, head+"MACPool,,,,p\n",
-		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted", "not in the file, deleted: IPv4Network 10.7.1.0/24")
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.1.0/24")
 	m.want(200, "GET", "/api/v2/configurations/"+configuration, "")
 	pool := m.want(200, "GET", "/api/v2/macPools?"+filter("name:'p'"), "").text("data.0.id")
 	m.want(204, "DELETE", "/api/v2/macPools/"+pool, "")
@@ -616,7 +617,8 @@ func TestImportPrunes(t *testing.T) {
 		expect("both, before "+mode, "", hosts+"IPv4Address,,10.0.0.50,,STATIC\n"+host,
 			"COMPLETED", "")
 		expect("with a host, "+mode, `,"prune":true,"mode":"`+mode+`"`, hosts+host, want, "")
-		if n := m.want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "").text("totalCount"); n != "1" {
+		hosts := m.want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "")
+		if n := hosts.text("totalCount"); n != "1" {
 			t.Fatalf("%s: there are %s hosts", mode, n)
 		}
 	}
