@@ -120,6 +120,7 @@ export function csvOf(names: string[], rows: string[][]): string {
 export function faultsOfLog(log: string): Fault[] {
   return log.split("\n").map((l): Fault | null => {
     const m = /^line (\d+): (?:[A-Z]\w+: )?(?:([a-z][\w.[\]]*): )?(.*)$/.exec(l)
+    if (/^line \d+: changed: /.test(l)) return null // no fault
     const left = m && /^left as it is, because it cannot be changed: (\w+)/.exec(m[3])
     return m ? { row: Number(m[1]) - 2, field: m[2] ?? left?.[1], says: m[3] } : null
   }).filter((f): f is Fault => !!f && f.row >= 0)
