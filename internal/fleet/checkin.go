@@ -194,7 +194,7 @@ func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.P
 
 // forgets reports whether a request is to end a lineage of several machines, as the others do not ask any more.
 func (s *Service) forgets(r row, rq checkin.Request) bool {
-	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, s.Began, s.now())
+	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.began.Load()), s.now())
 }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers

@@ -83,11 +83,14 @@ type Service struct {
 	logs map[string]chan struct{}
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
-	// Began is when this manager started: who did not ask before may not have been able to.
-	Began time.Time
+	// began is what Begins was called with last, in Unix milliseconds.
+	began atomic.Int64
 	// told is told of moves of service points in their transactions; nil where nobody is.
 	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
+
+// Begins sets the time from which on service points could reach this manager. New sets the current time.
+func (s *Service) Begins(at time.Time) { s.began.Store(at.UnixMilli()) }
 
 // New makes the service. interval 0 means checkin.Interval.
 func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs, releases Releases) *Service {
@@ -101,7 +104,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
 	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
-	a.now, f.Began = f.now, f.now()
+	a.now = f.now
+	f.Begins(f.now())
 	f.reports.busy = map[string]bool{}
 	f.mostMoved, f.movedAtOnce = mostMoved, movedAtOnce
 	if !s.OneWriter() {

@@ -199,7 +199,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 		l = &lineage{}
 	}
 	at, several := w.known.at, 1+len(l.Others)
-	changed, no := l.hears(*p, s.Began, tx.Now())
+	changed, no := l.hears(*p, time.UnixMilli(s.began.Load()), tx.Now())
 	if changed {
 		if err := writeLineage(tx, at, l); err != nil {
 			return nil, err
