@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -330,6 +331,16 @@ func TestLinesArePruned(t *testing.T) {
 	run(0, "networks", grown, "not in the file, would be deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
 	m.says([]string{"three"}, "get", "addresses/10.2.0.7")
 	run(0, "networks", grown, "1 networks made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
+	// A network with more in it than is tried goes only with --yes.
+	many := strings.Builder{}
+	many.WriteString("address\n")
+	for i := range 1500 {
+		fmt.Fprintf(&many, "10.16.%d.%d\n", 1+i/250, 1+i%250)
+	}
+	run(0, "networks", grown+"10.16.0.0/16,large\n", "1 networks made")
+	run(0, "addresses", many.String(), "1500 addresses made")
+	run(2, "networks", grown, "--yes does", "--prune")
+	m.says([]string{"large"}, "get", "networks/10.16.0.0/16")
 	m.check()
 }
 

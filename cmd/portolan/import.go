@@ -113,7 +113,7 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 				if !answered() {
 					return errors.New("nothing was changed")
 				}
-			case how.Prune && done.Deleted > 0 && !f.Yes:
+			case how.Prune && (done.Deleted > 0 || done.Partial) && !f.Yes: // a trial that was cut off may not have come to deletions
 				f.print(s, what, done, skipped, true)
 				return usageError{fmt.Errorf("%s: nothing was changed: --prune would delete what is listed; --yes does", f.File)}
 			}
