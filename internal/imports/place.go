@@ -316,7 +316,7 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 			configuration = at.ID
 		}
 		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
-	case members["absoluteName"] == nil && p.declared && p.action == createOrUpdate:
+	case p.action == createOrUpdate && (t.ByName["absoluteName"] == nil || p.declared && members["absoluteName"] == nil):
 		return p.nameless(t, c, at, members)
 	default:
 		return p.namedAlike(t, at, members)

@@ -337,6 +337,7 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 	p := &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
+	j.taken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
 			outcomes[i] = outcome{came: refused, said: []string{refusal.Code + ": " + refusal.Message}}

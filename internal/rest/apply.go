@@ -245,7 +245,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		return ans, err
 	}
 	d := &applying{Server: a, base: into.Base, again: again, absent: map[int]bool{}, tx: tx, rq: rq,
-		q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{},
+		q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{}, stay: map[int64]bool{},
 		results: make([]appliedResource, len(all)), refusals: map[int]*problem.Problem{}, until: time.Now().Add(applyTime)}
 	if err := d.run(); err != nil {
 		return ans, err
@@ -303,6 +303,8 @@ type applying struct {
 	// refusals are why resources were refused, by their places; absent are those of them that are not there.
 	refusals map[int]*problem.Problem
 	absent   map[int]bool
+	// stay are the resources with the tag that are not in the document, and that others of the document lie in.
+	stay map[int64]bool
 	// base is what the resources belong below; 0 is all. pruned are those that went, or would if nothing of the document lay in them.
 	base   int64
 	pruned []appliedResource
@@ -327,6 +329,11 @@ func (d *applying) run() error {
 	pending := make([]int, len(d.all))
 	for i := range pending {
 		pending[i] = i
+	}
+	if d.prunes() {
+		if err := d.removeFirst(); err != nil {
+			return d.Conceal(d.tx, d.rq.caller, nil, err)
+		}
 	}
 	for range applyPasses {
 		again, faults, err := d.pass(pending)
@@ -359,6 +366,15 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 			if again, faults, err = d.pass(again); err != nil {
 				return err
 			}
+		}
+		if first := d.inTheWay(again); len(first) > 0 {
+			for _, one := range d.pruned {
+				if one.Did == "DELETED" && !slices.Contains(d.again.first, one.ID) {
+					first = append(first, one.ID)
+				}
+			}
+			d.again.first = append(d.again.first, first...)
+			return errApplyAgain
 		}
 	}
 	switch {

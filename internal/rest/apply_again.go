@@ -13,6 +13,9 @@ type applyAgain struct {
 	broken map[int]*problem.Problem
 	// keeps says that resources were refused also when what has the tag had gone: nothing goes.
 	keeps bool
+	// first are the ids of resources that are deleted before the document is applied: they have the tag, are not in the document, and lie
+	// where a resource of the document is to lie.
+	first []int64
 	until time.Time
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -104,31 +105,73 @@ func (d *applying) prune() error {
 		if above[row.ID] {
 			one.Did = "UNCHANGED"
 			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
-			d.kept[row.ID] = true
+			d.kept[row.ID], d.stay[row.ID] = true, true
 			d.pruned = append(d.pruned, one)
 			continue
 		}
-		if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
+		if err := d.remove(c, row, one); err != nil {
 			return err
 		}
-		before, err := d.tx.Tally()
-		if err != nil {
-			return err
-		}
-		if err := c.Delete(row); err != nil {
-			if p, ok := problem.As(err); ok {
-				p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
-			}
-			return err
-		}
-		after, err := d.tx.Tally()
-		if err != nil {
-			return err
-		}
-		if n := after.Deleted - before.Deleted - 1; n > 0 {
-			one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
-		}
-		d.pruned = append(d.pruned, one)
 	}
 	return nil
+}
+
+// remove deletes a resource that is not in the document, with what lies below it.
+func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedResource) error {
+	if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
+		return err
+	}
+	before, err := d.tx.Tally()
+	if err != nil {
+		return err
+	}
+	if err := c.Delete(row); err != nil {
+		if p, ok := problem.As(err); ok {
+			p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
+		}
+		return err
+	}
+	after, err := d.tx.Tally()
+	if err != nil {
+		return err
+	}
+	if n := after.Deleted - before.Deleted - 1; n > 0 {
+		one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
+	}
+	d.pruned = append(d.pruned, one)
+	return nil
+}
+
+// removeFirst deletes what an earlier transaction found in the way of resources of the document.
+func (d *applying) removeFirst() error {
+	for _, id := range d.again.first {
+		row, err := d.Visible(d.tx, id, d.rq.caller)
+		if problem.IsNotFound(err) { // gone with what it lay in
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		one, err := d.appliedRow("DELETED", row)
+		if err == nil {
+			err = d.remove(d.changeOf(d.tx, d.rq, nil, nil), row, one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTheWay gives the ids of resources that hold others of the document, are not in it themselves, and lie where these resources of the
+// document are to lie: a network that was split at the source.
+func (d *applying) inTheWay(refused []int) (all []int64) {
+	for _, i := range refused {
+		for _, id := range d.refusals[i].Named {
+			if d.stay[id] && !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
 }

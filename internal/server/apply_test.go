@@ -172,6 +172,57 @@ func TestApplyTags(t *testing.T) {
 	m.verify()
 }
 
+// TestApplySplitNetwork prunes a network that was split at the source, although addresses of the document lie in it.
+func TestApplySplitNetwork(t *testing.T) {
+	m := startAlone(t)
+	m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
+	m.id("/api/v2/tagGroups/"+m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")+"/tags", `{"name":"north"}`)
+	document := func(prune bool, networks ...string) string {
+		rows := `{"type":"IPv4Block","range":"10.0.0.0/8"}`
+		for _, one := range networks {
+			rows += `,{"type":"IPv4Network","range":"` + one + `"}`
+		}
+		return fmt.Sprintf(`{"into":"configurations/main","tag":"tags/north","prune":%v,"skip":true,"resources":[%s%s]}`, prune, rows,
+			`,{"type":"IPv4Address","address":"10.1.0.20","state":"STATIC","name":"printer"}`)
+	}
+	networks := func() string {
+		var all []string
+		r := m.want(200, "GET", "/api/v2/networks?fields=range&orderBy=range", "")
+		for i := range r.count() {
+			all = append(all, r.text(fmt.Sprintf("data.%d.range", i)))
+		}
+		return strings.Join(all, " ")
+	}
+	m.want(200, "POST", "/api/v2/apply", document(false, "10.1.0.0/24", "10.2.0.0/24"))
+	for _, c := range []struct{ rows, there string }{
+		{"10.1.0.0/25 10.1.0.128/25 10.2.0.0/24", "10.1.0.0/25 10.1.0.128/25 10.2.0.0/24"},
+		{"10.1.0.0/23 10.2.0.0/24", "10.1.0.0/23 10.2.0.0/24"},
+	} {
+		before, rows := networks(), strings.Fields(c.rows)
+		r := m.want(200, "POST", "/api/v2/apply", document(false, rows...))
+		if r.text("refused.0.code") != "IpRangeOverlapsSiblings" || networks() != before {
+			t.Errorf("%s without prune: %s", c.rows, r.body)
+		}
+		if r = m.want(200, "POST", "/api/v2/apply", document(true, rows...), "x-portolan-dry-run: true"); networks() != before ||
+			r.text("resource.deleted") == "0" {
+			t.Errorf("%s, tried: %s", c.rows, r.body)
+		}
+		if r = m.want(200, "POST", "/api/v2/apply", document(true, rows...)); networks() != c.there || r.text("refused.0.code") != "" {
+			t.Errorf("%s: there are %s: %s", c.rows, networks(), r.body)
+		}
+		if n := m.want(200, "GET", "/api/v2/addresses?filter=address:'10.1.0.20'%20and%20name:'printer'", "").text("count"); n != "1" {
+			t.Errorf("%s: %s addresses", c.rows, n)
+		}
+	}
+	// A network that nothing of the document is in the way of stays, also where a row is refused for another reason.
+	r := m.want(200, "POST", "/api/v2/apply", document(true, "10.2.0.0/24", "11.0.0.0/24"))
+	if networks() != "10.1.0.0/23 10.2.0.0/24" || r.text("deleted") != "0" {
+		t.Errorf("there are %s: %s", networks(), r.body)
+	}
+	m.verify()
+}
+
 // What is wrong in a document is refused: typing errors, numbers for names, lists that are none. Chains in either order take a moment.
 func TestApplyRefuses(t *testing.T) {
 	m := startAlone(t)

@@ -502,6 +502,10 @@ func TestImportTwice(t *testing.T) {
 		"zones/" + zone + "/zones":           "type,name\nZone,inner\n",
 		"views/" + view + "/zones":           "type,absoluteName\nZone,outer.example\nZone,deep.outer.example\n",
 		"networks/" + network + "/addresses": "type,address,state\nIPv4Address,10.0.0.78,STATIC\n",
+		// Resources without a name of their own.
+		"views/" + view + "/deploymentOptions": "type,name,value\nDNSOption,recursion,true\nDNSRawOption,,a\nDNSRawOption,,b\n",
+		"networks/" + network + "/deploymentOptions": "type,name,value,code\nDHCPv4ClientOption,domain-name,x.example,15\n" +
+			"DHCPv4ClientOption,time-offset,60,2\n",
 	} {
 		for n := range 2 {
 			made, log := m.imported(`"contentType":"text/csv","into":"`+into+`"`, file)
