@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -386,9 +387,72 @@ func TestImportFilePrunes(t *testing.T) {
 	run(0, one, "not in the file, kept (prune deletes it): IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
 	run(0, one, "not in the file, would be deleted: IPv4Network 10.2.0.0/24", "--tag", "tags/plan", "--prune", "-n")
 	run(2, one, "run again with --yes", "--tag", "tags/plan", "--prune")
+	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "in no row that was imported, kept: IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
+	run(1, one+"IPv4Network,10.3.0.0/99,c\n", "nothing was imported: 1 rows would be skipped", "--strict")
+	run(0, one, "1 rows: 0 created, 0 updated, 1 unchanged", "--strict")
 	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "nothing is deleted, because rows were refused", "--tag", "tags/plan", "--prune", "-y")
 	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
 	run(0, one, "1 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
 	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
+	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune") // without a question, as nothing goes
+	m.check()
+}
+
+// TestImportOfALongSource imports more resources than one request takes from a file of another product: it has the same flags.
+func TestImportOfALongSource(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "view", "name=internal")
+	m.portolan("create", "tagGroup", "name=sources")
+	m.portolan("create", "tag", "name=ipam", "--in", "tagGroups/sources")
+	file := filepath.Join(t.TempDir(), "export.csv")
+	const many = 10_010
+	rows := func(from int, odd string) string {
+		var all strings.Builder
+		all.WriteString("header-authzone,fqdn*\nauthzone,example.net\nheader-txtrecord,fqdn*,text,ttl\n")
+		for i := from; i < many; i++ {
+			fmt.Fprintf(&all, "txtrecord,t%d.example.net,text %d,%s\n", i, i, odd)
+		}
+		return all.String()
+	}
+	run := func(code int, source string, says []string, flags ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, text := m.wrong(append([]string{"import", "infoblox", file, "--view", "internal", "--tag", "tags/ipam"}, flags...)...)
+		if got != code {
+			t.Fatalf("%q ends with %d, want %d\n%.2000s", flags, got, code, text)
+		}
+		for _, part := range says {
+			if !strings.Contains(text, part) {
+				t.Errorf("%q does not say %q:\n%.1000s\n...\n%s", flags, part, text, text[max(len(text)-1000, 0):])
+			}
+		}
+	}
+	records := func(n int) {
+		t.Helper()
+		if text := m.portolan("list", "resourceRecords", "--total"); text != strconv.Itoa(n) {
+			t.Errorf("there are %s records, want %d", text, n)
+		}
+	}
+	all := rows(0, "60")
+	run(0, all, []string{"10011 rows: 10011 would be created, 0 updated, 0 unchanged, 0 refused"}, "-n")
+	refused := all + "txtrecord,a..example.net,text,\n"
+	run(1, refused, []string{"skipped: line 10014 (txtrecord a..example.net)", "nothing was imported: 1 rows would be skipped"}, "-y", "--strict")
+	records(0)
+	run(3, refused, []string{"skipped: line 10014 (txtrecord a..example.net)", "10011 created", "skipped 1: "}, "-y")
+	records(many)
+	changed := rows(5, "")
+	run(0, changed, []string{"not in the file, kept (prune deletes it): TXTRecord t0.example.net", "10006 unchanged",
+		"empty in the source, kept (--prune takes it away): line 4 (txtrecord t5.example.net): TXTRecord"}, "-y")
+	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources that are in no row would be deleted",
+		"run again with --yes"}, "--prune")
+	records(many)
+	run(0, changed, []string{"changed: line 4 (txtrecord t5.example.net)", "ttl 60 -> null", "the log is full of rows",
+		"not in the file, deleted: TXTRecord t0.example.net", "5 resources that are in no row deleted"},
+		"--prune", "-y")
+	records(many - 5)
 	m.check()
 }

@@ -142,9 +142,6 @@ const applyAtOnce = 10_000
 func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	n := len(a.Resources)
 	switch {
-	case !a.Skip && c.rows != nil:
-		return usageError{fmt.Errorf("--strict: goes with %d resources at most, and there are %d: of more each thousand is a transaction",
-			applyAtOnce, n)}
 	case a.Prune:
 		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, n)}
 	case c.DryRun:
@@ -171,7 +168,6 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 			return fmt.Errorf("the first %d resources, in the order in which they need each other, are as the files say (portolan history); "+
 				"the same command goes on: %w", i, err)
 		}
-		c.report(s, step, done)
 		bar.show("applied", int64(i+len(step.Resources)), int64(n))
 		all.Created, all.Changed, all.Unchanged = all.Created+done.Created, all.Changed+done.Changed, all.Unchanged+done.Unchanged
 		if done.Transaction != nil {

@@ -88,8 +88,9 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		for i, row := range rows {
 			f.rows[string(a.Resources[i])] = row
 		}
-		err := f.planned(s, m, a)
-		if err == nil && !a.Prune {
+		if len(a.Resources) > applyAtOnce {
+			err = f.inBackground(s, m, d, a, rows)
+		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
 		}
 		if err == nil && len(d.Skipped)+f.refused > 0 {
@@ -114,7 +115,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 // differences prints what the manager has and the source has not: resources with the tag, and members that the source leaves empty.
 func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
 	var err error
-	if a.Resources, _, err = d.JSON(true); err != nil || len(a.Resources) > applyAtOnce {
+	if a.Resources, _, err = d.JSON(true); err != nil {
 		return err
 	}
 	a.Prune = a.Tag != ""
@@ -144,7 +145,8 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	return nil
 }
 
-// oneConfiguration refuses an import that does not say into which of several configurations, or names one that is not there.
+// oneConfiguration chooses the only configuration. It refuses an import that does not say into which of several, or names one that is not
+// there.
 func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 	var names []string
 	if err := m.All(ctx, "configurations", client.Query{Limit: 1000, Fields: "name"}, func(raw json.RawMessage) error {
@@ -160,6 +162,8 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 		return usageError{fmt.Errorf("--configuration: there is no configuration %q; there are %s", m.Configuration, strings.Join(names, ", "))}
 	case m.Configuration == "" && len(names) != 1:
 		return usageError{fmt.Errorf("--configuration: say into which: there are %s", strings.Join(names, ", "))}
+	case m.Configuration == "":
+		m.Configuration = names[0]
 	}
 	return nil
 }

@@ -230,13 +230,43 @@ func (j *job) tryPrune(ctx context.Context) (lines []string, err error) {
 		})
 	}
 	if errors.Is(err, store.ErrTrialEnded) {
-		return j.listAbsent(ctx, true)
+		return j.listAbsent(ctx, absentGoes)
 	}
 	return lines, err
 }
 
-// listAbsent gives a line for each absent resource, up to maxLines and a page more. goes says that a dry run would delete them.
-func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err error) {
+// wouldDelete sets the number of resources that a dry run would delete: the lines say of which.
+func (j *job) wouldDelete(ctx context.Context, lines []string) error {
+	n := int64(0)
+	for _, line := range lines {
+		if strings.HasPrefix(line, absentGoes) {
+			n++
+		}
+	}
+	return j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		row, _, err := j.read(tx)
+		if err == nil {
+			_, err = (&resource.Change{Tx: tx, API: j.api}).Following().Change(row, func(o schema.Object) {
+				if x, ok := o.(*ResourceImport); ok {
+					x.Deleted = n
+				}
+			})
+		}
+		return err
+	})
+}
+
+// absentKept and absentGoes begin the line about an absent resource that is kept, or that a dry run would delete; absentUnknown the line if
+// rows were refused, one of which may be about the resource.
+const (
+	absentKept    = "not in the file, kept (prune deletes it): "
+	absentGoes    = "not in the file, would be deleted: "
+	absentUnknown = "in no row that was imported, kept: "
+)
+
+// listAbsent gives a line for each absent resource, up to maxLines and a page more. how begins the line of one that holds no resources of
+// rows.
+func (j *job) listAbsent(ctx context.Context, how string) (lines []string, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		lines = nil
 		p, err := j.inTx(tx)
@@ -250,14 +280,11 @@ func (j *job) listAbsent(ctx context.Context, goes bool) (lines []string, err er
 				return err
 			}
 			for _, row := range all {
-				switch text := p.worded(row); {
-				case above[row.ID]:
-					lines = append(lines, fmt.Sprintf("not in the file, kept because rows of the file lie in it: %s", text))
-				case goes:
-					lines = append(lines, "not in the file, would be deleted: "+text)
-				default:
-					lines = append(lines, "not in the file, kept (prune deletes it): "+text)
+				begin := how
+				if above[row.ID] {
+					begin = "not in the file, kept because rows of the file lie in it: "
 				}
+				lines = append(lines, begin+p.worded(row))
 			}
 			if after == 0 || len(lines) > maxLines {
 				return nil
@@ -382,11 +409,11 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 				along = true
 				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
 			}
-			did := "deleted"
+			begin := "not in the file, deleted: "
 			if how.tried {
-				did = "would be deleted"
+				begin = absentGoes
 			}
-			done.lines = append(done.lines, "not in the file, "+did+": "+text)
+			done.lines = append(done.lines, begin+text)
 		case !ok || refusal.Status >= 500:
 			return done, err
 		case p.Tx.Writes() != written:
@@ -442,7 +469,7 @@ func (j *job) notePruned(p *perform, done pruned) error {
 	if x, ok := o.(*ResourceImport); ok && x.State == cancelling {
 		return errOver
 	}
-	if err := logLines(p.Tx, j.id, done.lines); err != nil || done.deleted+done.stay == 0 {
+	if err := logLines(p.Tx, j.id, maxLines, done.lines); err != nil || done.deleted+done.stay == 0 {
 		return err
 	}
 	_, err = (&resource.Change{Tx: p.Tx, API: j.api}).Following().Change(row, func(o schema.Object) {

@@ -190,6 +190,8 @@ type job struct {
 	met  map[int64]string
 	// tried are the parents of resources that a dry run would create.
 	tried map[int64]bool
+	// would are the rows whose resources a dry run would create.
+	would would
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
@@ -382,7 +384,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 		if err != nil {
 			return err
 		}
-		if err := logLines(tx, id, lines); err != nil {
+		if err := logLines(tx, id, maxLines, lines); err != nil {
 			return err
 		}
 		kind, text := kindsOfEvents[state], fmt.Sprintf("The import of %s has ended: %s", row.Name, state)
@@ -414,14 +416,15 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	return err
 }
 
-// maxLines is how many lines a log has, maxLine how many bytes each.
+// maxLines is how many lines a log has, maxRowLines how many of them are about rows, maxLine how many bytes each has.
 const (
-	maxLines = 10_000
-	maxLine  = 500
+	maxLines    = 10_000
+	maxRowLines = 8_000
+	maxLine     = 500
 )
 
-// logLines adds lines to the log of an import.
-func logLines(tx *store.Tx, id int64, lines []string) error {
+// logLines adds lines to the log of an import, up to a number of lines that it has then.
+func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -430,11 +433,14 @@ func logLines(tx *store.Tx, id int64, lines []string) error {
 		return fmt.Errorf("reading a log: %w", err)
 	}
 	for _, line := range lines {
-		if last++; last > maxLines {
+		if last++; last > limit {
 			return nil
 		}
-		if last == maxLines {
+		if last == limit {
 			line = "the log is full: what follows is counted, and not listed"
+			if limit == maxRowLines {
+				line = "the log is full of rows: further rows are counted, and not listed"
+			}
 		}
 		if err := tx.Write("INSERT INTO import_line (import, number, line) VALUES (?, ?, ?)", id, last, printable(line)); err != nil {
 			return err

@@ -113,9 +113,16 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 		return nil, j.prune(ctx)
 	}
 	if may {
-		return j.tryPrune(ctx)
+		if lines, err = j.tryPrune(ctx); err == nil {
+			err = j.wouldDelete(ctx, lines)
+		}
+		return lines, err
 	}
-	lines, err = j.listAbsent(ctx, false)
+	how := absentKept
+	if wrong > 0 {
+		how = absentUnknown
+	}
+	lines, err = j.listAbsent(ctx, how)
 	switch {
 	case !j.prunes || len(lines) == 0:
 	case rows == 0:
@@ -128,11 +135,18 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 
 // step works rows off, in one transaction: each by itself.
 func (j *job) step(ctx context.Context, rows []*row) error {
-	outcomes, err := j.perform(ctx, rows, j.mode == dryRun, func(p *perform, outcomes []outcome) error { return j.keep(p, rows, outcomes) })
+	var earlier []*row
+	if j.mode == dryRun {
+		earlier = j.would.neededBy(rows)
+	}
+	outcomes, err := j.perform(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *perform, outcomes []outcome) error { return j.keep(p, rows, outcomes) })
 	if errors.Is(err, store.ErrTrialEnded) && len(rows) > 1 {
 		err = errFewer
 	} else if errors.Is(err, store.ErrTrialEnded) {
-		outcomes, err = []outcome{{came: refused, said: []string{"it would change more than is tried"}}}, nil
+		earlier, outcomes, err = nil, []outcome{{came: refused, said: []string{"it would change more than is tried"}}}, nil
+	}
+	if err == nil {
+		outcomes = outcomes[len(earlier):]
 	}
 	if err == nil && j.mode == dryRun {
 		err = j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -152,7 +166,7 @@ func (j *job) keep(p *perform, rows []*row, outcomes []outcome) error {
 	if err != nil {
 		return err
 	}
-	if err := logLines(p.Tx, j.id, linesOf(rows, outcomes)); err != nil {
+	if err := logLines(p.Tx, j.id, maxRowLines, linesOf(rows, outcomes)); err != nil {
 		return err
 	}
 	if _, state := parts(o); *state == cancelling {
@@ -391,7 +405,8 @@ func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
 	return nil
 }
 
-// meet records the resources of rows in memory. Of a resource that a dry run would create it records the parent.
+// meet records the resources of rows in memory. Of a resource that a dry run would create it records the parent and the
+// row.
 func (j *job) meet(rows []*row, outcomes []outcome) {
 	for i, o := range outcomes {
 		if o.row != nil && o.came == created && j.mode == dryRun {
@@ -399,6 +414,7 @@ func (j *job) meet(rows []*row, outcomes []outcome) {
 				j.tried = map[int64]bool{}
 			}
 			j.tried[o.row.Parent] = true
+			j.would.add(rows[i], o.row)
 		}
 		if j.keys && o.row != nil && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
 			j.met[o.row.ID] = rows[i].at
