@@ -183,6 +183,25 @@ func TestImportBind(t *testing.T) {
 		m.ends(3, "has the SOA of elsewhere.example.", append(other, flag)...)
 		m.ends(1, "has the SOA of elsewhere.example.", append(other, flag, "--strict")...)
 	}
+	// A missing file that named.conf includes is skipped; a zone of the view that named.conf does not name is listed.
+	part := filepath.Join(dir, "part.conf")
+	if err := os.WriteFile(part, []byte(`include "none.conf"; options { directory "`+filepath.Dir(sample("bind/named.conf"))+`"; };`+
+		` zone "other.example" { type primary; file "`+filepath.Join(dir, "other")+`"; };`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"+
+		"gone A 10.1.0.55\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
+	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: correct the statement", included...)
+	m.ends(3, "not in the file, kept: the zone lab.example in the view internal: delete it if it is gone", included...)
+	// An address whose last record is pruned is listed.
+	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.ends(3, "note: the address 10.1.0.55 has no record any more and stays assigned", append(included, "--prune", "-y")...)
 	// Bytes that are no UTF-8 stay what they are, and are there once.
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,

@@ -23,10 +23,13 @@ type planFlags struct {
 	changeOutput
 	Yes bool `help:"Do not ask." short:"y" env:"-"`
 
-	// rows are where resources were read from, by the resources. refused is how many the manager refused, and reasons counts the codes.
-	rows    map[string]string
+	// rows are where resources were read from, one for each; nil for a document. refused is how many the manager refused, and reasons
+	// counts the codes.
+	rows    []string
 	refused int
 	reasons reasons
+	// applied is what came of the resources.
+	applied client.Applied
 }
 
 // placeOfResource is how a manager names a resource by its place.
@@ -34,15 +37,16 @@ var placeOfResource = regexp.MustCompile(`resources\[(\d+)\]`)
 
 // report prints the resources that the manager refused.
 func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
+	c.applied = done
 	for _, one := range done.Refused {
 		text := placeOfResource.ReplaceAllStringFunc(one.Message, func(place string) string {
 			i, err := strconv.Atoi(placeOfResource.FindStringSubmatch(place)[1])
-			if err != nil || i >= len(a.Resources) || c.rows[string(a.Resources[i])] == "" {
+			if err != nil || i >= len(c.rows) {
 				return place
 			}
-			return c.rows[string(a.Resources[i])]
+			return c.rows[i]
 		})
-		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[string(a.Resources[one.Index])], text)
+		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[one.Index], text)
 		c.refused++
 		c.reasons.add(one.Message)
 	}

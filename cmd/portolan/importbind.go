@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,11 @@ func (c *importBind) Run(s *session) error {
 				return err
 			}
 		}
+		if asked() && !c.Yes && !c.DryRun {
+			if err := c.ask(s, st, zones); err != nil {
+				return err
+			}
+		}
 		wrong, skipped := 0, len(twice)
 		for _, z := range zones { // one that is wrong keeps no other from being imported
 			n, err := c.zone(s, st, z)
@@ -71,6 +77,9 @@ func (c *importBind) Run(s *session) error {
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
 		}
+		if err := c.listOthers(s, st, zones); err != nil {
+			return err
+		}
 		switch {
 		case wrong > 0 && c.DryRun:
 			return fmt.Errorf("%d of %d zones would not be imported", wrong, len(zones))
@@ -81,6 +90,43 @@ func (c *importBind) Run(s *session) error {
 		}
 		return nil
 	})
+}
+
+// ask tries all zones, and asks once whether to import them.
+func (c *importBind) ask(s *session, st *store.Store, zones []convert.NamedZone) error {
+	tried := *c
+	tried.DryRun = true
+	for _, z := range zones {
+		if _, err := tried.zone(s, st, z); err != nil {
+			fmt.Fprintf(s.stderr, "would not be imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
+		}
+	}
+	fmt.Fprintf(s.stderr, "Do that? [y/N] ")
+	if !answered() {
+		return errors.New("nothing was changed")
+	}
+	c.Yes = true
+	return nil
+}
+
+// listOthers prints the zones of the views that named.conf does not name, each as its highest one.
+func (c *importBind) listOthers(s *session, st *store.Store, zones []convert.NamedZone) error {
+	named := map[string][]string{}
+	for _, z := range zones {
+		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
+	}
+	for _, view := range slices.Sorted(maps.Keys(named)) {
+		all, err := dns.OtherZones(s.ctx, server.NewAPI(st), c.Configuration, view, named[view])
+		if err != nil {
+			return err
+		}
+		for _, zone := range all {
+			if c.Reverse || !isReverse(zone) {
+				fmt.Fprintf(s.stderr, "not in the file, kept: the zone %s in the view %s: delete it if it is gone\n", zone, view)
+			}
+		}
+	}
+	return nil
 }
 
 // tryAll refuses all zones where one of them would not be imported whole.

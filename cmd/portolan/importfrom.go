@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,7 +75,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	if a.Resources, rows, err = d.JSON(a.Prune); err != nil {
 		return err
 	}
-	if len(a.Resources) == 0 && !a.Prune {
+	if len(a.Resources) == 0 {
 		return errors.New("there is nothing in it that could be imported")
 	}
 	if f.Prune && !a.Prune {
@@ -84,14 +85,14 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		if f.Header == nil { // names of others are led to, and not refused
 			f.Header = map[string]string{"x-bcn-link-to-external-host": "true"}
 		}
-		f.rows = make(map[string]string, len(rows))
-		for i, row := range rows {
-			f.rows[string(a.Resources[i])] = row
-		}
+		f.rows = rows
 		if len(a.Resources) > applyAtOnce {
 			err = f.inBackground(s, m, d, a, rows)
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
+		}
+		for _, one := range unnamed(f.applied) {
+			fmt.Fprintln(s.stderr, "note:", one)
 		}
 		if err == nil && len(d.Skipped)+f.refused > 0 {
 			f.summarize(s, d)
@@ -144,6 +145,38 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	}
 	return nil
 }
+
+// unnamed gives a line for each address that a host does not have any more.
+func unnamed(done client.Applied) (lines []string) {
+	for _, one := range done.Resources {
+		for _, change := range one.Changes {
+			if one.Type != "HostRecord" || change.Field != "addresses" {
+				continue
+			}
+			after := addressesIn(change.After)
+			for _, a := range addressesIn(change.Before) {
+				if !slices.Contains(after, a) {
+					lines = append(lines, fmt.Sprintf("HostRecord %s does not have the address %v any more, which stays assigned: delete it if it is free "+
+						"(portolan delete addresses/%v)", one.Key, a, a))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// addressesIn are the addresses among the texts of a value.
+func addressesIn(raw json.RawMessage) (all []netip.Addr) {
+	for _, text := range addressText.FindAllString(string(raw), -1) {
+		if a, err := netip.ParseAddr(strings.Trim(text, `"`)); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// addressText is a text that may be an address.
+var addressText = regexp.MustCompile(`"[0-9a-fA-F.:]+"`)
 
 // oneConfiguration chooses the only configuration. It refuses an import that does not say into which of several, or names one that is not
 // there.
@@ -300,6 +333,7 @@ func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea
 
 type importInfoblox struct {
 	fromFlags
+	WithoutNames    bool   `help:"Leave DNS records out. Without this flag and --view they are skipped."`
 	FromView        string `help:"The view there whose names are read, where the file has several." placeholder:"NAME"`
 	FromNetworkView string `help:"The network view there that is read, where the file has several." placeholder:"NAME"`
 	File            string `arg:"" help:"The file; - reads standard input."`
@@ -313,8 +347,12 @@ func (importInfoblox) Help() string {
 
 // Run imports an export of Infoblox.
 func (c *importInfoblox) Run(s *session) error {
+	if c.WithoutNames && c.View != "" {
+		return usageError{errors.New("--without-names: names the opposite of --view: give one of the two")}
+	}
 	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
-		return convert.Infoblox(raw, c.View, c.FromView, c.FromNetworkView)
+		return convert.Infoblox(raw, convert.InfobloxChoice{View: c.View, WithoutNames: c.WithoutNames, FromView: c.FromView,
+			FromNetworkView: c.FromNetworkView})
 	})
 }
 

@@ -139,6 +139,9 @@ const (
 	allOrNothing = "ALL_OR_NOTHING"
 )
 
+// sameAsLine is the row that a refusal names because it is about the same resource.
+var sameAsLine = regexp.MustCompile(`line \d+ is`)
+
 // lineOfRow is the beginning of a line of a log that is about a row.
 var lineOfRow = regexp.MustCompile(`^line (\d+): `)
 
@@ -162,6 +165,12 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 		if changed, ok := strings.CutPrefix(text, "changed: "); ok {
 			return fmt.Sprintf("changed: %s: %s", row, changed)
 		}
+		text = sameAsLine.ReplaceAllStringFunc(text, func(other string) string {
+			if row, _ := f.rowOf(rows, strings.TrimSuffix(other, " is")+": "); row != "" {
+				return row + " is"
+			}
+			return other
+		})
 		return fmt.Sprintf("skipped: %s: %s", row, text)
 	}
 	if f.DryRun {

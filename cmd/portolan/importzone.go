@@ -135,7 +135,8 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		how.Prune = false
 		fmt.Fprintln(s.stderr, notPruned)
 	}
-	if f.DryRun || how.Prune {
+	ask := !f.Yes && asked()
+	if f.DryRun || how.Prune || ask {
 		done, whole, err := dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
 		if err == nil && how.Prune && len(done.Skipped) > 0 {
 			how.Prune = false
@@ -150,12 +151,12 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		case f.DryRun:
 			f.print(s, z, done, how.Prune, true, whole)
 			return len(done.Skipped) + len(z.faults), nil
-		case how.Prune && len(done.Differences) > 0 && !f.Yes:
-			f.print(s, z, done, true, true, whole)
-			if !asked() {
+		case ask, how.Prune && len(done.Differences) > 0 && !f.Yes:
+			f.print(s, z, done, how.Prune, true, whole)
+			if !ask {
 				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
 			}
-			fmt.Fprintf(s.stderr, "Delete the records that are not in the file? [y/N] ")
+			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
 			if !answered() {
 				return 0, errors.New("nothing was changed")
 			}
@@ -200,6 +201,9 @@ func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, pruned
 		} else {
 			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
 		}
+	}
+	for _, one := range done.Unnamed {
+		fmt.Fprintln(s.stderr, "note:", one)
 	}
 	var why reasons
 	for _, skipped := range slices.Concat(z.faults, done.Skipped) { // "line 3: name TYPE: why"

@@ -12,12 +12,21 @@ import (
 	"strings"
 )
 
+// InfobloxChoice says what is read of an export of Infoblox.
+type InfobloxChoice struct {
+	// View is the view that names go to. Without it names are skipped or, with WithoutNames, left out.
+	View         string
+	WithoutNames bool
+	// FromView and FromNetworkView are the names of the views there that are read; empty: the only one.
+	FromView, FromNetworkView string
+}
+
 // Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
-// view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the
-// network view; empty: the only one. A row that cannot be read is skipped.
-func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
+// A row that cannot be read is skipped.
+func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 	rows := &csvRows{rest: text(raw), comma: ',', line: 1}
-	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
+	x := &infoblox{Document: &Document{}, view: choice.View, withoutNames: choice.WithoutNames,
+		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{},
 		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
 		hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
@@ -111,7 +120,8 @@ func (x *infoblox) unreadColumns(kind string) {
 
 type infoblox struct {
 	*Document
-	view string
+	view         string
+	withoutNames bool
 	// from are the views there that are read, by the columns that name them, where they were asked for; views are those that the file has.
 	from    map[string]string
 	views   map[string]map[string]bool
@@ -123,6 +133,8 @@ type infoblox struct {
 	// are not to be in DNS, by their names.
 	hosts  map[string]Resource
 	silent map[string]map[string]Resource
+	// records are the rows of address records, by name and address.
+	records map[string]string
 }
 
 // prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network. Bits behind the mask are cut off, which is
@@ -228,8 +240,12 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	if silent, err := x.quiet(kind, of); silent || err != nil {
 		return err
 	}
-	if x.view == "" {
-		x.skip("it is a DNS record: choose its view by --view")
+	switch {
+	case x.view == "" && x.withoutNames:
+		x.leave("DNS records (--without-names)")
+		return nil
+	case x.view == "":
+		x.skip("it is a DNS record: choose its view by --view, or leave such rows out by --without-names")
 		return nil
 	}
 	fqdn := strings.TrimSuffix(of("fqdn"), ".")
@@ -273,6 +289,12 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 			x.skip("the host %s is not in the file before it, or was skipped: put its row first", of("parent"))
 		}
 	case "arecord", "aaaarecord":
+		key := strings.ToLower(fqdn) + " " + of("address")
+		if first := x.records[key]; first != "" {
+			x.skip("it says the same as %s: remove one of the two", first)
+			return nil
+		}
+		x.records[key] = x.at
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
 			return x.hostAddress(r, of("address"))
 		}

@@ -63,6 +63,12 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 			if !filepath.IsAbs(file) {
 				file = filepath.Join(filepath.Dir(path), file)
 			}
+			if _, err := n.read(file); err != nil {
+				n.at = "include " + file
+				n.skip("%v: zones that it names are not imported: correct the statement", err)
+				n.at = ""
+				continue
+			}
 			if err := n.file(file, view, depth+1); err != nil {
 				return err
 			}

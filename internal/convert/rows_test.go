@@ -110,14 +110,21 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+
 				"network,10.1.0.0,255.255.255.0,FALSE,x,Berlin,60,10.9.0.0\nnetwork,10.2.0.0,255.255.255.0,TRUE,x,,,\n"+
 				"header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"+
-				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), "", "", "")
+				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{})
 		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a DNS record: choose",
 			"line 3 (network 10.2.0.0): it is disabled there",
 			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a DNS record"},
 			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
 		"Infoblox, with a view": {func() (*Document, error) {
-			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"), "default", "", "")
+			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"), InfobloxChoice{View: "default"})
 		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): rows of the kind ptrrecord are not imported: create"}, nil},
+		"Infoblox, a record twice": {func() (*Document, error) {
+			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\narecord,A.example,10.1.0.1\n"),
+				InfobloxChoice{View: "default"})
+		}, []string{"!line 3 (arecord A.example 10.1.0.1): it says the same as line 2 (arecord a.example 10.1.0.1): remove"}, nil},
+		"Infoblox, without names": {func() (*Document, error) {
+			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})
+		}, nil, []string{"DNS records (--without-names), in line 2"}},
 		"NetBox": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
 				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"portolan/internal/ipam"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 
@@ -23,12 +25,14 @@ type zoneDifference struct {
 	wanted map[string][]dns.RR
 	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
 	words, changes []string
+	// addresses are those of records that are deleted.
+	addresses []netip.Addr
 	// known says that the zone is there.
 	known bool
 }
 
 // maxDifferences is how many differences are worded; of further ones it is said how many there are.
-const maxDifferences = 1000
+const maxDifferences = 100_000
 
 // recordSum is a number by which records of zones differ that differ in name, type, TTL or data.
 func recordSum(seed maphash.Seed, rr dns.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
@@ -98,6 +102,8 @@ func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
 		}
 		if !prune {
 			d.wanted[at] = append(d.wanted[at], rr)
+		} else if a, ok := addressOf(rr); ok {
+			d.addresses = append(d.addresses, a)
 		}
 		if len(d.words) < maxDifferences {
 			d.words = append(d.words, worded(rr))
@@ -108,6 +114,33 @@ func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
 	if further > 0 {
 		d.words = append(d.words, fmt.Sprintf("and %d more", further))
 	}
+}
+
+// unnamed gives a line for each address of a deleted record that is assigned in the configuration and that no record has any more.
+func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []string, err error) {
+	for _, a := range d.addresses {
+		network, err := ipam.NetworkOf(tx, configuration, a)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		key := store.AddrKey(a)
+		rows, err := tx.Below(network.ID, "addresses", key, key)
+		if err != nil || len(rows) == 0 {
+			return lines, err
+		}
+		links, err := tx.Referring(rows[0].ID)
+		if err != nil {
+			return nil, err
+		}
+		if len(links) == 0 {
+			lines = append(lines, fmt.Sprintf("the address %v has no record any more and stays assigned: delete it if it is free "+
+				"(portolan delete addresses/%v)", a, a))
+		}
+	}
+	return lines, nil
 }
 
 // namesAtOnce is how many names that are there are changed in one step.

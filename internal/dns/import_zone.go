@@ -29,6 +29,8 @@ type ImportedZone struct {
 	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not; Changes are
 	// those that the zone has otherwise.
 	Skipped, Differences, Changes []string
+	// Unnamed are the addresses of deleted records that stay assigned without a record.
+	Unnamed []string
 }
 
 // errRootZone refuses a file of the root zone.
@@ -84,7 +86,11 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		count += len(part)
 		how.Stepped(ctx, a.Store, count)
 	}
-	return done, nil
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		done.Unnamed, err = d.unnamed(tx, within)
+		return err
+	})
+	return done, err
 }
 
 // TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
@@ -467,6 +473,44 @@ func EnsureView(ctx context.Context, a *resource.API, configuration, name string
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
 		return ensureView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
 	})
+}
+
+// OtherZones gives the names of the zones of a view that are none of those with the given names (naming.Key), and lie neither above nor
+// below one of them; none if there is no such view.
+func OtherZones(ctx context.Context, a *resource.API, configuration, view string, known []string) (names []string, err error) {
+	above := map[string]bool{}
+	for _, name := range known {
+		for rest := name; rest != ""; _, rest, _ = strings.Cut(rest, ".") {
+			above[rest] = true
+		}
+	}
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return nil, err
+	}
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		there, err := tx.ByName("views", within, view)
+		if err != nil || len(there) == 0 {
+			return err
+		}
+		for parents := []int64{there[0].ID}; len(parents) > 0; parents = parents[1:] {
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), store.HasParent(parents[0])}},
+				func(row *store.Resource) error {
+					switch {
+					case row.Type != "Zone" || slices.Contains(known, row.Key):
+					case above[row.Key]:
+						parents = append(parents, row.ID)
+					default:
+						names = append(names, row.Key)
+					}
+					return nil
+				}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return names, err
 }
 
 // ensureView makes the view of a configuration that has a name, where there is none.

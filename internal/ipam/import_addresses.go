@@ -167,7 +167,7 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 	if line.named && r.Name != line.Name {
 		texts = append(texts, fmt.Sprintf("name %q -> %q", r.Name, line.Name))
 	}
-	stated := line.stated && state != line.State
+	stated := line.stated && state != line.State && state != gateway // which its network decides
 	if stated {
 		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
 	}

@@ -148,7 +148,7 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 }
 
 // maxDifferences is how many differences are worded.
-const maxDifferences = 1000
+const maxDifferences = 100_000
 
 // other is a resource that the file lacks, in a block or network of its rows.
 type other struct {
