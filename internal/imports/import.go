@@ -170,8 +170,12 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 		if x.Prune && x.Tag == "" {
 			return problem.Invalid("prune", "goes with tag: what has the tag and is in no row is deleted")
 		}
-		if _, err := c.API.Tagged(c.Tx, c.Caller, x.Tag); err != nil {
+		tag, err := c.API.Tagged(c.Tx, c.Caller, x.Tag)
+		if err != nil {
 			return err
+		}
+		if tag != nil { // which may get another name meanwhile
+			x.Tag = "tags/" + strconv.FormatInt(tag.ID, 10)
 		}
 		at, err := placeOf(c.API, x.Into)
 		if err != nil {

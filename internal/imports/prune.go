@@ -215,7 +215,7 @@ func (j *job) tryPrune(ctx context.Context) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	how := pruning{wrong: map[int64]*problem.Problem{}, careful: true, tried: true}
+	how := pruning{wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}, careful: true, tried: true}
 	for err = errAgain; errors.Is(err, errAgain); {
 		err = j.api.Store.Try(ctx, store.Scope{}, author, func(tx *store.Tx) error {
 			lines = nil
@@ -305,7 +305,7 @@ func (j *job) prune(ctx context.Context) error {
 		if err := j.hold(ctx); err != nil || !j.held {
 			return err
 		}
-		last, how := int64(0), pruning{limit: pruneTime, wrong: map[int64]*problem.Problem{}}
+		last, how := int64(0), pruning{limit: pruneTime, wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}}
 		do := func(tx *store.Tx) error {
 			p, err := j.inTx(tx)
 			if err != nil {
@@ -336,9 +336,11 @@ type pruning struct {
 	limit time.Duration
 	// wrong are refusals, by the ids of the resources, of attempts that were rolled back because they had written something.
 	wrong map[int64]*problem.Problem
+	// kept are the resources whose deletion would change those of rows, such as the gateway of a network.
+	kept map[int64]bool
 	// tried says that the transaction is rolled back.
 	tried bool
-	// careful says that each deletion is checked for resources of rows that it deletes, too.
+	// careful says that each deletion is checked for resources of rows that it deletes or changes, too.
 	careful bool
 }
 
@@ -360,6 +362,23 @@ func (p *perform) missing() (n int64, err error) {
 		"(SELECT 1 FROM resource r WHERE r.id = m.resource)", p.id).Scan(&n)
 	return n, err
 }
+
+// changes is the number of changes of resources of rows in the transaction.
+func (p *perform) changes() (n int64, err error) {
+	number, err := p.Tx.Number()
+	if err != nil {
+		return 0, err
+	}
+	err = p.Tx.QueryRow("SELECT count(*) FROM change c WHERE c.txn = ? AND c.operation = 'UPDATE' AND EXISTS "+
+		"(SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = c.resource)", number, p.id).Scan(&n)
+	return n, err
+}
+
+// errKeptMore takes a transaction back, which is begun again with what is kept then.
+var errKeptMore = errors.New("a resource more is kept")
+
+// errRowChanges ends a deletion that would change resources of rows.
+var errRowChanges = errors.New("resources of rows would be changed")
 
 // pruneSome deletes up to absentAtOnce absent resources. The error is errAgain when a deletion that must not be has written something: the
 // caller rolls back and calls again.
@@ -391,16 +410,25 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			done.refuse(text, refusal)
 			continue
 		}
+		if how.kept[row.ID] {
+			done.lines = append(done.lines, "not in the file, kept because its deletion would change resources of rows: "+text)
+			continue
+		}
 		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // deleted with its parent
 			continue
 		}
 		written := p.Tx.Writes()
-		n, err := p.prune(row)
+		n, others, err := p.prune(row, how.careful)
 		if err == nil && n > 1 && how.careful {
 			var now int64
 			if now, err = p.missing(); err == nil && now > gone {
 				err = errRowGoes
 			}
+		}
+		along = along || others
+		if errors.Is(err, errRowChanges) {
+			how.kept[row.ID] = true
+			return done, errAgain
 		}
 		refusal, ok := problem.As(p.Concealed(err))
 		switch {
@@ -426,7 +454,11 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 	}
 	if along && !how.careful {
 		now, err := p.missing()
-		if err == nil && now > gone {
+		var changed int64
+		if err == nil {
+			changed, err = p.changes()
+		}
+		if err == nil && (now > gone || changed > 0) {
 			how.careful, err = true, errAgain
 		}
 		return done, err
@@ -434,20 +466,32 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 	return done, nil
 }
 
-// prune deletes a resource, and gives the number of resources that are deleted with it, itself included.
-func (p *perform) prune(row *store.Resource) (n int64, err error) {
+// prune deletes a resource, and gives the number of resources that are deleted with it, itself included. others reports that it changes
+// other resources. A careful one ends with errRowChanges if these are resources of rows.
+func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool, err error) {
 	if err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	changes := int64(0)
 	before, err := p.Tx.Tally()
+	if err == nil && careful {
+		changes, err = p.changes()
+	}
 	if err == nil {
 		err = p.Delete(row)
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	after, err := p.Tx.Tally()
-	return int64(after.Deleted - before.Deleted), err
+	others = after.Changed > before.Changed
+	if err == nil && others && careful {
+		var now int64
+		if now, err = p.changes(); err == nil && now > changes {
+			err = errRowChanges
+		}
+	}
+	return int64(after.Deleted - before.Deleted), others, err
 }
 
 // refuse notes that a resource cannot be deleted.
@@ -484,12 +528,17 @@ func (j *job) notePruned(p *perform, done pruned) error {
 	return err
 }
 
-// pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal.
-func (p *perform) pruneAll() error {
-	how := pruning{wrong: map[int64]*problem.Problem{}, careful: true}
+// pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal, or errKeptMore if kept has one
+// resource more.
+func (p *perform) pruneAll(kept map[int64]bool) error {
+	how := pruning{wrong: map[int64]*problem.Problem{}, kept: kept, careful: true}
 	var all pruned
 	for after, more := int64(0), true; more; {
+		before := len(kept)
 		done, err := p.pruneSome(after, &how)
+		if len(kept) > before {
+			return errKeptMore
+		}
 		if err = cmp.Or(done.refusal, err); err != nil {
 			return err
 		}

@@ -196,6 +196,7 @@ func (j *job) atOnce(ctx context.Context, in rowReader) error {
 	if len(rows) == 0 {
 		return j.finish(ctx)
 	}
+	kept := map[int64]bool{}
 	outcomes, err := j.perform(ctx, rows, false, func(p *perform, outcomes []outcome) error {
 		for _, o := range outcomes {
 			if o.came == refused {
@@ -209,7 +210,7 @@ func (j *job) atOnce(ctx context.Context, in rowReader) error {
 		if err != nil {
 			return err
 		}
-		return deleting.pruneAll()
+		return deleting.pruneAll(kept)
 	})
 	if errors.Is(err, errFewer) {
 		return problem.BadRequest("InvalidRequestBody", "at most %d rows that set passwords, or the like, are imported all or not at all",
@@ -305,6 +306,7 @@ func (j *job) perform(ctx context.Context, rows []*row, trial bool, keep func(*p
 			return j.lease.Update(ctx, author, do)
 		})
 		switch {
+		case errors.Is(err, errKeptMore):
 		case !errors.Is(err, errAgain):
 			return outcomes, err
 		case j.mode == allOrNothing: // which is enough to refuse all
@@ -346,6 +348,11 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 	caller, err := j.caller(tx)
 	if err != nil {
 		return nil, err
+	}
+	if j.tag != nil {
+		if _, err := tx.Head(j.tag.ID); store.IsNotFound(err) {
+			return nil, problem.NotFound("the tag of the import was deleted: import the file again with another one")
+		}
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
 	p := &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}

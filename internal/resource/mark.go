@@ -9,13 +9,13 @@ import (
 	"portolan/internal/store"
 )
 
-// Tagged gives the tag of a path such as tags/import, or of a name. It gives nil for an empty path. The error names the field tag if the
+// Tagged gives the tag of a path such as tags/import or tags/100123, or of a name. It gives nil for an empty path. The error names the field tag if the
 // caller sees no such tag.
 func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return a.Named(tx, caller, "tag", a.Collection("tags"), strings.TrimPrefix(path, "tags/"), 0)
+	return a.NamedOrNumbered(tx, caller, "tag", a.Collection("tags"), strings.TrimPrefix(path, "tags/"), 0)
 }
 
 // Mark gives a tag to a resource, within the rights of the caller. marked is false if the resource has the tag already.

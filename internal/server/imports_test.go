@@ -574,13 +574,13 @@ func TestImportPrunes(t *testing.T) {
 	expect("again", "", head+one+two+inside, "COMPLETED: 4 rows, 0 created, 0 updated, 4 unchanged, 0 refused, 0 deleted", "")
 	expect("listed", "", head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
 		"not in the file, kept (prune deletes it): IPv4Network 10.7.1.0/24")
-	expect("tried", `,"prune":true,"mode":"DRY_RUN"`, head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+	expect("tried", `,"prune":true,"mode":"DRY_RUN"`, head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 2 deleted",
 		"not in the file, would be deleted: IPv4Address 10.7.0.9")
 	expect("refused", `,"prune":true`, head+one+"IPv4Network,10.7.0.0/33,,,x\n",
 		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted",
 		"nothing is deleted, because rows were refused")
 	expect("held", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.9,STATIC,in\n",
-		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 1 deleted",
 		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
 	// Below another resource nothing of these is looked at.
 	made, log := m.imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
@@ -626,10 +626,21 @@ func TestImportPrunes(t *testing.T) {
 			t.Fatalf("%s: there are %s hosts", mode, n)
 		}
 	}
+	// The gateway of a network in a row stays, as the network would change.
+	const gateway = "type,range,address,gateway\nIPv4Network,10.7.1.0/24,,10.7.1.1\n"
+	for _, mode := range []string{"DRY_RUN", "ROW_BY_ROW", "ALL_OR_NOTHING"} {
+		expect("a gateway", "", gateway+"IPv4Address,,10.7.1.1,\n", "COMPLETED", "")
+		expect("a gateway that is pruned", `,"prune":true,"mode":"`+mode+`"`, gateway, "COMPLETED",
+			"not in the file, kept because its deletion would change resources of rows: IPv4Address 10.7.1.1")
+		if at := m.want(200, "GET", "/api/v2/networks?"+filter("range:'10.7.1.0/24'"), "").text("data.0.gateway"); at != "10.7.1.1" {
+			t.Errorf("%s: the gateway is %q", mode, at)
+		}
+	}
+	expect("no gateway", `,"prune":true`, "type,range\nIPv4Network,10.7.0.0/24\n", "COMPLETED", "deleted: IPv4Network 10.7.1.0/24")
 	// What a row of a dry run would create lies in a network, which stays.
 	expect("a network", "", head+two, "COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
 	expect("tried below it", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.77,STATIC,new\n",
-		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
 }
 
