@@ -459,7 +459,8 @@ func TestImportOfALongSource(t *testing.T) {
 	all := rows(0, "60")
 	run(0, all, []string{"10011 rows: 10011 would be created, 0 updated, 0 unchanged, 0 refused"}, "-n")
 	refused := all + "txtrecord,a..example.net,text,\n"
-	run(1, refused, []string{"skipped: line 10014 (txtrecord a..example.net)", "nothing was imported: 1 rows would be skipped"}, "-y", "--strict")
+	run(1, refused, []string{"skipped: line 10014 (txtrecord a..example.net)", "nothing was imported: 1 rows would be skipped"}, "-y",
+		"--strict")
 	records(0)
 	run(3, refused, []string{"skipped: line 10014 (txtrecord a..example.net)", "10011 created", "skipped 1: "}, "-y")
 	records(many)

@@ -46,9 +46,9 @@ func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 			}
 			return c.rows[i]
 		})
-		fmt.Fprintf(s.stderr, "skipped: %s: %s\n", c.rows[one.Index], text)
+		fmt.Fprintf(s.stderr, "skipped: %s: %s: %s\n", c.rows[one.Index], text, remedy(one.Code))
 		c.refused++
-		c.reasons.add(one.Message)
+		c.reasons.add(one.Message + ": " + remedy(one.Code))
 	}
 	if len(done.Refused) > 0 && a.Prune {
 		fmt.Fprintln(s.stderr, "nothing was deleted, because rows were skipped")

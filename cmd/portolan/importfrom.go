@@ -156,8 +156,8 @@ func unnamed(done client.Applied) (lines []string) {
 			after := addressesIn(change.After)
 			for _, a := range addressesIn(change.Before) {
 				if !slices.Contains(after, a) {
-					lines = append(lines, fmt.Sprintf("HostRecord %s does not have the address %v any more, which stays assigned: delete it if it is free "+
-						"(portolan delete addresses/%v)", one.Key, a, a))
+					lines = append(lines, fmt.Sprintf("HostRecord %s does not have the address %v any more, which stays assigned: "+
+						"delete it if it is free (portolan delete addresses/%v)", one.Key, a, a))
 				}
 			}
 		}

@@ -89,7 +89,8 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 		}
 		parts := strings.SplitN(line, ": ", 3)
 		if len(parts) == 3 && !strings.Contains(parts[1], " ") && parts[1] != "changed" {
-			j.refusals.add(parts[1] + ": " + parts[2])
+			line += ": " + remedy(parts[1])
+			j.refusals.add(parts[1] + ": " + parts[2] + ": " + remedy(parts[1]))
 		}
 		if j.line != nil {
 			line = j.line(line)
@@ -133,6 +134,21 @@ func (j *importJob) summary(one *client.Import) string {
 	return text
 }
 
+// remedy says what to do about a row that the manager refuses with a code.
+func remedy(code string) string {
+	switch code {
+	case "IpRangeOverlapsSiblings":
+		return "resize, split or delete the other one, or prune it by --tag and --prune"
+	case "ZoneNotFound", "InlinedResourceNotFound", "ResourceNotFound", "IpRangeOutsideParent":
+		return "create it first, or correct the row"
+	case "ResourceAlreadyExists", "ResourceConflictsWithOther":
+		return "remove one of the two"
+	case "AccessDenied":
+		return "import as a user with more rights"
+	}
+	return "correct the row"
+}
+
 // dryRunMode and allOrNothing are modes of imports.
 const (
 	dryRunMode   = "DRY_RUN"
@@ -155,8 +171,9 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	if err != nil {
 		return err
 	}
-	j := &importJob{name: "import.ndjson", json: f.Output == cli.JSON, strict: f.Strict, ask: (asked() || a.Prune) && !f.Yes, open: fileOf(a.Resources), ImportOptions: client.ImportOptions{
-		ContentType: importKinds["ndjson"], Into: at.String(), Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
+	j := &importJob{name: "import.ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
+		ask: (asked() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
+			Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
 	j.line = func(line string) string {
 		row, text := f.rowOf(rows, line)
 		if row == "" {

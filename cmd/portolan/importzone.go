@@ -120,7 +120,7 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		fmt.Fprintln(s.stderr, "note:", note)
 	}
 	for _, fault := range z.faults {
-		fmt.Fprintln(s.stderr, "skipped:", fault)
+		fmt.Fprintf(s.stderr, "skipped: %s: correct the entry\n", fault)
 	}
 	if f.Strict && len(z.faults) > 0 {
 		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))

@@ -116,7 +116,8 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a DNS record"},
 			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
 		"Infoblox, with a view": {func() (*Document, error) {
-			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"), InfobloxChoice{View: "default"})
+			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"),
+				InfobloxChoice{View: "default"})
 		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): rows of the kind ptrrecord are not imported: create"}, nil},
 		"Infoblox, a record twice": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\narecord,A.example,10.1.0.1\n"),

@@ -244,7 +244,7 @@ func (i *zoneImport) skip(rr dns.RR, why string) error {
 	if i.strict {
 		return problem.Invalid("records", "%s", text)
 	}
-	i.done.Skipped = append(i.done.Skipped, text)
+	i.done.Skipped = append(i.done.Skipped, text+": correct the record, or create it by hand")
 	return nil
 }
 

@@ -139,7 +139,9 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 	if j.mode == dryRun {
 		earlier = j.would.neededBy(rows)
 	}
-	outcomes, err := j.perform(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *perform, outcomes []outcome) error { return j.keep(p, rows, outcomes) })
+	outcomes, err := j.perform(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *perform, outcomes []outcome) error {
+		return j.keep(p, rows, outcomes)
+	})
 	if errors.Is(err, store.ErrTrialEnded) && len(rows) > 1 {
 		err = errFewer
 	} else if errors.Is(err, store.ErrTrialEnded) {

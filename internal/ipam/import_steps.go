@@ -125,7 +125,7 @@ func (i *lineImport) skip(line int, why string) error {
 	if i.how.Strict {
 		return problem.Invalid("file", "%s", text)
 	}
-	i.done.Skipped = append(i.done.Skipped, text)
+	i.done.Skipped = append(i.done.Skipped, text+": correct the row")
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"portolan/internal/store"
 )
 
-// Tagged gives the tag of a path such as tags/import or tags/100123, or of a name. It gives nil for an empty path. The error names the field tag if the
-// caller sees no such tag.
+// Tagged gives the tag of a path such as tags/import or tags/100123, or of a name. It gives nil for an empty path. The error names the
+// field tag if the caller sees no such tag.
 func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource, error) {
 	if path == "" {
 		return nil, nil
