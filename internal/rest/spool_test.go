@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"testing"
 )
@@ -87,5 +88,44 @@ func TestSpoolGoesOn(t *testing.T) {
 	s.free()
 	if all.bytes.Load() != 0 || own.Load() != maxOwnFiles-1 {
 		t.Errorf("%d bytes are left", all.bytes.Load())
+	}
+}
+
+// TestSpoolOnAFullDisk puts more than the memory holds while the disk is full: the list waits for its client, and nothing is lost.
+func TestSpoolOnAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("the system has no full disk: %v", err)
+	}
+	var all backlog
+	var own atomic.Int64
+	s := newSpool(&all, &own, slog.Default())
+	s.file = full
+	const pieces = maxAhead + 50
+	go func() {
+		defer s.end()
+		for i := range pieces {
+			if _, err := s.put([]byte{byte(i)}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	s.mu.Lock()
+	for len(s.queue) < maxAhead { // behind which pieces go to the disk
+		s.moved.Wait()
+	}
+	s.mu.Unlock()
+	for i := range pieces {
+		piece, err := s.next(make([]byte, 8))
+		if err != nil || len(piece) != 1 || piece[0] != byte(i) {
+			t.Fatalf("piece %d is %v, %v", i, piece, err)
+		}
+	}
+	if piece, err := s.next(make([]byte, 8)); piece != nil || err != nil {
+		t.Errorf("behind the end: %v, %v", piece, err)
+	}
+	s.free()
+	if all.pieces.Load() != 0 || all.bytes.Load() != 0 || own.Load() != 0 {
+		t.Errorf("%d pieces and %d bytes are left of nothing", all.pieces.Load(), all.bytes.Load())
 	}
 }
