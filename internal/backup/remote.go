@@ -148,7 +148,7 @@ func wantUpload(tx *store.Tx, schedule int64, place string) error {
 }
 
 // uploadDue uploads the files of this machine that are to be uploaded. A schedule whose files could not be uploaded is tried again after
-// uploadAgainAfter.
+// uploadAgainAfter, and at once with another target.
 func (r *Runner) uploadDue(ctx context.Context) error {
 	place, err := placeOf(r.api.Manager.Backups)
 	if err != nil {
@@ -167,15 +167,43 @@ func (r *Runner) uploadDue(ctx context.Context) error {
 		return err
 	}
 	for _, id := range due {
-		if time.Now().Before(r.uploadAgain[id]) {
+		if waits, err := r.uploadWaits(ctx, id); err != nil || waits {
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		delete(r.uploadAgain, id)
+		delete(r.failed, id)
 		if err := r.uploadBy(ctx, id, place); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// failedUpload is an upload that has failed: when it is tried again, and to which target it was.
+type failedUpload struct {
+	again time.Time
+	to    remote.Target
+}
+
+// uploadWaits reports whether an upload has failed and is not yet tried again. Another target is tried at once.
+func (r *Runner) uploadWaits(ctx context.Context, id int64) (waits bool, err error) {
+	failed, ok := r.failed[id]
+	if !ok || !time.Now().Before(failed.again) {
+		return false, nil
+	}
+	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
+		waits = false
+		x, err := r.scheduleOf(tx, id)
+		if err != nil || x == nil {
+			return err
+		}
+		to, err := r.targetOf(tx, x)
+		waits = to == failed.to
+		return err
+	})
+	return waits, err
 }
 
 // upload is a schedule whose files are to be uploaded.
@@ -276,7 +304,7 @@ func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
 	}
 	r.Uploaded(came.failure == nil)
 	if came.failure != nil {
-		r.uploadAgain[id] = time.Now().Add(uploadAgainAfter)
+		r.failed[id] = failedUpload{time.Now().Add(uploadAgainAfter), u.to}
 		r.log.Warn("backups could not be uploaded", "schedule", u.schedule.Name, "host", u.to.Host, "error", came.failure)
 	}
 	return r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {

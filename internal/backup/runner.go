@@ -56,15 +56,15 @@ type Runner struct {
 	stuck   []string
 	// sentAgain is before when no backup that was sent is made a file, as the last one could not be.
 	sentAgain time.Time
-	// uploadAgain is before when the files of a schedule are not uploaded, as the last attempt failed.
-	uploadAgain map[int64]time.Time
+	// failed are the last uploads by schedules, where they have failed.
+	failed map[int64]failedUpload
 }
 
 // NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
 func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) error, log *slog.Logger) *Runner {
 	return &Runner{api: a, log: log, write: write, lease: a.Store.NewLease(files, leaseLength), clock: timetable.NewClock(a, schedules),
 		idle: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{files}}), Ended: func(bool) {}, Uploaded: func(bool) {},
-		uploadAgain: map[int64]time.Time{}}
+		failed: map[int64]failedUpload{}}
 }
 
 // Run works until ctx ends. Without a directory there is nothing to do.

@@ -190,6 +190,11 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	eventually(t, "there is an alarm", func() bool {
 		return strings.Contains(string(m.want(200, "GET", "/api/v2/status", "").body), "backups could not be uploaded")
 	})
+	m.want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
+	eventually(t, "the new key is kept", func() bool {
+		key := m.want(200, "GET", schedule, "").text("remoteHostKey")
+		return key != "" && key != shown.text("remoteHostKey")
+	})
 	m.verify()
 }
 
