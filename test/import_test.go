@@ -194,8 +194,8 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
-	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: correct the statement", included...)
-	m.ends(3, "not in the file, kept: the zone lab.example in the view internal: delete it if it is gone", included...)
+	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: add the file", included...)
+	m.ends(3, "in no zone that was imported, kept: zone lab.example (view internal)", included...)
 	// An address whose last record is pruned is listed.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
 		0o600); err != nil {
@@ -470,7 +470,7 @@ func TestImportOfALongSource(t *testing.T) {
 	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources that are in no row would be deleted",
 		"run again with --yes"}, "--prune")
 	records(many)
-	run(0, changed, []string{"changed: line 4 (txtrecord t5.example.net)", "ttl 60 -> null", "the log is full of rows",
+	run(0, changed, []string{"changed: line 4 (txtrecord t5.example.net)", "ttl 60 -> null", "the log has no room for more",
 		"not in the file, deleted: TXTRecord t0.example.net", "5 resources that are in no row deleted"},
 		"--prune", "-y")
 	records(many - 5)

@@ -56,7 +56,7 @@ func TestImportZoneAgain(t *testing.T) {
 	says(run(3, head+"www A 192.0.2.999\n", "--prune", "-y"), "nothing is deleted, because records are skipped",
 		"kept (--prune deletes it): www")
 	says(run(3, head+"www A 192.0.2.7\nal A 192.0.2.8\nal CNAME x\n", "--prune", "-n"), "nothing is deleted")
-	says(run(2, head+"www A 192.0.2.7\n", "--prune"), "--yes does", "not in the file, deleted: al.example.net.")
+	says(run(2, head+"www A 192.0.2.7\n", "--prune"), "--yes does", "not in the file, would be deleted: al.example.net.")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n", "--prune", "-y"), "not in the file, deleted: al.example.net. 300 IN CNAME ns1")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n"), "0 resources made", "0 names changed")
 	// What cannot be read in a row takes no other with it.

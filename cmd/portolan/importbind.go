@@ -32,20 +32,21 @@ func (importBind) Help() string {
 
 // Run imports the zones of BIND, one after the other.
 func (c *importBind) Run(s *session) error {
-	zones, notes, twice, err := convert.Named(c.File, readFile)
+	settings, err := convert.Named(c.File, readFile)
 	if err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
-	for _, note := range notes {
+	for _, note := range settings.Notes {
 		fmt.Fprintln(s.stderr, "left out:", note)
 	}
-	for _, one := range twice {
+	for _, one := range settings.Skipped {
 		fmt.Fprintln(s.stderr, "skipped:", one)
 	}
-	if c.Strict && len(twice) > 0 {
-		return fmt.Errorf("nothing was imported: %d zones would be skipped", len(twice))
+	if c.Strict && len(settings.Skipped) > 0 {
+		return fmt.Errorf("nothing was imported: %d statements would be skipped", len(settings.Skipped))
 	}
-	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
+	known := slices.Concat(settings.Zones, settings.Others)
+	zones := slices.DeleteFunc(settings.Zones, func(z convert.NamedZone) bool {
 		reverse := isReverse(z.Name) && !c.Reverse
 		if reverse {
 			fmt.Fprintln(s.stderr, "left out: the reverse zone", z.Name)
@@ -66,7 +67,7 @@ func (c *importBind) Run(s *session) error {
 				return err
 			}
 		}
-		wrong, skipped := 0, len(twice)
+		wrong, skipped := 0, len(settings.Skipped)
 		for _, z := range zones { // one that is wrong keeps no other from being imported
 			n, err := c.zone(s, st, z)
 			if skipped += n; errors.As(err, new(unreadableError)) && !c.Strict {
@@ -77,8 +78,12 @@ func (c *importBind) Run(s *session) error {
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
 		}
-		if err := c.listOthers(s, st, zones); err != nil {
-			return err
+		begin := "not in named.conf, kept"
+		if wrong+skipped > 0 {
+			begin = "in no zone that was imported, kept"
+		}
+		if err := c.listOthers(s, st, begin, known); err != nil {
+			fmt.Fprintln(s.stderr, "note: the zones that named.conf does not name cannot be listed:", err)
 		}
 		switch {
 		case wrong > 0 && c.DryRun:
@@ -109,10 +114,10 @@ func (c *importBind) ask(s *session, st *store.Store, zones []convert.NamedZone)
 	return nil
 }
 
-// listOthers prints the zones of the views that named.conf does not name, each as its highest one.
-func (c *importBind) listOthers(s *session, st *store.Store, zones []convert.NamedZone) error {
+// listOthers prints the zones of the views that named.conf does not name (known), each as its highest one.
+func (c *importBind) listOthers(s *session, st *store.Store, begin string, known []convert.NamedZone) error {
 	named := map[string][]string{}
-	for _, z := range zones {
+	for _, z := range known {
 		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
 	}
 	for _, view := range slices.Sorted(maps.Keys(named)) {
@@ -122,7 +127,7 @@ func (c *importBind) listOthers(s *session, st *store.Store, zones []convert.Nam
 		}
 		for _, zone := range all {
 			if c.Reverse || !isReverse(zone) {
-				fmt.Fprintf(s.stderr, "not in the file, kept: the zone %s in the view %s: delete it if it is gone\n", zone, view)
+				fmt.Fprintf(s.stderr, "%s: zone %s (view %s)\n", begin, zone, view)
 			}
 		}
 	}

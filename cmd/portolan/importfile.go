@@ -77,7 +77,7 @@ func (c *importFile) read() (io.ReadCloser, error) {
 	if c.File == "-" {
 		if c.stdin == nil {
 			var err error
-			if c.stdin, err = io.ReadAll(io.LimitReader(os.Stdin, maxFrom)); err != nil {
+			if c.stdin, err = readFile(c.File); err != nil {
 				return nil, err
 			}
 		}

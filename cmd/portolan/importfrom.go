@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +29,9 @@ type fromFlags struct {
 	Tag    string `help:"A tag that each resource gets, such as tags/import." placeholder:"PATH" env:"-"`
 	Prune  bool   `help:"Delete resources that have the tag and are not in the source any more. They are listed before." env:"-"`
 	Write  string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
+
+	// source names what is read.
+	source string
 }
 
 // take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become
@@ -91,7 +94,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
 		}
-		for _, one := range unnamed(f.applied) {
+		for _, one := range unnamed(f.applied, a.Resources) {
 			fmt.Fprintln(s.stderr, "note:", one)
 		}
 		if err == nil && len(d.Skipped)+f.refused > 0 {
@@ -146,18 +149,30 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	return nil
 }
 
-// unnamed gives a line for each address that a host does not have any more.
-func unnamed(done client.Applied) (lines []string) {
+// unnamed returns a line for each address that a host has lost, or in a dry run would lose, and that no host of the source has.
+func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
+	named := map[netip.Addr]bool{}
+	for _, raw := range source {
+		var host struct{ Addresses json.RawMessage }
+		if json.Unmarshal(raw, &host) == nil {
+			for _, a := range addressesIn(host.Addresses) {
+				named[a] = true
+			}
+		}
+	}
+	lost := "does not have"
+	if done.DryRun {
+		lost = "would not have"
+	}
 	for _, one := range done.Resources {
 		for _, change := range one.Changes {
 			if one.Type != "HostRecord" || change.Field != "addresses" {
 				continue
 			}
-			after := addressesIn(change.After)
 			for _, a := range addressesIn(change.Before) {
-				if !slices.Contains(after, a) {
-					lines = append(lines, fmt.Sprintf("HostRecord %s does not have the address %v any more, which stays assigned: "+
-						"delete it if it is free (portolan delete addresses/%v)", one.Key, a, a))
+				if !named[a] {
+					lines = append(lines, fmt.Sprintf("HostRecord %s %s the address %v any more, which stays assigned: "+
+						"delete it if it is free (portolan delete addresses/%v)", one.Key, lost, a, a))
 				}
 			}
 		}
@@ -165,18 +180,22 @@ func unnamed(done client.Applied) (lines []string) {
 	return lines
 }
 
-// addressesIn are the addresses among the texts of a value.
+// addressesIn returns the addresses in a value of HostRecord.addresses: a list of texts, or of objects with the member address.
 func addressesIn(raw json.RawMessage) (all []netip.Addr) {
-	for _, text := range addressText.FindAllString(string(raw), -1) {
-		if a, err := netip.ParseAddr(strings.Trim(text, `"`)); err == nil {
+	var items []any
+	if json.Unmarshal(raw, &items) != nil {
+		return nil
+	}
+	for _, one := range items {
+		if members, ok := one.(map[string]any); ok {
+			one = members["address"]
+		}
+		if a, err := netip.ParseAddr(fmt.Sprint(one)); err == nil {
 			all = append(all, a)
 		}
 	}
 	return all
 }
-
-// addressText is a text that may be an address.
-var addressText = regexp.MustCompile(`"[0-9a-fA-F.:]+"`)
 
 // oneConfiguration chooses the only configuration. It refuses an import that does not say into which of several, or names one that is not
 // there.
@@ -285,6 +304,7 @@ func readFile(path string) (raw []byte, err error) {
 
 // from reads a file by a reader, and takes what comes of it.
 func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
+	f.source = filepath.Base(path)
 	raw, err := readFile(path)
 	if err != nil {
 		return err
@@ -347,8 +367,9 @@ func (importInfoblox) Help() string {
 
 // Run imports an export of Infoblox.
 func (c *importInfoblox) Run(s *session) error {
-	if c.WithoutNames && c.View != "" {
-		return usageError{errors.New("--without-names: names the opposite of --view: give one of the two")}
+	if c.WithoutNames && (c.View != "" || c.Prune) {
+		return usageError{errors.New("--without-names: goes neither with --view, which imports names, nor with --prune, which would delete " +
+			"names that were imported before")}
 	}
 	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
 		return convert.Infoblox(raw, convert.InfobloxChoice{View: c.View, WithoutNames: c.WithoutNames, FromView: c.FromView,
@@ -381,6 +402,7 @@ func (c *importPhpipam) Run(s *session) error {
 	if err != nil {
 		return notImported(strings.Join(c.Files, ", "), err)
 	}
+	c.source = filepath.Base(c.Files[0])
 	return c.take(s, d, false)
 }
 
@@ -421,6 +443,7 @@ func (c *importNetbox) Run(s *session) error {
 			count(n)
 		}
 	}
+	c.source = "netbox"
 	d, err := convert.Netbox(lists, c.VRF, c.View)
 	if err != nil {
 		return notImported(c.From, err)

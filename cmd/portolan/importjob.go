@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +24,11 @@ type importJob struct {
 	name string
 	// open opens the file, from its beginning each time.
 	open func() (io.ReadCloser, error)
-	// line words a line of the log.
-	line func(line string) string
+	// line words a line of the log; an empty text leaves it out. nil is the line as it is, with the remedy of a refused row.
+	line func(line logLine) string
 	json bool
-	// strict imports nothing if a trial refuses a row. ask asks after a trial, at a terminal; elsewhere it ends there if resources would be
-	// deleted.
+	// strict refuses the import if a trial refuses a row. ask asks at a terminal after a trial; elsewhere a trial that would delete resources
+	// ends the command.
 	strict, ask bool
 	// refusals counts the refused rows of the last run, by reason.
 	refusals reasons
@@ -34,7 +37,11 @@ type importJob struct {
 // do tries the import if that is asked for, and imports the file.
 func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	if j.Mode == dryRunMode || !j.strict && !j.ask {
-		return j.run(s, m)
+		one, err := j.run(s, m)
+		if j.strict && errors.As(err, new(skippedError)) {
+			err = fmt.Errorf("nothing would be imported: %d rows would be skipped", one.Refused)
+		}
+		return one, err
 	}
 	tried := *j
 	tried.Mode = dryRunMode
@@ -42,7 +49,7 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	if j.json { // which has one document, that of the import
 		trial.stdout = io.Discard
 	}
-	one, err := tried.run(&trial, m)
+	one, err := tried.runOnce(&trial, m)
 	ask := j.ask && (asked() || one != nil && one.Deleted > 0)
 	switch {
 	case err != nil && !errors.As(err, new(skippedError)):
@@ -63,6 +70,44 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	return j.run(s, m)
 }
 
+// runOnce is run for a trial that nobody asked for: the import is deleted behind it.
+func (j *importJob) runOnce(s *session, m *cli.Manager) (*client.Import, error) {
+	one, err := j.run(s, m)
+	if one != nil && one.Ended() {
+		if e := m.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/api/v2/imports/%d", one.ID), nil, nil); err == nil {
+			err = e
+		}
+	}
+	return one, err
+}
+
+// logLine is a line of the log of an import.
+type logLine struct {
+	// row is the number of the row that it is about, 0 if it is about none; rest is the line without it.
+	row  int
+	rest string
+	// code and why are the refusal of the row; code is empty if the row was not refused.
+	code, why string
+	// text is the whole line.
+	text string
+}
+
+// readLine reads a line such as "line 3: Code: why".
+func readLine(text string) (line logLine) {
+	line.text, line.rest = text, text
+	if found := lineOfRow.FindStringSubmatch(text); found != nil {
+		line.row, _ = strconv.Atoi(found[1]) // digits that are no number name no row
+		line.rest = text[len(found[0]):]
+	}
+	if code, why, ok := strings.Cut(line.rest, ": "); ok && line.rest != text && refusalCode.MatchString(code) {
+		line.code, line.why = code, why
+	}
+	return line
+}
+
+// refusalCode is the code of a refusal.
+var refusalCode = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+
 // run imports the file, or tries it in the mode DRY_RUN, and prints the log and a summary. The error is a skippedError if rows were
 // refused.
 func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err error) {
@@ -70,7 +115,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was read alone
+	defer func() { _ = f.Close() }() // only read
 	if one, err = m.StartImport(s.ctx, j.name, f, j.ImportOptions); err != nil {
 		return nil, err
 	}
@@ -83,20 +128,19 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 		return one, err
 	}
 	j.refusals = nil
-	for line := range strings.Lines(log) { // "line 3: Code: why"
-		if line = strings.TrimSuffix(line, "\n"); line == "" {
-			continue
+	for text := range strings.Lines(log) {
+		line := readLine(strings.TrimSuffix(text, "\n"))
+		if line.code != "" {
+			line.text += ": " + remedy(line.code)
+			line.why += ": " + remedy(line.code)
+			j.refusals.add(line.code + ": " + line.why)
 		}
-		parts := strings.SplitN(line, ": ", 3)
-		if len(parts) == 3 && !strings.Contains(parts[1], " ") && parts[1] != "changed" {
-			line += ": " + remedy(parts[1])
-			j.refusals.add(parts[1] + ": " + parts[2] + ": " + remedy(parts[1]))
-		}
+		said := line.text
 		if j.line != nil {
-			line = j.line(line)
+			said = j.line(line)
 		}
-		if line != "" {
-			fmt.Fprintln(s.stderr, line)
+		if said != "" {
+			fmt.Fprintln(s.stderr, said)
 		}
 	}
 	if one.Refused > 0 && j.line == nil {
@@ -138,10 +182,12 @@ func (j *importJob) summary(one *client.Import) string {
 func remedy(code string) string {
 	switch code {
 	case "IpRangeOverlapsSiblings":
-		return "resize, split or delete the other one, or prune it by --tag and --prune"
+		return "resize, split or delete the other resource"
 	case "ZoneNotFound", "InlinedResourceNotFound", "ResourceNotFound", "IpRangeOutsideParent":
 		return "create it first, or correct the row"
-	case "ResourceAlreadyExists", "ResourceConflictsWithOther":
+	case "ResourceAlreadyExists":
+		return "let rows change what is there (--action), or remove the row"
+	case "ResourceConflictsWithOther":
 		return "remove one of the two"
 	case "AccessDenied":
 		return "import as a user with more rights"
@@ -171,24 +217,23 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	if err != nil {
 		return err
 	}
-	j := &importJob{name: "import.ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
+	j := &importJob{name: f.source + ".ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
 		ask: (asked() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
 			Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
-	j.line = func(line string) string {
-		row, text := f.rowOf(rows, line)
-		if row == "" {
-			return line
-		}
-		if changed, ok := strings.CutPrefix(text, "changed: "); ok {
+	j.line = func(line logLine) string {
+		changed, ok := strings.CutPrefix(line.rest, "changed: ")
+		switch row := rowOf(rows, line.row); {
+		case row == "":
+			return line.text
+		case line.code != "":
+			return fmt.Sprintf("skipped: %s: %s: %s", row, line.code, sameAsLine.ReplaceAllStringFunc(line.why, func(other string) string {
+				return cmp.Or(rowOf(rows, readLine(strings.TrimSuffix(other, " is")+": ").row), strings.TrimSuffix(other, " is")) + " is"
+			}))
+		case ok:
 			return fmt.Sprintf("changed: %s: %s", row, changed)
+		default:
+			return fmt.Sprintf("note: %s: %s", row, line.rest)
 		}
-		text = sameAsLine.ReplaceAllStringFunc(text, func(other string) string {
-			if row, _ := f.rowOf(rows, strings.TrimSuffix(other, " is")+": "); row != "" {
-				return row + " is"
-			}
-			return other
-		})
-		return fmt.Sprintf("skipped: %s: %s", row, text)
 	}
 	if f.DryRun {
 		j.Mode = dryRunMode
@@ -201,46 +246,41 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	if err != nil || f.DryRun || a.Prune {
 		return err
 	}
-	return f.emptied(s, m, d, j)
+	return f.emptied(s, m, d, j, a.Resources)
 }
 
 // emptied prints the members that have a value and that the source leaves empty. It finds them by a trial.
-func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob) error {
+func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
 	all, rows, err := d.JSON(true)
-	if err != nil {
+	if err != nil || slices.EqualFunc(all, without, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return err
 	}
 	j := *imported
 	j.Mode, j.Tag = dryRunMode, ""
 	j.open = fileOf(all)
-	j.line = func(line string) string {
-		if row, text := f.rowOf(rows, line); strings.HasPrefix(text, "changed: ") {
-			return fmt.Sprintf("empty in the source, kept (--prune takes it away): %s: %s", row, strings.TrimPrefix(text, "changed: "))
+	j.line = func(line logLine) string {
+		if text, ok := strings.CutPrefix(line.rest, "changed: "); ok && strings.Contains(text, " -> null") {
+			return fmt.Sprintf("empty in the source, kept (--prune takes it away): %s: %s", rowOf(rows, line.row), text)
 		}
 		return ""
 	}
 	quiet := *s
 	quiet.stdout = io.Discard
-	if _, err = j.run(&quiet, m); errors.As(err, new(skippedError)) {
+	if _, err = j.runOnce(&quiet, m); errors.As(err, new(skippedError)) {
 		err = nil
 	}
 	return err
 }
 
-// rowOf gives the row of the source that a line of a log is about, and the line without its number; row is empty if it is about none.
-func (f *fromFlags) rowOf(rows []string, line string) (row, text string) {
-	found := lineOfRow.FindStringSubmatch(line)
-	if found == nil {
-		return "", line
+// rowOf returns the row of the source with a number; empty if there is none.
+func rowOf(rows []string, number int) string {
+	if number < 1 || number > len(rows) {
+		return ""
 	}
-	n, err := strconv.Atoi(found[1])
-	if err != nil || n < 1 || n > len(rows) {
-		return "", line
-	}
-	return rows[n-1], strings.TrimPrefix(line, found[0])
+	return rows[number-1]
 }
 
-// fileOf gives resources as a file with one in each line.
+// fileOf returns what opens resources as a file with one in each line.
 func fileOf(all []json.RawMessage) func() (io.ReadCloser, error) {
 	var file bytes.Buffer
 	for _, one := range all {

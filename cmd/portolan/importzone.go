@@ -196,9 +196,12 @@ func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, pruned
 		fmt.Fprintln(s.stderr, "skipped:", skipped)
 	}
 	for _, one := range done.Differences {
-		if pruned {
+		switch {
+		case pruned && tried:
+			fmt.Fprintln(s.stderr, "not in the file, would be deleted:", one)
+		case pruned:
 			fmt.Fprintln(s.stderr, "not in the file, deleted:", one)
-		} else {
+		default:
 			fmt.Fprintln(s.stderr, "not in the file, kept (--prune deletes it):", one)
 		}
 	}

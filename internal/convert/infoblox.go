@@ -289,12 +289,14 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 			x.skip("the host %s is not in the file before it, or was skipped: put its row first", of("parent"))
 		}
 	case "arecord", "aaaarecord":
-		key := strings.ToLower(fqdn) + " " + of("address")
-		if first := x.records[key]; first != "" {
-			x.skip("it says the same as %s: remove one of the two", first)
-			return nil
+		if a, err := netip.ParseAddr(of("address")); err == nil {
+			key := strings.ToLower(fqdn) + " " + a.String()
+			if first := x.records[key]; first != "" {
+				x.skip("it has the same name and address as %s: remove one of the two", first)
+				return nil
+			}
+			x.records[key] = x.at
 		}
-		x.records[key] = x.at
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
 			return x.hostAddress(r, of("address"))
 		}

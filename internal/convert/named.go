@@ -2,6 +2,7 @@ package convert
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -16,12 +17,20 @@ type NamedZone struct {
 	Name, File, Directory string
 }
 
-// Named reads the settings of BIND (named.conf): the zones that it is primary for, by their views. read gives the files that it includes.
-// What of it is not taken, such as zones that are copied from others, is noted, and a zone that is there twice is skipped.
-func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZone, notes []string, skipped []Skipped, err error) {
+// NamedSettings are the settings of BIND (named.conf).
+type NamedSettings struct {
+	// Zones are the zones that it is primary for, Others the zones of other types, without files.
+	Zones, Others []NamedZone
+	// Notes are settings that are not imported; Skipped are statements that were skipped: of zones, and of files that are missing.
+	Notes   []string
+	Skipped []Skipped
+}
+
+// Named reads named.conf. read returns the contents of a file that it includes.
+func Named(path string, read func(path string) ([]byte, error)) (settings NamedSettings, err error) {
 	n := &namedFile{Document: &Document{}, read: read, directory: filepath.Dir(path), base: filepath.Dir(path)}
 	if err := n.file(path, "", 0); err != nil {
-		return nil, nil, nil, err
+		return settings, err
 	}
 	for i, z := range n.zones {
 		n.zones[i].Directory = n.directory
@@ -29,15 +38,26 @@ func Named(path string, read func(path string) ([]byte, error)) (zones []NamedZo
 			n.zones[i].File = filepath.Join(n.directory, z.File)
 		}
 	}
-	return n.zones, n.Notes(), n.Skipped, nil
+	return NamedSettings{n.zones, n.others, n.Notes(), n.Skipped}, nil
 }
+
+// missingFileError is an included file that cannot be read.
+type missingFileError struct {
+	path string
+	err  error
+}
+
+func (e missingFileError) Error() string { return e.err.Error() }
+
+// Unwrap returns why it cannot be read.
+func (e missingFileError) Unwrap() error { return e.err }
 
 type namedFile struct {
 	*Document
 	read func(path string) ([]byte, error)
 	// directory is where files of zones are, base where the settings are.
 	directory, base string
-	zones           []NamedZone
+	zones, others   []NamedZone
 }
 
 func (n *namedFile) file(path, view string, depth int) error {
@@ -45,6 +65,9 @@ func (n *namedFile) file(path, view string, depth int) error {
 		return fmt.Errorf("%s: files include each other more than %d deep", path, maxNested)
 	}
 	raw, err := n.read(path)
+	if err != nil && depth > 0 {
+		return missingFileError{path, err}
+	}
 	if err != nil {
 		return err
 	}
@@ -63,13 +86,14 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 			if !filepath.IsAbs(file) {
 				file = filepath.Join(filepath.Dir(path), file)
 			}
-			if _, err := n.read(file); err != nil {
+			err := n.file(file, view, depth+1)
+			var missing missingFileError
+			if errors.As(err, &missing) && missing.path == file {
 				n.at = "include " + file
-				n.skip("%v: zones that it names are not imported: correct the statement", err)
-				n.at = ""
-				continue
+				n.skip("%v: zones that it names are not imported: add the file, or remove the statement", missing.err)
+				n.at, err = "", nil
 			}
-			if err := n.file(file, view, depth+1); err != nil {
+			if err != nil {
 				return err
 			}
 		case s.is("options"):
@@ -121,6 +145,9 @@ func (n *namedFile) zone(s statement, view string) {
 		n.at += ", view " + view
 	}
 	defer func() { n.at = "" }()
+	if kind != "master" && kind != "primary" || file == "" {
+		n.others = append(n.others, NamedZone{View: view, Name: name})
+	}
 	switch {
 	case kind == "hint": // servers know the root's name servers
 		n.leave("zones of the type %s", kind)

@@ -122,7 +122,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		"Infoblox, a record twice": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\narecord,A.example,10.1.0.1\n"),
 				InfobloxChoice{View: "default"})
-		}, []string{"!line 3 (arecord A.example 10.1.0.1): it says the same as line 2 (arecord a.example 10.1.0.1): remove"}, nil},
+		}, []string{"!line 3 (arecord A.example 10.1.0.1): it has the same name and address as line 2 (arecord a.example 10.1.0.1): remove"}, nil},
 		"Infoblox, without names": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})
 		}, nil, []string{"DNS records (--without-names), in line 2"}},

@@ -102,7 +102,7 @@ func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
 		}
 		if !prune {
 			d.wanted[at] = append(d.wanted[at], rr)
-		} else if a, ok := addressOf(rr); ok {
+		} else if a, ok := addressOf(rr); ok && !slices.Contains(d.addresses, a) {
 			d.addresses = append(d.addresses, a)
 		}
 		if len(d.words) < maxDifferences {
@@ -128,8 +128,11 @@ func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []str
 		}
 		key := store.AddrKey(a)
 		rows, err := tx.Below(network.ID, "addresses", key, key)
-		if err != nil || len(rows) == 0 {
-			return lines, err
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 { // it is not assigned
+			continue
 		}
 		links, err := tx.Referring(rows[0].ID)
 		if err != nil {

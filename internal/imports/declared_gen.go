@@ -49,7 +49,7 @@ var descriptions = map[string]string{
 	"ResourceImport.mode":            "mode is how rows are imported: each by itself, all in one transaction or none, or none, to see what would come of them.",
 	"ResourceImport.prune":           "prune deletes these resources, with what lies in them, unless a row is refused.",
 	"ResourceImport.state":           "state is how far it is. QUEUED starts it, CANCELLED ends it.",
-	"ResourceImport.tag":             "tag is the path of a tag that the resource of each row gets, such as tags/import. The log lists resources below into that have the tag and are in no row: an earlier file had them.",
+	"ResourceImport.tag":             "tag is the path of a tag that the resource of each row gets, such as tags/import. GET shows it by number, as tags/100123. The log lists resources below into that have the tag and are in no row: an earlier file had them.",
 	"ResourceRecordImport":           "ResourceRecordImport makes records in a zone.",
 	"ResponsePolicyItemImport":       "ResponsePolicyItemImport is a file of names for a response policy, one in each line. It starts at once.",
 	"ResponsePolicyItemImport.state": "state is how far it is.",

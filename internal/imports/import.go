@@ -105,6 +105,9 @@ type ImportHead struct {
 	rows []byte
 }
 
+// tagPath begins the path of a tag.
+const tagPath = "tags/"
+
 // ResourceImport is a file of resources, which are made and changed as its rows say.
 type ResourceImport struct {
 	ImportHead `parents:"imports"`
@@ -119,7 +122,7 @@ type ResourceImport struct {
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
 	// Headers are those that hold for every row, as for a request of its own, such as x-bcn-create-reverse-record.
 	Headers map[string]string `api:"headers,createOnly"`
-	// Tag is the path of a tag that the resource of each row gets, such as tags/import. The log lists resources below into that have the tag
+	// Tag is the path of a tag that the resource of each row gets, such as tags/import. GET shows it by number, as tags/100123. The log lists resources below into that have the tag
 	// and are in no row: an earlier file had them.
 	Tag string `api:"tag,createOnly" example:"tags/import"`
 	// Prune deletes these resources, with what lies in them, unless a row is refused.
@@ -175,7 +178,7 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		if tag != nil { // which may get another name meanwhile
-			x.Tag = "tags/" + strconv.FormatInt(tag.ID, 10)
+			x.Tag = tagPath + strconv.FormatInt(tag.ID, 10)
 		}
 		at, err := placeOf(c.API, x.Into)
 		if err != nil {

@@ -339,7 +339,9 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	if err != nil {
 		return nil, err
 	}
-	if n := len(rows); n == namelessSiblings {
+	if n := len(rows); n == namelessSiblings && !p.declared { // a row of a table makes another one
+		return nil, nil
+	} else if n == namelessSiblings {
 		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", n,
 			c.Name)
 	}
@@ -356,7 +358,7 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 		if err := p.dropSameLinks(t, sent, row); err != nil {
 			return nil, err
 		}
-		whole, kind := true, true
+		whole, kind := true, p.declared || members["name"] != nil
 		for name, value := range sent {
 			f := t.ByName[name]
 			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" ||

@@ -179,7 +179,7 @@ func (p *perform) ancestors() (map[int64]bool, error) {
 	}, "SELECT DISTINCT r.parent FROM import_met m JOIN resource r ON r.id = m.resource WHERE m.import = ?", p.id); err != nil {
 		return nil, err
 	}
-	for id := range p.tried {
+	for id := range p.createdParents {
 		parents = append(parents, id)
 	}
 	for _, id := range parents {
@@ -209,21 +209,22 @@ func (j *job) inTx(tx *store.Tx) (*perform, error) {
 	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
 }
 
-// tryPrune gives the lines that prune would log. Where a trial of it takes too long, they do not say what would be refused.
-func (j *job) tryPrune(ctx context.Context) (lines []string, err error) {
+// tryPrune returns the lines that prune would log, and the number of deletions. If a trial of it takes too long, the lines do not say which
+// deletions would be refused.
+func (j *job) tryPrune(ctx context.Context) (lines []string, deleted int64, err error) {
 	author, err := j.author(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	how := pruning{wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}, careful: true, tried: true}
 	for err = errAgain; errors.Is(err, errAgain); {
 		err = j.api.Store.Try(ctx, store.Scope{}, author, func(tx *store.Tx) error {
-			lines = nil
+			lines, deleted = nil, 0
 			p, err := j.inTx(tx)
 			for after, more := int64(0), true; err == nil && more; {
 				var done pruned
 				done, err = p.pruneSome(after, &how)
-				lines = append(lines, done.lines...)
+				lines, deleted = append(lines, done.lines...), deleted+done.deleted
 				after, more = done.last, done.last != 0
 			}
 			return err
@@ -232,17 +233,11 @@ func (j *job) tryPrune(ctx context.Context) (lines []string, err error) {
 	if errors.Is(err, store.ErrTrialEnded) {
 		return j.listAbsent(ctx, absentGoes)
 	}
-	return lines, err
+	return lines, deleted, err
 }
 
-// wouldDelete sets the number of resources that a dry run would delete: the lines say of which.
-func (j *job) wouldDelete(ctx context.Context, lines []string) error {
-	n := int64(0)
-	for _, line := range lines {
-		if strings.HasPrefix(line, absentGoes) {
-			n++
-		}
-	}
+// setDeleted sets the number of resources that a dry run would delete.
+func (j *job) setDeleted(ctx context.Context, n int64) error {
 	return j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		row, _, err := j.read(tx)
 		if err == nil {
@@ -264,11 +259,11 @@ const (
 	absentUnknown = "in no row that was imported, kept: "
 )
 
-// listAbsent gives a line for each absent resource, up to maxLines and a page more. how begins the line of one that holds no resources of
-// rows.
-func (j *job) listAbsent(ctx context.Context, how string) (lines []string, err error) {
+// listAbsent returns a line for each absent resource, up to maxLines and a page more. begin begins the line of one that holds no resources
+// of rows. With absentGoes, resources inside of absent ones have no line, as they go with these; n counts the others.
+func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n int64, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
-		lines = nil
+		lines, n = nil, 0
 		p, err := j.inTx(tx)
 		var above map[int64]bool
 		if err == nil {
@@ -280,11 +275,17 @@ func (j *job) listAbsent(ctx context.Context, how string) (lines []string, err e
 				return err
 			}
 			for _, row := range all {
-				begin := how
 				if above[row.ID] {
-					begin = "not in the file, kept because rows of the file lie in it: "
+					lines = append(lines, "not in the file, kept because rows of the file lie in it: "+p.worded(row))
+					continue
 				}
-				lines = append(lines, begin+p.worded(row))
+				if inside, err := p.insideAbsent(row, above); err != nil || inside && begin == absentGoes {
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				lines, n = append(lines, begin+p.worded(row)), n+1
 			}
 			if after == 0 || len(lines) > maxLines {
 				return nil
@@ -292,7 +293,27 @@ func (j *job) listAbsent(ctx context.Context, how string) (lines []string, err e
 		}
 		return err
 	})
-	return lines, err
+	return lines, n, err
+}
+
+// insideAbsent reports whether a resource lies in an absent one that holds no resources of rows.
+func (p *perform) insideAbsent(row *store.Resource, above map[int64]bool) (inside bool, err error) {
+	for id := row.Parent; id != 0 && id != resource.RootID && !inside; {
+		if above[id] { // and so are all above it
+			return false, nil
+		}
+		if err := p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM reference f WHERE f.source = ? AND f.target = ? AND f.field = 'tags' AND "+
+			"NOT EXISTS (SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = f.source))", id, p.tag.ID, p.id).
+			Scan(&inside); err != nil {
+			return false, err
+		}
+		head, err := p.Tx.Head(id)
+		if err != nil {
+			return false, err
+		}
+		id = head.Parent
+	}
+	return inside, nil
 }
 
 // prune deletes the absent resources, absentAtOnce in each transaction, and logs each. A deletion that is refused counts as a refused row.
@@ -363,18 +384,26 @@ func (p *perform) missing() (n int64, err error) {
 	return n, err
 }
 
-// changes is the number of changes of resources of rows in the transaction.
-func (p *perform) changes() (n int64, err error) {
+// lastChange returns the number of the last change in the transaction.
+func (p *perform) lastChange() (seq int64, err error) {
 	number, err := p.Tx.Number()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = p.Tx.QueryRow("SELECT coalesce(max(seq), 0) FROM change WHERE txn = ?", number).Scan(&seq)
 	}
-	err = p.Tx.QueryRow("SELECT count(*) FROM change c WHERE c.txn = ? AND c.operation = 'UPDATE' AND EXISTS "+
-		"(SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = c.resource)", number, p.id).Scan(&n)
-	return n, err
+	return seq, err
 }
 
-// errKeptMore takes a transaction back, which is begun again with what is kept then.
+// changesRows reports whether changes of the transaction after seq changed resources of rows.
+func (p *perform) changesRows(seq int64) (changed bool, err error) {
+	number, err := p.Tx.Number()
+	if err == nil {
+		err = p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM change c WHERE c.txn = ? AND c.seq > ? AND c.operation = 'UPDATE' AND EXISTS "+
+			"(SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = c.resource))", number, seq, p.id).Scan(&changed)
+	}
+	return changed, err
+}
+
+// errKeptMore rolls the transaction back, to repeat it without the deletions in kept.
 var errKeptMore = errors.New("a resource more is kept")
 
 // errRowChanges ends a deletion that would change resources of rows.
@@ -395,7 +424,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 	if err != nil {
 		return done, err
 	}
-	began, along := time.Now(), false
+	began, along, kept := time.Now(), false, len(how.kept)
 	for _, row := range all {
 		if how.limit > 0 && time.Since(began) > how.limit {
 			done.last = row.ID - 1
@@ -428,7 +457,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 		along = along || others
 		if errors.Is(err, errRowChanges) {
 			how.kept[row.ID] = true
-			return done, errAgain
+			continue
 		}
 		refusal, ok := problem.As(p.Concealed(err))
 		switch {
@@ -452,13 +481,16 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			done.refuse(text, refusal)
 		}
 	}
+	if len(how.kept) > kept {
+		return done, errAgain
+	}
 	if along && !how.careful {
 		now, err := p.missing()
-		var changed int64
+		changed := false
 		if err == nil {
-			changed, err = p.changes()
+			changed, err = p.changesRows(0)
 		}
-		if err == nil && (now > gone || changed > 0) {
+		if err == nil && (now > gone || changed) {
 			how.careful, err = true, errAgain
 		}
 		return done, err
@@ -472,10 +504,10 @@ func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool
 	if err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
 		return 0, false, err
 	}
-	changes := int64(0)
+	seq := int64(0)
 	before, err := p.Tx.Tally()
 	if err == nil && careful {
-		changes, err = p.changes()
+		seq, err = p.lastChange()
 	}
 	if err == nil {
 		err = p.Delete(row)
@@ -486,8 +518,8 @@ func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool
 	after, err := p.Tx.Tally()
 	others = after.Changed > before.Changed
 	if err == nil && others && careful {
-		var now int64
-		if now, err = p.changes(); err == nil && now > changes {
+		changed := false
+		if changed, err = p.changesRows(seq); err == nil && changed {
 			err = errRowChanges
 		}
 	}

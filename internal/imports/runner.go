@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -188,10 +189,9 @@ type job struct {
 	// stands.
 	keys bool
 	met  map[int64]string
-	// tried are the parents of resources that a dry run would create.
-	tried map[int64]bool
-	// would are the rows whose resources a dry run would create.
-	would would
+	// createdParents are the parents of resources that a dry run would create, prior the rows that would create them.
+	createdParents map[int64]bool
+	prior          priorRows
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
@@ -268,10 +268,7 @@ func (j *job) begin(ctx context.Context) (over bool, err error) {
 				break
 			}
 			if x.Tag != "" {
-				if c.Caller, err = j.caller(tx); err == nil {
-					j.tag, err = j.api.Tagged(tx, c.Caller, x.Tag)
-				}
-				if err != nil {
+				if j.tag, err = j.tagOf(tx, x.Tag); err != nil {
 					break
 				}
 			}
@@ -310,6 +307,24 @@ func (j *job) begin(ctx context.Context) (over bool, err error) {
 		return nil
 	})
 	return over, err
+}
+
+// tagOf returns the tag of an import by its path, which has its number. The error is a problem if the user who started the import does not
+// see it.
+func (j *job) tagOf(tx *store.Tx, path string) (*store.Resource, error) {
+	id, err := strconv.ParseInt(strings.TrimPrefix(path, tagPath), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the tag of an import: %w", err)
+	}
+	caller, err := j.caller(tx)
+	if err != nil {
+		return nil, err
+	}
+	row, err := j.api.Visible(tx, id, caller)
+	if problem.IsNotFound(err) {
+		err = problem.NotFound("the tag of the import was deleted: import the file again with another tag")
+	}
+	return row, err
 }
 
 // read reads the import.
@@ -416,12 +431,17 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	return err
 }
 
-// maxLines is how many lines a log has, maxRowLines how many of them are about rows, maxLine how many bytes each has.
+// maxLines is how many lines a log has, maxRowLines how many of them are about rows, maxChangedLines how many lines it has when it takes no
+// more lines of changed rows, maxLine how many bytes each line has.
 const (
-	maxLines    = 10_000
-	maxRowLines = 8_000
-	maxLine     = 500
+	maxLines        = 10_000
+	maxRowLines     = 8_000
+	maxChangedLines = 5_000
+	maxLine         = 500
 )
+
+// logIsFull is the last line of a log, or of its lines about rows, if there are more.
+const logIsFull = "the log has no room for more lines of this kind: they are counted, and not listed"
 
 // logLines adds lines to the log of an import, up to a number of lines that it has then.
 func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
@@ -437,10 +457,7 @@ func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
 			return nil
 		}
 		if last == limit {
-			line = "the log is full: what follows is counted, and not listed"
-			if limit == maxRowLines {
-				line = "the log is full of rows: further rows are counted, and not listed"
-			}
+			line = logIsFull
 		}
 		if err := tx.Write("INSERT INTO import_line (import, number, line) VALUES (?, ?, ?)", id, last, printable(line)); err != nil {
 			return err

@@ -55,6 +55,7 @@ func (j *job) inSteps(ctx context.Context, in rowReader) error {
 		rows = rows[n:]
 		switch took := time.Since(began); {
 		case j.mode == dryRun:
+			size = min(size*2, firstStep)
 		case took < stepTime/2:
 			size = min(size*2, mostRows)
 		case took > stepTime*2:
@@ -76,7 +77,8 @@ func (j *job) finish(ctx context.Context) error {
 			return err
 		}
 		var logged bool
-		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ?)", j.id, "%: changed: %").Scan(&logged)
+		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ? AND line <> ?)", j.id,
+			"%"+changedText+"%", logIsFull).Scan(&logged)
 		head, _ := parts(o)
 		_, below := o.(interface{ below() *ImportBelow })
 		switch {
@@ -113,8 +115,9 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 		return nil, j.prune(ctx)
 	}
 	if may {
-		if lines, err = j.tryPrune(ctx); err == nil {
-			err = j.wouldDelete(ctx, lines)
+		lines, n, err := j.tryPrune(ctx)
+		if err == nil {
+			err = j.setDeleted(ctx, n)
 		}
 		return lines, err
 	}
@@ -122,7 +125,7 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 	if wrong > 0 {
 		how = absentUnknown
 	}
-	lines, err = j.listAbsent(ctx, how)
+	lines, _, err = j.listAbsent(ctx, how)
 	switch {
 	case !j.prunes || len(lines) == 0:
 	case rows == 0:
@@ -137,14 +140,15 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 func (j *job) step(ctx context.Context, rows []*row) error {
 	var earlier []*row
 	if j.mode == dryRun {
-		earlier = j.would.neededBy(rows)
+		earlier = j.prior.neededBy(rows)
 	}
 	outcomes, err := j.perform(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *perform, outcomes []outcome) error {
 		return j.keep(p, rows, outcomes)
 	})
-	if errors.Is(err, store.ErrTrialEnded) && len(rows) > 1 {
+	switch tooMuch := errors.Is(err, store.ErrTrialEnded) || j.mode == dryRun && errors.Is(err, errFewer); {
+	case tooMuch && len(rows) > 1:
 		err = errFewer
-	} else if errors.Is(err, store.ErrTrialEnded) {
+	case tooMuch:
 		earlier, outcomes, err = nil, []outcome{{came: refused, said: []string{"it would change more than is tried"}}}, nil
 	}
 	if err == nil {
@@ -168,7 +172,7 @@ func (j *job) keep(p *perform, rows []*row, outcomes []outcome) error {
 	if err != nil {
 		return err
 	}
-	if err := logLines(p.Tx, j.id, maxRowLines, linesOf(rows, outcomes)); err != nil {
+	if err := logRows(p.Tx, j.id, linesOf(rows, outcomes)); err != nil {
 		return err
 	}
 	if _, state := parts(o); *state == cancelling {
@@ -179,6 +183,19 @@ func (j *job) keep(p *perform, rows []*row, outcomes []outcome) error {
 	}
 	return j.note(p.Change, row, "", "", outcomes)
 }
+
+// logRows adds lines about rows to the log of an import: those of refused rows as long as there is room for lines about rows, those of
+// changed rows as long as there is room for these.
+func logRows(tx *store.Tx, id int64, lines []string) error {
+	changed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, changedText) })
+	if err := logLines(tx, id, maxChangedLines, changed); err != nil {
+		return err
+	}
+	return logLines(tx, id, maxRowLines, slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, changedText) }))
+}
+
+// changedText is in the line of a row that has changed its resource.
+const changedText = ": changed: "
 
 // atOnce imports all rows, or none.
 func (j *job) atOnce(ctx context.Context, in rowReader) error {
@@ -255,7 +272,7 @@ func linesOf(rows []*row, outcomes []outcome) (lines []string) {
 				}
 				texts = append(texts, fmt.Sprintf("%s %s -> %s", f.Field, cmp.Or(string(f.Before), "null"), cmp.Or(string(f.After), "null")))
 			}
-			lines = append(lines, fmt.Sprintf("%s: changed: %s %d: %s", rows[i].at, one.row.Type, one.row.ID, strings.Join(texts, ", ")))
+			lines = append(lines, fmt.Sprintf("%s"+changedText+"%s %d: %s", rows[i].at, one.row.Type, one.row.ID, strings.Join(texts, ", ")))
 		}
 	}
 	return lines
@@ -352,8 +369,8 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 		return nil, err
 	}
 	if j.tag != nil {
-		if _, err := tx.Head(j.tag.ID); store.IsNotFound(err) {
-			return nil, problem.NotFound("the tag of the import was deleted: import the file again with another one")
+		if _, err := j.tagOf(tx, tagPath+strconv.FormatInt(j.tag.ID, 10)); err != nil {
+			return nil, err
 		}
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
@@ -419,11 +436,11 @@ func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
 func (j *job) meet(rows []*row, outcomes []outcome) {
 	for i, o := range outcomes {
 		if o.row != nil && o.came == created && j.mode == dryRun {
-			if j.tried == nil {
-				j.tried = map[int64]bool{}
+			if j.createdParents == nil {
+				j.createdParents = map[int64]bool{}
 			}
-			j.tried[o.row.Parent] = true
-			j.would.add(rows[i], o.row)
+			j.createdParents[o.row.Parent] = true
+			j.prior.add(rows[i], o.row)
 		}
 		if j.keys && o.row != nil && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
 			j.met[o.row.ID] = rows[i].at

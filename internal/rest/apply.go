@@ -356,8 +356,8 @@ func (d *applying) run() error {
 // refuse gives the faults as an error, or nothing where resources with faults are skipped. What is to go may be in the way of what is not
 // there: it goes first then.
 func (d *applying) refuse(again []int, faults []*problem.Problem) error {
-	inTheWay := d.prunes() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
-	if inTheWay {
+	onlyCreates := d.prunes() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
+	if onlyCreates {
 		if err := d.prune(); err != nil {
 			return d.Conceal(d.tx, d.rq.caller, nil, err)
 		}
@@ -367,7 +367,7 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 				return err
 			}
 		}
-		if first := d.inTheWay(again); len(first) > 0 {
+		if first := d.occupying(again); len(first) > 0 {
 			for _, one := range d.pruned {
 				if one.Did == "DELETED" && !slices.Contains(d.again.first, one.ID) {
 					first = append(first, one.ID)

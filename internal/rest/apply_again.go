@@ -13,8 +13,8 @@ type applyAgain struct {
 	broken map[int]*problem.Problem
 	// keeps says that resources were refused also when what has the tag had gone: nothing goes.
 	keeps bool
-	// first are the ids of resources that are deleted before the document is applied: they have the tag, are not in the document, and lie
-	// where a resource of the document is to lie.
+	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place of
+	// a resource of the document.
 	first []int64
 	until time.Time
 }
@@ -33,8 +33,8 @@ func (g *applyAgain) run(transaction func() error) error {
 			return err
 		}
 		if time.Now().After(g.until) {
-			return problem.BadRequest("RequestTooLarge", "%d resources were refused half done, each of which takes another try, and that takes "+
-				"longer than %v: leave them out", len(g.broken), applyAgainTime)
+			return problem.BadRequest("RequestTooLarge", "the document was begun again for longer than %v: leave out the resources that are "+
+				"refused, or apply fewer", applyAgainTime)
 		}
 	}
 }

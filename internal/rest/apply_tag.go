@@ -152,6 +152,16 @@ func (d *applying) removeFirst() error {
 		if err != nil {
 			return err
 		}
+		tags, err := d.tx.Links(id, "tags")
+		if err != nil {
+			return err
+		}
+		if below, err := d.below(row); err != nil || !below || !slices.Contains(tags, d.tag.ID) { // changed since
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		one, err := d.appliedRow("DELETED", row)
 		if err == nil {
 			err = d.remove(d.changeOf(d.tx, d.rq, nil, nil), row, one)
@@ -163,9 +173,9 @@ func (d *applying) removeFirst() error {
 	return nil
 }
 
-// inTheWay gives the ids of resources that hold others of the document, are not in it themselves, and lie where these resources of the
-// document are to lie: a network that was split at the source.
-func (d *applying) inTheWay(refused []int) (all []int64) {
+// occupying returns the ids of the resources that are in stay and that the refusals name: they occupy the range of a resource of the
+// document, such as a network that was split.
+func (d *applying) occupying(refused []int) (all []int64) {
 	for _, i := range refused {
 		for _, id := range d.refusals[i].Named {
 			if d.stay[id] && !slices.Contains(all, id) {
