@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/ipam"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
@@ -95,6 +96,7 @@ func analyze(url string) error {
 // begin makes the organisation that addresses are filled into.
 func (b *bench) begin(o server.Options) (network, first string, err error) {
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
+	o.Programs = all.Programs()
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(context.Background(), o)
 	if err != nil {

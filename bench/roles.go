@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/server"
 
@@ -72,6 +73,7 @@ func managerRole(ctx context.Context, data, releases string, door net.Listener) 
 	}
 	o.MemoryLimit, o.Releases, o.Door = limit, releases, door
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
+	o.Programs = all.Programs()
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(ctx, o)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"portolan/client"
 	"portolan/internal/application"
 	"portolan/internal/application/all"
+	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
 
 	"github.com/miekg/dns"
@@ -104,7 +105,7 @@ func (w *wired) point(n int) (*child, error) {
 	at := l.Addr().(*net.TCPAddr)
 	_ = l.Close()
 	w.points = append(w.points, at.String())
-	_, err = w.api.Deploy(ctx, made.FleetInstanceID, application.Authority, client.ApplicationChange{Configuration: fmt.Appendf(nil,
+	_, err = w.api.Deploy(ctx, made.FleetInstanceID, checkin.Authority, client.ApplicationChange{Configuration: fmt.Appendf(nil,
 		`{"listen":[{"address":"127.0.0.1","port":%d}]}`, at.Port)})
 	if err != nil {
 		return a, err

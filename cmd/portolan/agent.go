@@ -13,7 +13,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"portolan/internal/application"
 	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
 )
@@ -106,7 +105,7 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 		if _, err := c.bind(); err != nil {
 			return err
 		}
-		driving[application.Authority] = c.args()
+		driving[checkin.Authority] = c.args()
 	}
 	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,

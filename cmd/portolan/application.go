@@ -10,6 +10,7 @@ import (
 	"portolan/internal/application"
 	"portolan/internal/application/all"
 	"portolan/internal/application/authority"
+	"portolan/internal/checkin"
 )
 
 // socketDescriptor is where a service point puts the socket of an application that it starts.
@@ -61,7 +62,7 @@ func (c *applicationCommand) Run(s *session) error {
 		if kind.Name != c.Name {
 			continue
 		}
-		if c.Engine == "bind" && kind.Name == application.Authority {
+		if c.Engine == "bind" && kind.Name == checkin.Authority {
 			b, err := c.bind()
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/server"
@@ -157,7 +158,7 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 		door = "127.0.0.1:0"
 	}
 	limit := server.Tune()
-	return server.Start(s.ctx, server.Options{MemoryLimit: limit,
+	return server.Start(s.ctx, server.Options{MemoryLimit: limit, Programs: all.Programs(),
 		Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/application"
+	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/release"
 	"portolan/internal/server"
@@ -54,9 +54,9 @@ func (c *demoCommand) names(ctx context.Context, m *server.Manager, token string
 		return "", "", err
 	}
 	return authority, resolver, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
-		err := demoApplication(ctx, m, i.ID, application.Authority, `{"listen":[%s],"identity":"lighthouse"}`, listener(authority))
+		err := demoApplication(ctx, m, i.ID, checkin.Authority, `{"listen":[%s],"identity":"lighthouse"}`, listener(authority))
 		if err == nil {
-			err = demoApplication(ctx, m, i.ID, application.Resolver, `{"listen":[%s],"upstreams":[{"address":%q}]}`, listener(resolver), authority)
+			err = demoApplication(ctx, m, i.ID, checkin.Resolver, `{"listen":[%s],"upstreams":[{"address":%q}]}`, listener(resolver), authority)
 		}
 		if err == nil {
 			err = demoServer(ctx, &client.Client{Base: m.URL(), Token: token}, i.ID)

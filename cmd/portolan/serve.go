@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"portolan/internal/application/all"
 	"portolan/internal/cli"
 	"portolan/internal/history"
 	"portolan/internal/notify"
@@ -120,7 +121,7 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	}
 	outbound.Allow(prefixes)
 	return server.Options{
-		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
+		Programs: all.Programs(), Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"time"
 
+	"portolan/internal/checkin"
 	"portolan/internal/problem"
 )
 
@@ -75,19 +76,9 @@ type UpdateAnswer struct {
 
 // Kind is an application that there is.
 type Kind struct {
-	// Name is what it is deployed by, Version the one of this binary.
-	Name, Version string
-	// Check refuses a configuration with a problem that names the field.
-	Check func(configuration json.RawMessage) error
-	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application may have.
-	Claims func(configuration json.RawMessage) []string
-	// Hide, which may be nil, takes what is secret out of a configuration that is shown. Fill, which is there with it, puts what is secret
-	// in the configuration before into one that was given without.
-	Hide func(configuration json.RawMessage) json.RawMessage
-	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented says that what New makes is a Contented, and was one in the first version of it: service points that are older than
-	// Status.Contented are told by their manager.
-	Contented bool
+	// Name is the name by which it is deployed.
+	Name string
+	checkin.Program
 	// New makes one, which does nothing before it is configured.
 	New func(log *slog.Logger) Application
 }
@@ -145,13 +136,6 @@ const (
 
 // UpdatesWait is how long it is waited for updates.
 const UpdatesWait = 20 * time.Second
-
-// Authority is the name of the application that answers for the zones that a server has roles for.
-const Authority = "dns-authoritative-service"
-
-// Resolver is the name of the application that answers DNS for clients. What a service point shows of it goes beyond what it shows of
-// others.
-const Resolver = "dns-resolver-service"
 
 // Resolves reports whether an upstream with this answer, a response code or why there was none, resolves names: also one that does not tell
 // of the root, as where it knows the names of a site alone.

@@ -397,9 +397,6 @@ type Node struct {
 	DiagnosticsURL string `json:"diagnosticsUrl,omitempty"`
 }
 
-// DiagnosticsPath is where a node shows its diagnostics (spec.md 4.3).
-const DiagnosticsPath = "/api/v1/diagnostics"
-
 // NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are there for ANYCAST
 // and only then.
 type NodeAddress struct {

@@ -35,7 +35,7 @@ type Service struct {
 	ahead atomic.Int64
 
 	// programs are the applications that there are, releases gives those of the program itself.
-	programs Programs
+	programs checkin.Programs
 	releases Releases
 
 	// mostMoved and movedAtOnce are how many service points of a rollout are moved in a step, and in a transaction of it.
@@ -93,7 +93,7 @@ type Service struct {
 func (s *Service) Begins(at time.Time) { s.began.Store(at.UnixMilli()) }
 
 // New makes the service. interval 0 means checkin.Interval.
-func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs, releases Releases) *Service {
+func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs checkin.Programs, releases Releases) *Service {
 	if interval <= 0 {
 		interval = checkin.Interval
 	}

@@ -10,22 +10,6 @@ import (
 	"portolan/internal/problem"
 )
 
-// Program is an application that service points can run.
-type Program struct {
-	// Version is the one that this binary has.
-	Version string
-	// Check refuses a configuration that the application would not take: with a problem that names the field.
-	Check func(configuration json.RawMessage) error
-	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application of a service point may have.
-	Claims func(configuration json.RawMessage) []string
-	// Hide, which may be nil, takes what is secret out of a configuration that is shown. Fill, which is there with it, puts what is secret
-	// in the configuration before into one that was given without.
-	Hide func(configuration json.RawMessage) json.RawMessage
-	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented says that it serves content beyond its configuration.
-	Contented bool
-}
-
 // claims are the addresses and ports of an application.
 func (s *Service) claims(name string, configuration json.RawMessage) []string {
 	if program := s.programs[name]; program.Claims != nil {
@@ -44,9 +28,6 @@ func clash(a, b string) bool {
 	return one.Port() == other.Port() && one.Addr().Is4() == other.Addr().Is4() &&
 		(one.Addr() == other.Addr() || one.Addr().IsUnspecified() || other.Addr().IsUnspecified())
 }
-
-// Programs are the applications, by name.
-type Programs map[string]Program
 
 // Bounds of an application's configuration, of those of all applications of a service point together, and of their number.
 const (

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
@@ -188,14 +187,4 @@ func (m *Manager) getLog(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_, _ = io.WriteString(w, strings.ToValidUTF8(string(text), "\uFFFD")) //nolint:gosec // plain text, and said so
 	return nil
-}
-
-// programs are the applications that service points can run.
-func programs() fleet.Programs {
-	programs := fleet.Programs{}
-	for _, kind := range all.Kinds() {
-		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims, Hide: kind.Hide, Fill: kind.Fill,
-			Contented: kind.Contented}
-	}
-	return programs
 }

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"portolan/internal/application"
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
@@ -37,8 +36,8 @@ func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint)
 	s = deploy.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
-		Answers: slices.Contains(is.Applications, application.Authority), Drives: len(is.Engines) > 0,
-		Resolves: slices.Contains(is.Applications, application.Resolver)}
+		Answers: slices.Contains(is.Applications, checkin.Authority), Drives: len(is.Engines) > 0,
+		Resolves: slices.Contains(is.Applications, checkin.Resolver)}
 	if err == nil && s.There {
 		s.Silent, err = p.fleet.Silent(tx, servicePoint)
 	}

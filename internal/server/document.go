@@ -9,7 +9,6 @@ import (
 	"portolan/internal/release"
 	"portolan/internal/rest"
 	"portolan/internal/schema"
-	"portolan/internal/servicepoint"
 )
 
 // Document gives the OpenAPI document of everything a client may ask: the address API, the fleet API, and what a
@@ -23,8 +22,8 @@ func Document(api *rest.Server) ([]byte, error) {
 		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
 		"Token": access.Token{}, "MadeToken": madeToken{},
 		"ServicePointV4": fleet.ServicePoint{}, "AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{},
-		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
-		"DiagnosticsStatus": servicepoint.Status{}, "Status": Status{},
+		"Diagnostics": checkin.Diagnostics{}, "ServicePointV4Diagnostics": checkin.V4Diagnostics{},
+		"DiagnosticsStatus": checkin.Status{}, "Status": Status{},
 	} {
 		schemas[name] = schema.OfGo(reflect.TypeOf(sample))
 	}
@@ -314,14 +313,14 @@ func documentedPaths() object {
 			"Gives a bearer token that is good for five minutes.", answers("200", "The token.", token, "413", "415"),
 			object{"security": []any{}, "requestBody": jsonBody(credentials,
 				object{"grantType": "ClientCredentials", "clientCredentials": object{"clientId": "id", "clientSecret": "secret"}})})},
-		servicepoint.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"},
+		checkin.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"},
 			"security":    []any{},
 			"summary":     "What a service point tells of itself",
 			"description": "Gives the results of its last probes and whether it is registered; the form depends on its variant.",
 			"responses": object{"200": object{"description": "The diagnostics.",
 				"content": object{"application/json": object{"schema": object{"anyOf": []any{schemaRef("Diagnostics"),
 					schemaRef("ServicePointV4Diagnostics")}}}}}}}},
-		servicepoint.StatusPath: object{"servers": own, "get": object{"operationId": "getStatus", "tags": []string{"service point"},
+		checkin.StatusPath: object{"servers": own, "get": object{"operationId": "getStatus", "tags": []string{"service point"},
 			"security": []any{},
 			"summary":  "The short form of the diagnostics", "description": "Gives whether the service point reaches its manager and is registered.",
 			"responses": object{"200": object{"description": "The status.",

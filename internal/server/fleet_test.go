@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/servicepoint"
@@ -513,7 +514,7 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	beside(t)
 	data := t.TempDir()
 	door := ownDoor(t)
-	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword,
+	options := Options{Programs: all.Programs(), Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword,
 		Version: "test",
 		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
 	first, err := Start(context.Background(), options)

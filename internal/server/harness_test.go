@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/naming"
 	"portolan/internal/notify"
 	"portolan/internal/pgtest"
@@ -126,7 +127,7 @@ func startAlone(t *testing.T) *manager {
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
 	beside(t)
-	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
+	o := Options{Programs: all.Programs(), Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second}
 	var err error
 	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // where nobody listens

@@ -57,6 +57,8 @@ type Options struct {
 	Listen, CheckinListen string
 	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
 	Door net.Listener
+	// Programs are the applications that service points can run; nil: none can be deployed.
+	Programs checkin.Programs
 	// PublicURL is the address of the check-in door as service points reach it; empty means what CheckinListen says.
 	PublicURL string
 	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
@@ -255,7 +257,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
-	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
+	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
 	m.Address.Manager.Serving = func(tx *store.Tx, servicePoint string) (string, bool, error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
 		return is.Content, is.There && !is.Silent, err

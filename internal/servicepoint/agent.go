@@ -74,12 +74,6 @@ const (
 	deregistered = "DEREGISTERED"
 )
 
-// Registration is the registration state of the diagnostics.
-type Registration struct {
-	Details string `json:"details"`
-	State   string `json:"state"`
-}
-
 // Agent is a running service point.
 type Agent struct {
 	options Options
@@ -109,7 +103,7 @@ type Agent struct {
 	// What follows is guarded by mu.
 	identity     *identity
 	manager      *manager
-	registration Registration
+	registration checkin.Registration
 	// trouble, where it is not empty, is why what is to run cannot be kept.
 	trouble string
 	// shownAt is the address that the diagnostics are shown at.
@@ -191,7 +185,7 @@ func (a *Agent) begin() error {
 		return err
 	}
 	a.manager = newManager(base, pinned(key.Authority), o.Targets.proxy)
-	a.registration = Registration{State: registering}
+	a.registration = checkin.Registration{State: registering}
 	return nil
 }
 
@@ -211,7 +205,7 @@ func (a *Agent) become(id *identity) error {
 		a.manager.http.CloseIdleConnections()
 	}
 	a.identity, a.manager = id, newManager(base, config, a.options.Targets.proxy)
-	a.registration = Registration{State: registered}
+	a.registration = checkin.Registration{State: registered}
 	return nil
 }
 
@@ -283,7 +277,7 @@ const (
 
 // serveDiagnostics serves the diagnostics until the context ends.
 func (a *Agent) serveDiagnostics(ctx context.Context) {
-	a.serveAt(ctx, "diagnostics", DiagnosticsPath, a.handler(), func() (l net.Listener, err error) {
+	a.serveAt(ctx, "diagnostics", checkin.DiagnosticsPath, a.handler(), func() (l net.Listener, err error) {
 		if l, a.options.Diagnostics = a.options.Diagnostics, nil; l == nil {
 			if l, err = net.Listen("tcp", a.options.DiagnosticsListen); err != nil {
 				return nil, err
@@ -316,7 +310,7 @@ func (a *Agent) diagnosticsURL(of checkin.Node) string {
 		}
 		host = netip.MustParseAddr(of.Addresses[i].IPAddress)
 	}
-	return "http://" + netip.AddrPortFrom(host, at.Port()).String() + DiagnosticsPath
+	return "http://" + netip.AddrPortFrom(host, at.Port()).String() + checkin.DiagnosticsPath
 }
 
 // serveAt serves what anybody may read, until the context ends. Where the address is not free, or no connection can be had just now, all
@@ -388,7 +382,7 @@ func (a *Agent) move() {
 func (a *Agent) register(state, details string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.registration = Registration{State: state, Details: details}
+	a.registration = checkin.Registration{State: state, Details: details}
 }
 
 // backoff waits longer each time, with jitter, up to half a minute; it reports whether to go on.

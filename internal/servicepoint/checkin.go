@@ -408,7 +408,7 @@ func (a *Agent) answered(answer checkin.Answer) {
 	if answer.TimeMillis > 0 {
 		a.update.ahead = time.Until(time.UnixMilli(answer.TimeMillis))
 	}
-	a.registration = Registration{State: registered}
+	a.registration = checkin.Registration{State: registered}
 	if answer.IntervalSeconds > 0 && answer.IntervalSeconds <= 3600 {
 		a.interval = time.Duration(answer.IntervalSeconds) * time.Second
 	}

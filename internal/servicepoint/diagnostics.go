@@ -15,73 +15,18 @@ import (
 	"portolan/internal/checkin"
 )
 
-// Paths of the diagnostics, on the service point's own listener (spec.md 4.3, reference/fleet.md).
-const (
-	DiagnosticsPath = checkin.DiagnosticsPath
-	StatusPath      = "/api/v1/status"
-)
-
-// Diagnostics is what a fleet service point shows of itself (spec.md 2.5).
-type Diagnostics struct {
-	CorporateHTTPProxy  Proxy        `json:"corporateHttpProxy"`
-	NetworkConnectivity Connectivity `json:"networkConnectivity"`
-	RegistrationStatus  Registration `json:"registrationStatus"`
-}
-
-// Proxy is the proxy as diagnostics show it: never its password.
-type Proxy struct {
-	Host               string `json:"host"`
-	Port               string `json:"port"`
-	ProxyPasswordIsSet bool   `json:"proxyPasswordIsSet"`
-	Scheme             string `json:"scheme"`
-	User               string `json:"user"`
-}
-
-// V4Diagnostics is what a Service Point v4 shows of itself (spec.md 2.6).
-type V4Diagnostics struct {
-	Diagnostics
-	ID               string                `json:"id"`
-	Status           string                `json:"status"`
-	ConnectionStatus string                `json:"connectionStatus"`
-	UpdateStatus     string                `json:"updateStatus"`
-	Version          string                `json:"version"`
-	OriginalVersion  string                `json:"originalVersion"`
-	Platform         string                `json:"platform"`
-	DNSServers       []string              `json:"dnsServers"`
-	Addresses        []checkin.V4Address   `json:"addresses"`
-	AnycastStatus    checkin.AnycastStatus `json:"anycastStatus"`
-	NTPStatus        checkin.NTPStatus     `json:"ntpStatus"`
-	Services         []Service             `json:"services"`
-}
-
-// Service is an application with its own diagnostics, which is what a Service Point v4 shows of it on itself.
-type Service struct {
-	checkin.ServiceInstance
-	Diagnostics json.RawMessage `json:"diagnostics"`
-}
-
-// Status is the short form (reference/fleet.md).
-type Status struct {
-	NetworkConnectivity struct {
-		FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
-		FleetMgmtEndpointStatus       int    `json:"fleetMgmtEndpointStatus"`
-		LocalIPStatus                 string `json:"localIpStatus"`
-	} `json:"networkConnectivity"`
-	RegistrationStatus Registration `json:"registrationStatus"`
-}
-
 // handler serves the diagnostics. Nothing is probed for a request: the last results are shown.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
-	a.serveDocument(mux, DiagnosticsPath, func() (int, any, error) {
+	a.serveDocument(mux, checkin.DiagnosticsPath, func() (int, any, error) {
 		if a.options.Variant == checkin.V4 {
 			d, err := a.v4()
 			return http.StatusOK, d, err
 		}
 		return http.StatusOK, a.diagnostics(), nil
 	})
-	a.serveDocument(mux, StatusPath, func() (int, any, error) { return http.StatusOK, a.short(), nil })
-	a.serveNothing(mux, DiagnosticsPath)
+	a.serveDocument(mux, checkin.StatusPath, func() (int, any, error) { return http.StatusOK, a.short(), nil })
+	a.serveNothing(mux, checkin.DiagnosticsPath)
 	return mux
 }
 
@@ -155,24 +100,24 @@ func (a *Agent) reply(w http.ResponseWriter, status int, document any) {
 	_, _ = w.Write(append(body, '\n')) // the client's going is the client's affair
 }
 
-func (a *Agent) diagnostics() Diagnostics {
+func (a *Agent) diagnostics() checkin.Diagnostics {
 	a.mu.Lock()
 	registration := a.registration
 	a.mu.Unlock()
-	return Diagnostics{CorporateHTTPProxy: a.proxy(), NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
+	return checkin.Diagnostics{CorporateHTTPProxy: a.proxy(), NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
 }
 
 // proxy is the proxy as it may be shown.
-func (a *Agent) proxy() Proxy {
+func (a *Agent) proxy() checkin.Proxy {
 	u := a.options.Targets.Proxy
 	if u == nil {
-		return Proxy{}
+		return checkin.Proxy{}
 	}
 	password, set := u.User.Password()
-	return Proxy{Host: u.Hostname(), Port: u.Port(), Scheme: u.Scheme, User: u.User.Username(), ProxyPasswordIsSet: set && password != ""}
+	return checkin.Proxy{Host: u.Hostname(), Port: u.Port(), Scheme: u.Scheme, User: u.User.Username(), ProxyPasswordIsSet: set && password != ""}
 }
 
-func (a *Agent) short() (s Status) {
+func (a *Agent) short() (s checkin.Status) {
 	d := a.diagnostics()
 	s.NetworkConnectivity.FleetMgmtEndpointErrorMessage = d.NetworkConnectivity.FleetMgmtEndpointErrorMessage
 	s.NetworkConnectivity.FleetMgmtEndpointStatus = d.NetworkConnectivity.FleetMgmtEndpointStatus
@@ -181,12 +126,12 @@ func (a *Agent) short() (s Status) {
 	return s
 }
 
-func (a *Agent) services() []Service {
+func (a *Agent) services() []checkin.Service {
 	_, all := a.supervisor.report()
-	services := make([]Service, len(all))
+	services := make([]checkin.Service, len(all))
 	for i, one := range all {
-		services[i] = Service{checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name),
-			Version: one.Version, Status: one.Status, ErrorConditions: one.ErrorConditions}, a.supervisor.diagnostics(one.ID)}
+		services[i] = checkin.Service{ServiceInstance: checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name),
+			Version: one.Version, Status: one.Status, ErrorConditions: one.ErrorConditions}, Diagnostics: a.supervisor.diagnostics(one.ID)}
 		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.underWay(one)
 	}
 	return services
@@ -197,8 +142,8 @@ func (a *Agent) connected() bool {
 	return !a.disowned && !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
 }
 
-func (a *Agent) v4() (V4Diagnostics, error) {
-	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
+func (a *Agent) v4() (checkin.V4Diagnostics, error) {
+	d := checkin.V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
 		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []checkin.V4Address{},
 		AnycastStatus: a.supervisor.toRun().Anycast.Status(), NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
 	a.mu.Lock()

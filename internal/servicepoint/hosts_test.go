@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"portolan/internal/checkin"
 )
 
 // TestOnlyOwnHosts answers requests for addresses and names of the machine, and refuses other Host headers.
@@ -40,7 +42,7 @@ func TestOneClientCannotExhaustDiagnostics(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.serveAt(ctx, "diagnostics", DiagnosticsPath, handler, func() (net.Listener, error) { return l, nil })
+		a.serveAt(ctx, "diagnostics", checkin.DiagnosticsPath, handler, func() (net.Listener, error) { return l, nil })
 	}()
 	t.Cleanup(func() { stop(); <-ended })
 	from := func(address string) *net.Dialer {
@@ -56,7 +58,7 @@ func TestOneClientCannotExhaustDiagnostics(t *testing.T) {
 		defer func() { _ = c.Close() }()
 	}
 	for range 5 {
-		r, err := client.Get("http://" + l.Addr().String() + DiagnosticsPath)
+		r, err := client.Get("http://" + l.Addr().String() + checkin.DiagnosticsPath)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/checkin"
 	"portolan/internal/ping"
 
 	"golang.org/x/net/http/httpproxy"
@@ -64,16 +65,6 @@ const (
 	publicSite     = "https://example.com/"
 )
 
-// Connectivity is what the probes found last (spec.md 2.5, networkConnectivity).
-type Connectivity struct {
-	FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
-	FleetMgmtEndpointStatus       int    `json:"fleetMgmtEndpointStatus"`
-	InternetHTTPStatus            int    `json:"internetHttpStatus"`
-	InternetPingStatus            string `json:"internetPingStatus"`
-	LocalIPStatus                 string `json:"localIpStatus"`
-	LocalNetworkStatus            string `json:"localNetworkStatus"`
-}
-
 // probes run each on its own, with a time limit, and keep their last results.
 type probes struct {
 	targets Targets
@@ -87,13 +78,13 @@ type probes struct {
 
 	mu sync.Mutex
 	// last and reasons are guarded by mu.
-	last    Connectivity
+	last    checkin.Connectivity
 	reasons map[string]string
 	changed func()
 }
 
 // unprobed is what is known before the first run.
-var unprobed = Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
+var unprobed = checkin.Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
 
 // result is what one run of a probe found; the reason says why where it failed.
 type result struct {
@@ -102,7 +93,7 @@ type result struct {
 	reason string
 }
 
-func (p *probes) results() Connectivity {
+func (p *probes) results() checkin.Connectivity {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
@@ -115,13 +106,13 @@ func (p *probes) run(ctx context.Context) {
 		name  string
 		every time.Duration
 		run   func(context.Context) result
-		keep  func(*Connectivity, result)
+		keep  func(*checkin.Connectivity, result)
 	}{
-		{"local interfaces", p.every, p.localIP, func(c *Connectivity, r result) { c.LocalIPStatus = r.text }},
-		{"default gateway", p.every, p.localNetwork, func(c *Connectivity, r result) { c.LocalNetworkStatus = r.text }},
-		{"public ping", p.public(p.targets.Ping), p.internetPing, func(c *Connectivity, r result) { c.InternetPingStatus = r.text }},
-		{"public HTTP", p.public(p.targets.HTTP), p.internetHTTP, func(c *Connectivity, r result) { c.InternetHTTPStatus = r.number }},
-		{"manager", p.every, p.fleetEndpoint, func(c *Connectivity, r result) {
+		{"local interfaces", p.every, p.localIP, func(c *checkin.Connectivity, r result) { c.LocalIPStatus = r.text }},
+		{"default gateway", p.every, p.localNetwork, func(c *checkin.Connectivity, r result) { c.LocalNetworkStatus = r.text }},
+		{"public ping", p.public(p.targets.Ping), p.internetPing, func(c *checkin.Connectivity, r result) { c.InternetPingStatus = r.text }},
+		{"public HTTP", p.public(p.targets.HTTP), p.internetHTTP, func(c *checkin.Connectivity, r result) { c.InternetHTTPStatus = r.number }},
+		{"manager", p.every, p.fleetEndpoint, func(c *checkin.Connectivity, r result) {
 			c.FleetMgmtEndpointStatus, c.FleetMgmtEndpointErrorMessage = r.number, r.reason
 		}},
 	} {
@@ -165,7 +156,7 @@ func (p *probes) repeat(ctx context.Context, every time.Duration, probe func(con
 	}
 }
 
-func (p *probes) keep(name string, r result, set func(*Connectivity, result)) {
+func (p *probes) keep(name string, r result, set func(*checkin.Connectivity, result)) {
 	p.mu.Lock()
 	before := p.last
 	set(&p.last, r)

@@ -42,7 +42,7 @@ func applicationOf(name string) (code int) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	kind := application.Kind{Name: name, Version: "1", Check: func(json.RawMessage) error { return nil },
+	kind := application.Kind{Name: name, Program: checkin.Program{Version: "1", Check: func(json.RawMessage) error { return nil }},
 		New: func(*slog.Logger) application.Application { return &ferry{} }}
 	if err := application.Serve(ctx, kind, socket, slog.Default()); err != nil {
 		fmt.Println(err)

@@ -135,7 +135,7 @@ func (a *Agent) resolver() (v resolverView) {
 	v.answers, v.well = true, true
 	none := true
 	for _, one := range a.services() {
-		if one.ServiceName != application.Resolver {
+		if one.ServiceName != checkin.Resolver {
 			continue
 		}
 		var found application.ResolverDiagnostics
@@ -298,7 +298,7 @@ func certificateTimes(id *identity) (r ResolverResource, err error) {
 // serveStatus serves the status at an address while a resolver is to run, until ctx ends.
 func (a *Agent) serveStatus(ctx context.Context, address string) {
 	for ctx.Err() == nil {
-		wanted, changed := a.supervisor.isToRun(application.Resolver)
+		wanted, changed := a.supervisor.isToRun(checkin.Resolver)
 		if !wanted {
 			select {
 			case <-changed:
@@ -309,7 +309,7 @@ func (a *Agent) serveStatus(ctx context.Context, address string) {
 		serving, stop := context.WithCancel(ctx)
 		go func() {
 			defer stop()
-			for wanted := true; wanted && serving.Err() == nil; wanted, changed = a.supervisor.isToRun(application.Resolver) {
+			for wanted := true; wanted && serving.Err() == nil; wanted, changed = a.supervisor.isToRun(checkin.Resolver) {
 				select {
 				case <-changed:
 				case <-serving.Done():

@@ -15,13 +15,14 @@ import (
 
 	"portolan/client"
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/server"
 )
 
 // startManager starts a manager of the test's own, and gives a client of it.
 func startManager(t *testing.T) *client.Client {
 	t.Helper()
-	m, err := server.Start(context.Background(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
+	m, err := server.Start(context.Background(), server.Options{Programs: all.Programs(), Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: "a-password-for-tests", Log: slog.New(slog.DiscardHandler), LogLevel: "error"})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/checkin"
 	"portolan/internal/fairlisten"
 	"portolan/internal/problem"
 
@@ -83,7 +84,7 @@ const (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Authority, Version: "1.1.0", Contented: true, Fill: application.FillKey,
+	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", Contented: true, Fill: application.FillKey,
 		Hide:  func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
@@ -95,7 +96,7 @@ func Kind() application.Kind {
 				claims = append(claims, l.at().String())
 			}
 			return claims
-		},
+		}},
 		New: func(log *slog.Logger) application.Application { return newAuthority(log) }}
 }
 

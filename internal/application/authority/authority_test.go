@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/application"
+	"portolan/internal/checkin"
 	"portolan/internal/freeport"
 	"portolan/internal/zonedata"
 
@@ -524,7 +524,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	if application.Authority != Kind().Name {
+	if checkin.Authority != Kind().Name {
 		t.Error(Kind().Name)
 	}
 }

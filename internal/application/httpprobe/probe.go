@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"portolan/internal/application"
+	"portolan/internal/checkin"
 	"portolan/internal/ping"
 	"portolan/internal/problem"
 
@@ -80,9 +81,9 @@ const (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: "http-probe-service", Version: "1.0.0",
-		Check: func(text json.RawMessage) error { _, err := read(text); return err },
-		New:   func(log *slog.Logger) application.Application { return &probe{log: log} }}
+	return application.Kind{Name: "http-probe-service", Program: checkin.Program{Version: "1.0.0",
+		Check: func(text json.RawMessage) error { _, err := read(text); return err }},
+		New: func(log *slog.Logger) application.Application { return &probe{log: log} }}
 }
 
 // read reads a configuration.

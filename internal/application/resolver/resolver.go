@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/checkin"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
@@ -36,7 +37,7 @@ import (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Resolver, Version: "1.1.0", Hide: hide, Fill: application.FillKey,
+	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)
@@ -44,7 +45,7 @@ func Kind() application.Kind {
 				return nil
 			}
 			return c.claims()
-		},
+		}},
 		New: func(log *slog.Logger) application.Application {
 			r := &resolver{log: log, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
 			r.content.Store(&content{})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/catalog"
 	"portolan/internal/fleet"
 	"portolan/internal/pgtest"
@@ -35,6 +36,7 @@ func quiet(int64) {}
 func started(t *testing.T, o server.Options) *server.Manager {
 	t.Helper()
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", "a password for tests", "test"
+	o.Programs = all.Programs()
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(t.Context(), o)
 	if err != nil {
