@@ -12,9 +12,9 @@ test: ## all tests
 	go test -timeout 20m ./...
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
-	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'
-	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/application/authority -run 'AsNamed|AnswersEqual|OddMessages'
-	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/naming ./internal/server -run 'ZoneFile'
+	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'
+	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/authority -run 'AsNamed|AnswersEqual|OddMessages'
+	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/server -run 'ZoneFile'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesAsNamed'
 
 # schemathesis, in a venv of its own; it needs Python alone.
@@ -25,7 +25,7 @@ bin/conform/made: test/conform/requirements.txt
 	touch $@
 
 contract: ## compare what is served with what is published: operations, types, fields, enums, what is required; part of make test, too
-	@go test ./internal/server -count=1 -v -run '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)' | grep -v '^=== '
+	@go test ./internal/manager/server -count=1 -v -run '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)' | grep -v '^=== '
 
 conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)
@@ -95,30 +95,30 @@ vuln: ## known vulnerabilities; asks a database on the Internet
 # The fuzz targets, a while each.
 FUZZTIME ?= 20s
 fuzz:
-	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
-	go test ./internal/schema -run '^$$' -fuzz '^FuzzTableRow$$' -fuzztime $(FUZZTIME)
-	go test ./internal/dns -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
-	go test ./internal/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
-	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
-	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
-	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
-	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
-	go test ./internal/naming -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(FUZZTIME)
-	go test ./internal/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
-	go test ./internal/naming -run '^$$' -fuzz '^FuzzHistoric$$' -fuzztime $(FUZZTIME)
-	go test ./internal/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
-	go test ./internal/space -run '^$$' -fuzz '^FuzzParseRelative$$' -fuzztime $(FUZZTIME)
-	go test ./internal/ipam -run '^$$' -fuzz '^FuzzReadNetworks$$' -fuzztime $(FUZZTIME)
-	go test ./internal/ipam -run '^$$' -fuzz '^FuzzReadAddresses$$' -fuzztime $(FUZZTIME)
-	go test ./internal/store -run '^$$' -fuzz '^FuzzParsePosition$$' -fuzztime $(FUZZTIME)
-	go test ./internal/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
-	go test ./internal/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
-	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
-	go test ./internal/deploy -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
-	go test ./internal/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
-	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME)
-	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzContent$$' -fuzztime $(FUZZTIME)
-	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzUpdate$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzTableRow$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/dns -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzHistoric$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
+	go test ./internal/base/space -run '^$$' -fuzz '^FuzzParseRelative$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/ipam -run '^$$' -fuzz '^FuzzReadNetworks$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/ipam -run '^$$' -fuzz '^FuzzReadAddresses$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/store -run '^$$' -fuzz '^FuzzParsePosition$$' -fuzztime $(FUZZTIME)
+	go test ./internal/engine/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
+	go test ./internal/wire/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/deploy -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
+	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME)
+	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzContent$$' -fuzztime $(FUZZTIME)
+	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzUpdate$$' -fuzztime $(FUZZTIME)
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...

@@ -20,10 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/application/authority"
-	"portolan/internal/pgtest"
-	"portolan/internal/zonedata"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/servicepoint/application/authority"
+	"portolan/internal/testkit/pgtest"
+	"portolan/internal/wire/zonedata"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"

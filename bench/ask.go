@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"zombiezen.com/go/sqlite"

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/server"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"

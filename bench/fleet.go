@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/release"
 	"portolan/internal/servicepoint"
+	"portolan/internal/wire/release"
 )
 
 // fleetSize is how many service points are simulated, with -big bigFleet; released is the version that they are updated to.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/server"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
 )
 
 // How many rows large work has, and how many changes a batch.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"portolan/console/browser"
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
 )
 
 // row is one line of the table.

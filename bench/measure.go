@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/dns"
-	"portolan/internal/ipam"
-	"portolan/internal/naming"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/server"
 
 	"github.com/jackc/pgx/v5"
 	"zombiezen.com/go/sqlite"

@@ -14,12 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/ipam"
-	"portolan/internal/pgtest"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

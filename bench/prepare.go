@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"

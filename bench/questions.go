@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
 
 	"github.com/jackc/pgx/v5"
 	"zombiezen.com/go/sqlite"

@@ -19,10 +19,10 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/checkin"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/wire/checkin"
 
 	"zombiezen.com/go/sqlite"
 )

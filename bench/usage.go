@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"portolan/internal/ipam"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/server"
 )
 
 // inUse is how many addresses lie below the block whose usage is read.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/application"
-	"portolan/internal/application/all"
-	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/wire/checkin"
 
 	"github.com/miekg/dns"
 )

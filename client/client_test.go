@@ -10,16 +10,17 @@ import (
 	"testing"
 
 	"portolan/client"
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
 )
 
 const password = "a password for tests"
 
 func start(t *testing.T) (*server.Manager, *client.Client) {
 	t.Helper()
-	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(), Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
+	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
+		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: password,
 		Version:       "test", LogLevel: "error", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 
 	"portolan/console"
 	"portolan/console/browser"
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
 
 	"github.com/chromedp/chromedp/kb"
 )
@@ -111,7 +111,8 @@ func start(t *testing.T) *stage {
 		}
 		one.b = b
 	}
-	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(), Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
+	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
+		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master"})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/freeport"
+	"portolan/internal/base/freeport"
 
 	"github.com/miekg/dns"
 )

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
+	"portolan/internal/wire/checkin"
 )
 
 // How long the attacks last, how long anything may be held up meanwhile, and how much memory a manager may take. What holds others up

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/freeport"
-	"portolan/internal/pgtest"
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

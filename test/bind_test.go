@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"portolan/internal/freeport"
-	"portolan/internal/peers"
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/peers"
 
 	"github.com/miekg/dns"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
 )
 
 // chaosTime is how long the load goes on: a look, forty seconds in make test-long; PORTOLAN_CHAOS says otherwise.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/freeport"
+	"portolan/internal/base/freeport"
 
 	"github.com/miekg/dns"
 )

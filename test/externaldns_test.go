@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/freeport"
+	"portolan/internal/base/freeport"
 )
 
 // external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/peers"
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/peers"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

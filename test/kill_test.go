@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/freeport"
+	"portolan/internal/base/freeport"
 )
 
 // manager is `portolan serve` as its own process.

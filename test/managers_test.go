@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
 )
 
 // Two managers share one PostgreSQL. 64 clients ask both for addresses of one network: each address

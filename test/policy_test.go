@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/freeport"
-	"portolan/internal/pgtest"
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

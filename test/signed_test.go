@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/pgtest"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

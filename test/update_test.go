@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/freeport"
-	"portolan/internal/peers"
-	"portolan/internal/pgtest"
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/peers"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/pgtest"
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
+	"portolan/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"

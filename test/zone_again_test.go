@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/peers"
+	"portolan/internal/testkit/peers"
 )
 
 // A zone file that is imported again says what it changes and what it leaves. --prune deletes nothing for a file that is no whole zone,

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/freeport"
-	"portolan/internal/peers"
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/peers"
 )
 
 // A zone file as people write them: relative names, several records of a name, odd case, every type.

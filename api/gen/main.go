@@ -5,7 +5,7 @@ import (
 	"log"
 	"os"
 
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
 )
 
 func main() {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
+	"portolan/internal/wire/checkin"
 )
 
 type agentCommand struct {

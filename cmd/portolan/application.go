@@ -7,10 +7,10 @@ import (
 	"os"
 	"runtime"
 
-	"portolan/internal/application"
-	"portolan/internal/application/all"
-	"portolan/internal/application/authority"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/servicepoint/application/authority"
+	"portolan/internal/wire/checkin"
 )
 
 // socketDescriptor is where a service point puts the socket of an application that it starts.

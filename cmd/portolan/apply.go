@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"portolan/client"
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 // planFlags say how resources are applied that a file has.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/access"
-	"portolan/internal/server"
-	"portolan/internal/store"
-	"portolan/internal/store/archive"
+	"portolan/internal/engine/store"
+	"portolan/internal/engine/store/archive"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
 )
 
 type backupCommand struct {

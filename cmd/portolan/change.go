@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/resource"
-	"portolan/internal/schema"
+	"portolan/internal/client/cli"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
 )
 
 // changeOutput says how a change is printed.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/access"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
 )
 
 type changesCommand struct {

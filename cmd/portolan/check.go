@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 
-	"portolan/internal/access"
-	"portolan/internal/history"
-	"portolan/internal/resource"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/server"
 )
 
 type checkCommand struct {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"portolan/internal/cli"
-	"portolan/internal/server"
+	"portolan/internal/client/cli"
+	"portolan/internal/manager/server"
 )
 
 type completionCommand struct {

@@ -11,8 +11,8 @@ import (
 	"os"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/server"
+	"portolan/internal/client/cli"
+	"portolan/internal/manager/server"
 )
 
 // defaultURL is where a manager is where nobody says so.

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"sync"
 
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/checkin"
-	"portolan/internal/fleet"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/wire/checkin"
 )
 
 type demoCommand struct {

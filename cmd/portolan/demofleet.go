@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/checkin"
-	"portolan/internal/fleet"
-	"portolan/internal/release"
-	"portolan/internal/server"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // demoVersion is the release that the demo's service points can be updated to: the same program under another name.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/externaldns"
-	"portolan/internal/fairlisten"
+	"portolan/internal/base/fairlisten"
+	"portolan/internal/client/cli"
+	"portolan/internal/client/externaldns"
 )
 
 type externalDNSCommand struct {

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"portolan/internal/access"
-	"portolan/internal/deploy"
-	"portolan/internal/dns"
-	"portolan/internal/ipam"
-	"portolan/internal/naming"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/server"
 )
 
 type importCommand struct {

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"portolan/internal/access"
-	"portolan/internal/convert"
-	"portolan/internal/dns"
-	"portolan/internal/naming"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/base/naming"
+	"portolan/internal/client/convert"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/server"
 )
 
 type importBind struct {

@@ -18,8 +18,8 @@ import (
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/convert"
+	"portolan/internal/client/cli"
+	"portolan/internal/client/convert"
 )
 
 // fromFlags say what becomes of what another program keeps.

@@ -12,7 +12,8 @@ import (
 func TestUnnamed(t *testing.T) {
 	var done client.Applied
 	if err := json.Unmarshal([]byte(`{"resources":[
-		{"type":"HostRecord","key":"a.example","changes":[{"field":"addresses","before":["10.0.0.1","10.0.0.2"],"after":[{"address":"10.0.0.2"}]}]},
+		{"type":"HostRecord","key":"a.example","changes":[{"field":"addresses","before":["10.0.0.1","10.0.0.2"],
+			"after":[{"address":"10.0.0.2"}]}]},
 		{"type":"HostRecord","key":"b.example","changes":[{"field":"addresses","before":["10.0.0.3"],"after":[{"address":"10.0.0.4"}]},
 			{"field":"ttl","before":"10.0.0.9","after":null}]},
 		{"type":"HostRecord","key":"c.example","changes":[{"field":"addresses","before":["2001:db8::1","2001:db8::2"],"after":["2001:db8::1"]}]}]}`),

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/convert"
+	"portolan/internal/client/cli"
+	"portolan/internal/client/convert"
 )
 
 // importJob is an import of a file that the manager does in the background.

@@ -12,12 +12,12 @@ import (
 
 	rr "github.com/miekg/dns"
 
-	"portolan/internal/access"
-	"portolan/internal/dns"
-	"portolan/internal/ipam"
-	"portolan/internal/naming"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/server"
 )
 
 // skippedError reports rows of an import that were left out, while the others were imported: exit code 3.

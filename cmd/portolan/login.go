@@ -17,8 +17,8 @@ import (
 	"golang.org/x/term"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/server"
+	"portolan/internal/client/cli"
+	"portolan/internal/manager/server"
 )
 
 type loginCommand struct {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=1.2.3".

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 type manCommand struct {

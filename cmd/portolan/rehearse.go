@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"portolan/internal/server"
-	"portolan/internal/store"
-	"portolan/internal/store/archive"
+	"portolan/internal/engine/store"
+	"portolan/internal/engine/store/archive"
+	"portolan/internal/manager/server"
 )
 
 type rehearseCommand struct {

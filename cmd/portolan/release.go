@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/release"
+	"portolan/internal/wire/release"
 )
 
 type releaseCommand struct {

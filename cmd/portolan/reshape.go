@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/cli"
-	"portolan/internal/schema"
+	"portolan/internal/client/cli"
+	"portolan/internal/engine/schema"
 )
 
 type splitCommand struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"portolan/client"
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 // outputFlag says how resources are printed.

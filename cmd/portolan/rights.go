@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 type rightsCommand struct {

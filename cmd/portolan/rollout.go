@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/fleet"
+	"portolan/internal/manager/fleet"
 )
 
 type rolloutCommand struct {

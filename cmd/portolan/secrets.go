@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"portolan/internal/access"
-	"portolan/internal/kms"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/kms"
 )
 
 // kmsFlag says which key management service unwraps the master keys.

@@ -9,12 +9,12 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"portolan/internal/application/all"
-	"portolan/internal/cli"
-	"portolan/internal/history"
-	"portolan/internal/notify"
-	"portolan/internal/outbound"
-	"portolan/internal/server"
+	"portolan/internal/client/cli"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/notify"
+	"portolan/internal/manager/outbound"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
 )
 
 type serveCommand struct {

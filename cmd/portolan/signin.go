@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"portolan/internal/access"
-	"portolan/internal/store"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
 )
 
 type signInCommand struct {

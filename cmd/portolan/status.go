@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/access"
-	"portolan/internal/cli"
-	"portolan/internal/fleet"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/client/cli"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server"
 )
 
 type statusCommand struct {

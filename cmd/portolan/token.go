@@ -11,10 +11,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"portolan/internal/access"
-	"portolan/internal/problem"
-	"portolan/internal/server"
-	"portolan/internal/store"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
 )
 
 // dataFlag is the data directory of a manager, which may be serving meanwhile.

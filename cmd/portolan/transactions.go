@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/cli"
+	"portolan/internal/client/cli"
 )
 
 type historyCommand struct {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/fairlisten"
+	"portolan/internal/base/fairlisten"
 )
 
 type webhookCommand struct {

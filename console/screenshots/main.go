@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"portolan/console/browser"
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
 )
 
 func main() {
@@ -84,7 +84,8 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(data) }()
-	m, err := server.Start(ctx, server.Options{Programs: all.Programs(), Data: data, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "screenshots",
+	m, err := server.Start(ctx, server.Options{Programs: all.Programs(),
+		Data: data, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "screenshots",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/dirlock"
-	"portolan/internal/fairlisten"
+	"portolan/internal/base/dirlock"
+	"portolan/internal/base/fairlisten"
+	"portolan/internal/wire/checkin"
 )
 
 // Options say what a service point is and where it looks.

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/anycast"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/anycast"
+	"portolan/internal/wire/checkin"
 )
 
 // announcer puts the anycast addresses of applications on this machine, and tells routers of those whose application is healthy.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // groups are control groups (cgroup v2, the kernel's admin-guide/cgroup-v2): below the one that this service point was started in, one for

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // The group of a service point is where it was started, the one above where it is in its own already.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // groups are control groups, which this system has none of.

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/release"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // enrolled keeps the identity that the manager gave.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
-	"portolan/internal/zonedata"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/zonedata"
 )
 
 // contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With

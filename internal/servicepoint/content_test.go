@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/zonedata"
+	"portolan/internal/wire/zonedata"
 )
 
 // taker is an application that takes content, but for the revisions that it refuses.

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/release"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // Crowd is many service points in one process that enrol and check in as real ones do, over mutual TLS, each with a key, a certificate and

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // handler serves the diagnostics. Nothing is probed for a request: the last results are shown.
@@ -114,7 +114,8 @@ func (a *Agent) proxy() checkin.Proxy {
 		return checkin.Proxy{}
 	}
 	password, set := u.User.Password()
-	return checkin.Proxy{Host: u.Hostname(), Port: u.Port(), Scheme: u.Scheme, User: u.User.Username(), ProxyPasswordIsSet: set && password != ""}
+	return checkin.Proxy{Host: u.Hostname(), Port: u.Port(), Scheme: u.Scheme, User: u.User.Username(),
+		ProxyPasswordIsSet: set && password != ""}
 }
 
 func (a *Agent) short() (s checkin.Status) {
@@ -130,7 +131,8 @@ func (a *Agent) services() []checkin.Service {
 	_, all := a.supervisor.report()
 	services := make([]checkin.Service, len(all))
 	for i, one := range all {
-		services[i] = checkin.Service{ServiceInstance: checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name),
+		services[i] = checkin.Service{ServiceInstance: checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name,
+			Name:    cmp.Or(a.supervisor.title(one.ID), one.Name),
 			Version: one.Version, Status: one.Status, ErrorConditions: one.ErrorConditions}, Diagnostics: a.supervisor.diagnostics(one.ID)}
 		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.underWay(one)
 	}
@@ -143,8 +145,9 @@ func (a *Agent) connected() bool {
 }
 
 func (a *Agent) v4() (checkin.V4Diagnostics, error) {
-	d := checkin.V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
-		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []checkin.V4Address{},
+	d := checkin.V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED",
+		UpdateStatus: a.updateStatus(),
+		Version:      a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []checkin.V4Address{},
 		AnycastStatus: a.supervisor.toRun().Anycast.Status(), NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
 	a.mu.Lock()
 	if a.identity == nil {

@@ -3,7 +3,7 @@ package servicepoint
 import (
 	"testing"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // A node says where it shows its diagnostics: at the address that it listens at, or, at all of them, at its first one.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 
 	"golang.org/x/sys/unix"
 )

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // manager is the way to the manager's check-in door.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // signed makes a certificate of an hour from a time on, signed by another one, or by itself where that is nil.

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 
 	"github.com/miekg/dns"
 )

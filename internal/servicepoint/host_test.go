@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 func file(t *testing.T, text string) string {

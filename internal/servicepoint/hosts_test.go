@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // TestOnlyOwnHosts answers requests for addresses and names of the machine, and refuses other Host headers.

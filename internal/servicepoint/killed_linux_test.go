@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/release"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // updatesArgument, where it is the first argument, makes the program of the tests a service point that is updated.

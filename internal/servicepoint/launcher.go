@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"portolan/internal/dirlock"
+	"portolan/internal/base/dirlock"
 )
 
 // Launcher runs a service point in the release that it was updated to, and goes back to the one before where a new one does not become

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // soon waits until what is looked at is as it should be.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // sendLogs sends the ends of logs that somebody waits for. One that cannot be sent is asked for again by who waits.

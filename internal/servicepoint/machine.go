@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 
 	"github.com/beevik/ntp"
 )

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // managerOf is the manager of a test: it answers check-ins, holds those that wait, and may be gone.

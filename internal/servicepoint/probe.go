@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/ping"
+	"portolan/internal/base/ping"
+	"portolan/internal/wire/checkin"
 
 	"golang.org/x/net/http/httpproxy"
 )

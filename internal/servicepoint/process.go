@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 )
 
 // process is one application, whether it runs just now or not.

@@ -20,10 +20,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"portolan/internal/anycast"
-	"portolan/internal/application"
-	"portolan/internal/checkin"
-	"portolan/internal/freeport"
+	"portolan/internal/base/freeport"
+	"portolan/internal/servicepoint/anycast"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 )
 
 // applicationArgument, where it is the first argument, makes the program of the tests an application: the second one is its name.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 
 	"github.com/miekg/dns"
 )

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/release"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // releases is the folder of the state directory with the releases of Portolan that the service point was updated to, and with what is

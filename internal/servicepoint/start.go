@@ -14,8 +14,8 @@ import (
 	"slices"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 )
 
 // begin gives a channel that the process's end comes by. One that is taken over, which has answered, is watched by its answers alone.

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // identity is what a service point is, as its state directory keeps it. The file is written whole or

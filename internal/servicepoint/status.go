@@ -15,8 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 )
 
 // Paths of what a service point that resolves shows of that, where load balancers and watchers look (reference/edge.md, section 9).

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 
-	"portolan/internal/application"
-	"portolan/internal/checkin"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
 )
 
 // supervisor runs what the service point is to run: each application in a process of its own, in a folder of its own below

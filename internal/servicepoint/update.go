@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/checkin"
-	"portolan/internal/release"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
 )
 
 // fetchLimit is how long it is tried to fetch a release from a manager that cannot be reached.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/checkin"
+	"portolan/internal/wire/checkin"
 )
 
 // Whether releases are still good is judged by the manager's time: with a clock that is ahead by a year an update is done, with one that is

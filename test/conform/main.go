@@ -21,11 +21,11 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/fleet"
-	"portolan/internal/pgtest"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/pgtest"
 )
 
 func main() {
@@ -62,7 +62,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o := server.Options{Programs: all.Programs(), Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: access.NewSecret(),
+	o := server.Options{Programs: all.Programs(),
+		Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: access.NewSecret(),
 		Version: "conform", MaxLimit: 20, LogLevel: "error",
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Probe: func(context.Context, netip.Addr) (bool, error) { return false, nil }} // whatever addresses are made up, none is asked

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"portolan/internal/resource"
-	"portolan/internal/schema"
-	"portolan/internal/server"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/manager/server"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"portolan/client"
-	fields "portolan/internal/schema"
+	fields "portolan/internal/engine/schema"
 )
 
 // found is a type of resources as a data source: one that is there already, found by its number, by what it is called, or by a filter.

@@ -21,8 +21,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"portolan/client"
-	declared "portolan/internal/resource"
-	fields "portolan/internal/schema"
+	declared "portolan/internal/engine/resource"
+	fields "portolan/internal/engine/schema"
 )
 
 // kind is a type of resources.

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"portolan/client"
-	"portolan/internal/server"
+	"portolan/internal/manager/server"
 )
 
 // kinds are the types that are resources here.

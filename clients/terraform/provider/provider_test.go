@@ -14,9 +14,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"portolan/client"
-	"portolan/internal/access"
-	"portolan/internal/application/all"
-	"portolan/internal/server"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/server"
+	"portolan/internal/servicepoint/application/all"
 )
 
 // startManager starts a manager of the test's own, and gives a client of it.

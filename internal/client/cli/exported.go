@@ -1,0 +1,379 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// export is what is put together as a document.
+type export struct {
+	*Manager
+	only []string
+	// whole says that fields without a value are told, too.
+	whole bool
+	// order is that of collections in the document.
+	order []*resource.Collection
+	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
+	placed map[int64]string
+	// keys are what resources that were met are called, as collection/key, by their numbers.
+	keys  map[int64]string
+	out   []exported
+	notes map[string]int
+	tell  func(n int)
+	ctx   context.Context //nolint:containedctx // of one call, which makes it
+}
+
+// exported is a resource of a document; rank is its place in it: what others lie in comes before them.
+type exported struct {
+	rank [2]int
+	raw  json.RawMessage
+}
+
+// Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
+// all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
+func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
+	notes []string, err error) {
+	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
+		notes: map[string]int{}, tell: tell}
+	var root json.RawMessage
+	if err := m.Get(ctx, at.String(), &root); err != nil {
+		return a, nil, err
+	}
+	if a.Into, err = e.placeOf(at, root); err != nil {
+		return a, nil, err
+	}
+	if err := e.add(at.Collection, root, ""); err != nil {
+		return a, nil, err
+	}
+	if at.Collection.Scope {
+		err = e.configuration(root)
+	} else {
+		err = e.below(at.Collection, at.ID)
+	}
+	if err != nil {
+		return a, nil, err
+	}
+	slices.SortStableFunc(e.out, func(x, y exported) int { return cmp.Or(x.rank[0]-y.rank[0], x.rank[1]-y.rank[1]) })
+	a.Resources = []json.RawMessage{}
+	for _, one := range e.out {
+		a.Resources = append(a.Resources, one.raw)
+	}
+	for text, n := range e.notes {
+		notes = append(notes, fmt.Sprintf("%s (%d)", text, n))
+	}
+	slices.Sort(notes)
+	return a, notes, nil
+}
+
+// placeOf is what the resources of the document belong below.
+func (e *export) placeOf(at Path, root json.RawMessage) (string, error) {
+	var one struct {
+		Name          string                `json:"name"`
+		Configuration struct{ Name string } `json:"configuration"`
+	}
+	if err := json.Unmarshal(root, &one); err != nil {
+		return "", err
+	}
+	switch {
+	case at.Collection.Scope:
+		return at.Collection.Name + "/" + one.Name, nil
+	case one.Configuration.Name != "":
+		return e.API.Scope.Name + "/" + one.Configuration.Name, nil
+	}
+	return "", nil
+}
+
+// exportable reports whether resources of a collection can be in a document.
+func (e *export) exportable(c *resource.Collection) bool {
+	return c.Logged() && !c.ReadOnly && !c.Inner && !c.Joins && (e.only == nil || slices.Contains(e.only, c.Name)) &&
+		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
+}
+
+// query asks for the fields of a collection, with those that are shown as subcollections alone.
+func query(c *resource.Collection) client.Query {
+	q := client.Query{Limit: 1000, OrderBy: "id", Fields: Embedded(c)}
+	if q.Fields != "" {
+		q.Limit = 100
+	}
+	return q
+}
+
+// Embedded is what is asked for beside the fields of a collection: those that are shown as subcollections alone, such as the addresses of
+// hosts; empty where there are none.
+func Embedded(c *resource.Collection) string {
+	var embed []string
+	for _, t := range c.Types {
+		for _, f := range t.Fields {
+			if written(f) && c.Sub(f.Name) != nil && !slices.Contains(embed, "embed("+f.Name+")") {
+				embed = append(embed, "embed("+f.Name+")")
+			}
+		}
+	}
+	return strings.Join(embed, ",")
+}
+
+// written reports whether a field is a list of references that has to be written, and is shown as a subcollection.
+func written(f *schema.Field) bool {
+	return f.WriteOnly && f.Kind == schema.References && !f.Hidden && f.OnPost
+}
+
+// configuration adds what is in a configuration.
+func (e *export) configuration(root json.RawMessage) error {
+	var one client.Head
+	if err := json.Unmarshal(root, &one); err != nil {
+		return err
+	}
+	for _, c := range e.order {
+		if !e.exportable(c) || !hasField(c, "configuration") {
+			continue
+		}
+		q := query(c)
+		q.Filter = fmt.Sprintf("configuration.id:%d", one.ID)
+		if err := e.All(e.ctx, c.Name, q, func(raw json.RawMessage) error { return e.add(c, raw, "") }); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// below adds what lies below a resource.
+func (e *export) below(c *resource.Collection, id int64) error {
+	for _, s := range c.Subs {
+		if s.Relation != resource.Children || !s.Post {
+			continue
+		}
+		for _, name := range itemsOf(s) {
+			of := e.API.Collection(name)
+			if of == nil || !e.exportable(of) {
+				continue
+			}
+			var ids []int64
+			at := fmt.Sprint(c.Name, "/", id, "/", s.Name)
+			if err := e.All(e.ctx, at, query(of), func(raw json.RawMessage) error {
+				var one client.Head
+				if err := json.Unmarshal(raw, &one); err != nil {
+					return err
+				}
+				ids = append(ids, one.ID)
+				return e.add(of, raw, fmt.Sprint(c.Name, "/", id))
+			}); err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			for _, child := range ids {
+				if err := e.below(of, child); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func itemsOf(s resource.Sub) []string {
+	if len(s.Items) > 0 {
+		return s.Items
+	}
+	return []string{s.Name}
+}
+
+// add adds one resource. above is what it lies in, as collection/number, where that is known.
+func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	var head client.Head
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return err
+	}
+	t := e.API.TypeNamed(head.Type)
+	switch {
+	case t == nil:
+		e.notes["left out, as this program is older than the manager: "+head.Type]++
+		return nil
+	case t.NotMade: // it comes with what it belongs to
+		return nil
+	case c.Secret:
+		e.notes["left out, as it has secrets: "+head.Type]++
+		return nil
+	}
+	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
+		return nil // its network says it
+	}
+	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
+	var b strings.Builder
+	b.WriteString(`{"type":` + jsonText(t.Name))
+	if c.Scope {
+		b.WriteString(`,"in":""`)
+	} else if c.Place == nil || !saysPlace(c, t) {
+		in, err := e.parentOf(members, above)
+		if err != nil {
+			return err
+		}
+		if in != "" && in != e.API.Scope.Name+"/"+FieldText(members["configuration"]) {
+			b.WriteString(`,"in":` + jsonText(in))
+		}
+	}
+	if c.PlacedBy != "" {
+		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); t.ByName[c.PlacedBy] == nil {
+			e.placed[head.ID] = e.placed[upOf(members)]
+			if e.placed[head.ID] != "" && saysPlace(c, t) {
+				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
+			}
+		}
+	}
+	for _, f := range t.Fields {
+		value, err := e.value(t, c, f, members)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			b.WriteString("," + jsonText(f.Name) + ":" + string(value))
+		}
+	}
+	b.WriteByte('}')
+	e.out = append(e.out, exported{rank: e.rank(c, members), raw: json.RawMessage(b.String())})
+	if e.tell != nil {
+		e.tell(len(e.out))
+	}
+	return nil
+}
+
+func jsonText(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil { // a text always can be
+		return `""`
+	}
+	return string(raw)
+}
+
+// rank is where a resource stands in the document: by its collection and, of what has space, the large before the small.
+func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage) (rank [2]int) {
+	rank[0] = slices.Index(e.order, c)
+	text := FieldText(members[c.KeyField()])
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		rank[1] = prefix.Bits()
+	} else if c.KeyField() == "absoluteName" {
+		rank[1] = strings.Count(text, ".")
+	}
+	return rank
+}
+
+// Order puts resources of a document so that what others lie in, and as far as that can be what they refer to, comes before them.
+func Order(a *resource.API, all []json.RawMessage) error {
+	e := &export{Manager: &Manager{API: a}, order: inOrder(a)}
+	type ranked struct {
+		rank [2]int
+		raw  json.RawMessage
+	}
+	list := make([]ranked, len(all))
+	for i, raw := range all {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return err
+		}
+		list[i].raw = raw
+		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // one that there is not is refused with its name
+			list[i].rank = e.rank(a.CollectionOf(t), members)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y ranked) int { return cmp.Or(x.rank[0]-y.rank[0], x.rank[1]-y.rank[1]) })
+	for i := range list {
+		all[i] = list[i].raw
+	}
+	return nil
+}
+
+// inOrder gives the collections so that what others lie in, and as far as that can be what they refer to, comes before them.
+func inOrder(a *resource.API) (order []*resource.Collection) {
+	left := slices.Clone(a.Collections())
+	waits := func(c *resource.Collection) (below, refers int) {
+		for _, other := range left {
+			if other == c {
+				continue
+			}
+			if slices.Contains(c.Parents, other.Name) {
+				below++
+			}
+			for _, t := range c.Types {
+				if slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return !f.ReadOnly && isReference(f) && collectionsOf(a, f)[other] }) {
+					refers++
+				}
+			}
+		}
+		return below, refers
+	}
+	for len(left) > 0 {
+		best, least := 0, [2]int{1 << 30, 0}
+		for i, c := range left {
+			below, refers := waits(c)
+			if cost := [2]int{below, refers}; cost[0] < least[0] || cost[0] == least[0] && cost[1] < least[1] {
+				best, least = i, cost
+			}
+		}
+		order = append(order, left[best])
+		left = slices.Delete(left, best, best+1)
+	}
+	return order
+}
+
+// upOf is the number of what a resource lies in; 0 where it does not say.
+func upOf(members map[string]json.RawMessage) (id int64) {
+	var links map[string]client.Link
+	if json.Unmarshal(members["_links"], &links) != nil {
+		return 0
+	}
+	href := links["up"].Href
+	if _, err := fmt.Sscan(href[strings.LastIndexByte(href, '/')+1:], &id); err != nil {
+		return 0
+	}
+	return id
+}
+
+// parentOf is the path of what a resource lies in, by its key.
+func (e *export) parentOf(members map[string]json.RawMessage, above string) (string, error) {
+	if above == "" {
+		var links map[string]client.Link
+		if err := json.Unmarshal(members["_links"], &links); err != nil {
+			return "", err
+		}
+		_, at, ok := strings.Cut(links["up"].Href, "/api/v2/")
+		if !ok {
+			return "", nil
+		}
+		above = at
+	}
+	word, number, _ := strings.Cut(above, "/")
+	c := e.API.Collection(word)
+	if c == nil || number == "" { // it lies right below the root
+		return "", nil
+	}
+	id, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return "", err
+	}
+	return e.keyOf(c, id)
+}
+
+// WriteDocument gives a document as YAML, or as JSON.
+func WriteDocument(a client.Apply, format string) ([]byte, error) {
+	if format == JSON {
+		raw, err := json.MarshalIndent(a, "", "  ")
+		return append(raw, '\n'), err
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	return ToYAML(raw)
+}

@@ -1,0 +1,344 @@
+// Package cli is what the command line knows: resources by their names, values of fields, contexts, documents of resources, and how all of
+// that is printed. It is a client of the public API; what types and fields there are it takes from the declarations in the program, so that
+// a command line is completed and checked without a manager.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// UsageError is a mistake on the command line.
+type UsageError struct{ error }
+
+// Unwrap gives what is wrong.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Wrongf makes one.
+func Wrongf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Manager is a manager that commands talk to.
+type Manager struct {
+	*client.Client
+	// API is what is declared, without a store.
+	API *resource.API
+	// Configuration and View are the names of those that are meant where a command says none; empty: of any.
+	Configuration, View string
+}
+
+// Path is where a command looks: a collection, a resource of it, or a subcollection of that.
+type Path struct {
+	Collection *resource.Collection
+	// ID is the number of the resource; 0: the collection itself.
+	ID int64
+	// Sub is the subcollection; nil: the resource itself.
+	Sub *resource.Sub
+	// Report is what is told of the resource below it, such as serving of a zone; empty: nothing else.
+	Report string
+	// Above is the path in front of the number of a resource that has no other one, such as databases/100/schedules; empty: its collection.
+	Above string
+}
+
+// String is the path below /api/v2, such as networks/100123/addresses.
+func (p Path) String() string {
+	text := cmp.Or(p.Above, p.Collection.Path())
+	if p.ID != 0 {
+		text += fmt.Sprint("/", p.ID)
+	}
+	if p.Sub != nil {
+		text += "/" + p.Sub.Name
+	}
+	if p.Report != "" {
+		text += "/" + p.Report
+	}
+	return text
+}
+
+// List reports whether it is a collection or a subcollection.
+func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
+
+// Items is the collection of what is there.
+func (p Path) Items(a *resource.API) *resource.Collection {
+	if types := p.Types(a); p.Sub != nil && len(types) > 0 {
+		return a.CollectionOf(types[0])
+	}
+	return p.Collection
+}
+
+// Types are the types of what is there.
+func (p Path) Types(a *resource.API) []*schema.Type {
+	if p.Sub != nil {
+		return a.ItemTypes(p.Sub)
+	}
+	return p.Collection.Types
+}
+
+// CollectionNamed gives the collection that a word names: by its name, by one of it, or by a type, in any case: networks, network,
+// IPv4Network.
+func CollectionNamed(a *resource.API, word string) (*resource.Collection, error) {
+	named := func(name string) bool { return strings.EqualFold(name, word) || strings.EqualFold(name, plural(word)) }
+	for _, c := range a.Collections() {
+		if own := a.AtPath(c.Path()) == c; own && named(c.Path()) {
+			return c, nil
+		}
+	}
+	for _, t := range a.AllTypes() {
+		if strings.EqualFold(t.Name, word) {
+			return a.CollectionOf(t), nil
+		}
+	}
+	near := Nearest(word, CollectionNames(a))
+	if near != "" {
+		return nil, Wrongf("there is no collection %q; did you mean %s? portolan list shows all", word, near)
+	}
+	return nil, Wrongf("there is no collection %q, such as networks, zones or users; portolan list shows all", word)
+}
+
+// plural is what several of a thing are called.
+func plural(word string) string {
+	lower := strings.ToLower(word)
+	switch {
+	case lower == "":
+		return word
+	case lower == "record", lower == "records":
+		return "resourceRecords"
+	case strings.HasSuffix(lower, "y"):
+		return word[:len(word)-1] + "ies"
+	case strings.HasSuffix(lower, "ss"), strings.HasSuffix(lower, "x"):
+		return word + "es"
+	}
+	return word + "s"
+}
+
+// CollectionNames are the names of the collections that have a path of their own.
+func CollectionNames(a *resource.API) (names []string) {
+	for _, c := range a.Collections() {
+		if !c.Inner && !c.Joins {
+			names = append(names, c.Path())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find gives the place that a text names, such as networks, networks/10.1.0.0/24, zone/example.net or networks/100123/addresses. A resource
+// is named by its number or its key; where several have that, it is refused.
+func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
+	word, rest, _ := strings.Cut(strings.Trim(text, "/"), "/")
+	if word == "" {
+		return p, Wrongf("%q is no path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
+	}
+	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
+		return p, err
+	}
+	key := rest
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
+			key = rest[:i]
+		} else if p.Collection.Tells(rest[i+1:]) {
+			p.Report, key = rest[i+1:], rest[:i]
+		}
+	}
+	if inner, item := m.inner(p.Collection, rest); inner != nil {
+		p.ID, err = m.numberOf(ctx, p.Collection, strings.TrimSuffix(rest, "/"+inner.Name+"/"+strconv.FormatInt(item, 10)))
+		above := Path{Collection: p.Collection, ID: p.ID, Sub: inner}
+		return Path{Collection: above.Items(m.API), ID: item, Above: above.String()}, err
+	}
+	p.ID, err = m.numberOf(ctx, p.Collection, key)
+	return p, err
+}
+
+// inner gives the subcollection and the number that the rest of a path ends with, where that names a resource that has no other path, such
+// as 100/schedules/101 of a database; nil for any other.
+func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int64) {
+	i := strings.LastIndexByte(rest, '/')
+	if i < 0 {
+		return nil, 0
+	}
+	item, err := strconv.ParseInt(rest[i+1:], 10, 64)
+	sub := c.Sub(rest[strings.LastIndexByte(rest[:i], '/')+1 : i])
+	if err != nil || item <= 0 || sub == nil || !(Path{Collection: c, Sub: sub}).Items(m.API).Inner {
+		return nil, 0
+	}
+	return sub, item
+}
+
+// FindOne is Find of a resource.
+func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
+	if p, err = m.Find(ctx, text); err == nil && (p.List() || p.Report != "") {
+		err = Wrongf("%q is no resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
+	}
+	return p, err
+}
+
+// exampleKey is a key that one of a collection may have.
+func exampleKey(c *resource.Collection) string {
+	for _, t := range c.Types {
+		if f := t.ByName[c.KeyField()]; f != nil && f.Example != "" {
+			return f.Example
+		}
+	}
+	return "NAME"
+}
+
+// numberOf gives the number of the one resource of a collection with a key.
+func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key string) (int64, error) {
+	number, wrong := strconv.ParseInt(key, 10, 64)
+	if wrong == nil && c.KeyField() != "name" { // what is called by a range or an address is never called by a number
+		return number, nil
+	}
+	if alias := c.Aliases[key]; alias != nil {
+		var one client.Head
+		err := m.Get(ctx, c.Path()+"/"+key+"?fields=id", &one)
+		return one.ID, err
+	}
+	field := c.KeyField()
+	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") && !c.HardwareKey(key) { // a name, and no address
+		field = "name"
+	}
+	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
+	ids, err := m.IDs(ctx, c.Path(), filter, namesakes)
+	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {
+		ids, err = m.inView(ctx, c, ids)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case len(ids) == 0 && wrong == nil: // nothing is called so
+		return number, nil
+	case len(ids) == 0:
+		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Path(), field, key, m.ScopeWords(c))
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	hint := "give its number"
+	var of, flags []string
+	if m.Configuration == "" && hasField(c, "configuration") {
+		of, flags = append(of, "configuration"), append(flags, "--configuration NAME")
+	}
+	if m.View == "" && c.PlacedBy == "view" {
+		of, flags = append(of, "view"), append(flags, "--view NAME")
+	}
+	if len(of) > 0 {
+		hint = fmt.Sprintf("say of which %s (%s), or give its number", strings.Join(of, " and "), strings.Join(flags, " "))
+	}
+	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Path(), field, key, hint, c.Path(),
+		field+":"+Quoted(key))
+}
+
+// namesakes is how many resources of a name are looked at.
+const namesakes = 20
+
+// inView leaves those of records whose zones are in the view that is meant.
+func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int64) (left []int64, err error) {
+	for _, id := range ids {
+		var record struct {
+			Links map[string]client.Link `json:"_links"`
+		}
+		if err := m.Get(ctx, fmt.Sprint(c.Name, "/", id, "?fields=id,_links"), &record); err != nil {
+			return nil, err
+		}
+		var zone struct{ View struct{ Name string } }
+		if err := m.Get(ctx, strings.TrimPrefix(record.Links["up"].Href, "/api/v2/")+"?fields=id,view", &zone); err != nil {
+			return nil, err
+		}
+		if zone.View.Name == m.View {
+			left = append(left, id)
+		}
+	}
+	return left, nil
+}
+
+// ScopeWords words where was looked; empty: everywhere.
+func (m *Manager) ScopeWords(c *resource.Collection) string {
+	if m.Configuration == "" || !hasField(c, "configuration") {
+		return ""
+	}
+	return " in the configuration " + m.Configuration
+}
+
+// CheckScopes refuses a configuration and a view that there are not.
+func (m *Manager) CheckScopes(ctx context.Context) error {
+	for _, one := range []struct{ collection, name string }{{"configurations", m.Configuration}, {"views", m.View}} {
+		if one.name == "" {
+			continue
+		}
+		ids, err := m.IDs(ctx, one.collection, "name:"+Quoted(one.name), 1)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return fmt.Errorf("there is nothing in %s with the name %q; portolan list %s shows all", one.collection, one.name, one.collection)
+		}
+	}
+	return nil
+}
+
+// scopes are the conditions that resources of a collection are of the configuration and the view that are meant.
+func (m *Manager) scopes(c *resource.Collection) (filters []string) {
+	for _, scope := range []struct{ field, name string }{{"configuration", m.Configuration}, {"view", m.View}} {
+		if scope.name != "" && hasField(c, scope.field) {
+			filters = append(filters, scope.field+".name:"+Quoted(scope.name))
+		}
+	}
+	return filters
+}
+
+// Scoped adds to a filter that resources of a collection are of the configuration and the view that are meant.
+func (m *Manager) Scoped(c *resource.Collection, filters []string) string {
+	return strings.Join(append(slices.Clone(filters), m.scopes(c)...), " and ")
+}
+
+// hasField reports whether resources of a collection refer to something by a field, whatever their types.
+func hasField(c *resource.Collection, name string) bool {
+	return !slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || f.Kind != schema.Reference })
+}
+
+// Quoted puts a text in quotes, as filters have it.
+func Quoted(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// Nearest gives the word that is most like another one; empty where none is near.
+func Nearest(word string, words []string) (near string) {
+	least := max(2, len(word)/3) + 1
+	for _, w := range words {
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
+			near, least = w, d
+		}
+	}
+	return near
+}
+
+// distance is how many letters have to be put in, taken out, changed, or put for their neighbours (optimal string alignment).
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			rows[i][j] = min(change, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,493 @@
+// Package convert reads what other programs keep of networks, and gives it as resources that a manager can be applied (POST /apply). What
+// cannot be told by resources is noted, and left out. Pure: it reads texts, and asks nobody.
+package convert
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/space"
+)
+
+// Resource is a resource as it is to be: its members, type among them.
+type Resource map[string]any
+
+// Document is what was read.
+type Document struct {
+	Resources []Resource
+	// routers are gateways of which it is not said of which network they are.
+	routers []router
+	// notes are the rows that something was left out of, by what that was.
+	notes map[string][]string
+	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
+	at      string
+	Skipped []Skipped
+}
+
+// router is a gateway, with the row that names it.
+type router struct {
+	address netip.Addr
+	row     string
+}
+
+// cleared is the value of a member that the source has and leaves empty: nobody says what it is, or it is to be null.
+type cleared struct{}
+
+// MarshalJSON writes null.
+func (cleared) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// clearable are the members that can be cleared.
+var clearable = []string{"name", "macAddress", "ttl", "gateway"}
+
+// has reports whether a resource has a value of a member.
+func (r Resource) has(name string) bool { return r[name] != nil && r[name] != cleared{} }
+
+// ChoiceError says that a choice is missing, or is none of the file.
+type ChoiceError string
+
+func (e ChoiceError) Error() string { return string(e) }
+
+// Skipped is a row that was left out.
+type Skipped struct {
+	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
+	Row, Reason string
+	// ByRule marks a row that describes no resource, so that --prune may delete what an earlier import made of it. Other skipped rows are
+	// wrong: they may describe existing resources.
+	ByRule bool
+}
+
+func (s Skipped) String() string { return s.Row + ": " + s.Reason }
+
+// origin is the member of a resource that names the row that it was read from. It is sent to nobody.
+const origin = "\x00row"
+
+// skip leaves the row out that is read.
+func (d *Document) skip(format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
+}
+
+// omit skips the current row because it describes no resource.
+func (d *Document) omit(format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
+}
+
+// Wrong is the number of skipped rows that may describe existing resources.
+func (d *Document) Wrong() (n int) {
+	for _, one := range d.Skipped {
+		if !one.ByRule {
+			n++
+		}
+	}
+	return n
+}
+
+// skipResource leaves a resource out that was read from a row.
+func (d *Document) skipResource(r Resource, format string, args ...any) {
+	d.Skipped = append(d.Skipped, Skipped{Row: rowOf(r), Reason: fmt.Sprintf(format, args...)})
+}
+
+// rowOf names the row that a resource was read from, or the resource.
+func rowOf(r Resource) string {
+	if row, ok := r[origin].(string); ok && row != "" {
+		return row
+	}
+	for _, key := range []string{"range", "address", "absoluteName"} {
+		if text, ok := r[key].(string); ok {
+			return fmt.Sprintf("%v %s", r["type"], text)
+		}
+	}
+	return fmt.Sprint(r["type"])
+}
+
+// leave notes an ignored part of a row or setting. Use skip or omit for a whole row.
+func (d *Document) leave(format string, args ...any) {
+	if d.notes == nil {
+		d.notes = map[string][]string{}
+	}
+	text := fmt.Sprintf(format, args...)
+	d.notes[text] = append(d.notes[text], d.at)
+}
+
+// mostNamed is how many rows a note names.
+const mostNamed = 20
+
+// Notes are what was left out, each once, with how often it was there and the first rows that it was in.
+func (d *Document) Notes() (all []string) {
+	for _, text := range slices.Sorted(maps.Keys(d.notes)) {
+		rows := d.notes[text]
+		if n := len(rows); n > 1 {
+			text += fmt.Sprintf(" (%d)", n)
+		}
+		rows = slices.Compact(slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row == "" }))
+		if len(rows) > mostNamed {
+			rows = append(rows[:mostNamed], fmt.Sprintf("and %d more", len(rows)-mostNamed))
+		}
+		if len(rows) > 0 {
+			text += ", in " + strings.Join(rows, ", ")
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// add adds a resource.
+func (d *Document) add(r Resource) {
+	for name, value := range r {
+		if text, ok := value.(string); !ok || text != "" {
+			continue
+		}
+		if delete(r, name); slices.Contains(clearable, name) {
+			r[name] = cleared{}
+		}
+	}
+	if d.at != "" {
+		r[origin] = d.at
+	}
+	d.Resources = append(d.Resources, r)
+}
+
+// JSON gives the resources, what others lie in before them, and the rows that they were read from. With empty, members that the source
+// leaves empty are null; else they are left out.
+func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err error) {
+	order := slices.Clone(d.Resources)
+	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, r := range order {
+		row := rowOf(r)
+		r = maps.Clone(r)
+		delete(r, origin)
+		maps.DeleteFunc(r, func(_ string, value any) bool { return value == cleared{} && !empty })
+		raw, err := json.Marshal(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, rows = append(all, raw), append(rows, row)
+	}
+	return all, rows, nil
+}
+
+// rank is where a resource stands: blocks by their size, networks, what is in them, names.
+func rank(r Resource) int {
+	name, _ := r["type"].(string)
+	switch {
+	case strings.HasSuffix(name, "Block"):
+		p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
+		if err != nil {
+			return 200
+		}
+		return p.Bits()
+	case strings.HasSuffix(name, "Network"):
+		return 300
+	case strings.HasSuffix(name, "DHCPRange"):
+		return 400
+	case strings.HasSuffix(name, "Address"):
+		return 500
+	case name == "Zone":
+		return 600 + strings.Count(fmt.Sprint(r["absoluteName"]), ".")
+	case name == "HostRecord":
+		return 800
+	}
+	return 900
+}
+
+// family is what types of a family of addresses begin with.
+func family(a netip.Addr) string {
+	if a.Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// reserved is the state of an address that nobody is to get.
+const reserved = "RESERVED"
+
+// address adds an address. Those of IPv6 cannot be reserved for nobody.
+func (d *Document) address(a netip.Addr, r Resource) {
+	if r["type"] = family(a) + "Address"; a.Is6() && r["state"] == reserved {
+		d.leave("that addresses of IPv6 are reserved, which is no state of theirs: they are STATIC")
+		r["state"] = "STATIC"
+	}
+	d.add(r)
+}
+
+// network adds a network; gateway is the address of its router, empty where it has none.
+func (d *Document) network(p netip.Prefix, name, gateway string) {
+	p = p.Masked()
+	r := Resource{"type": family(p.Addr()) + "Network", "range": p.String(), "name": name}
+	if p.Addr().Is4() { // without one a new network would get its first address
+		if r["gateway"] = nil; gateway != "" {
+			r["gateway"] = gateway
+		}
+	}
+	d.add(r)
+}
+
+// Known are the networks, or the blocks, of a manager, by their ranges, each with its gateway; empty where it has none.
+type Known map[netip.Prefix]string
+
+// holding gives the range of those that an address lies in, the narrowest one.
+func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, ok bool) {
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		if p, err := a.Prefix(bits); err == nil {
+			if _, ok := networks[p]; ok {
+				return p, true
+			}
+		}
+	}
+	return p, false
+}
+
+// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them).
+// Networks that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a
+// gateway or the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have,
+// become GenericRecords where generic is set, and are skipped elsewhere.
+func (d *Document) Settle(known Known, generic bool) {
+	own := map[netip.Prefix]Resource{}
+	met := map[string]Resource{}
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		for name, value := range r {
+			if text, ok := value.(string); ok && !utf8.ValidString(text) {
+				d.skipResource(r, "the %s %q is no UTF-8: save the file as UTF-8", name, text)
+				return true
+			}
+		}
+		name, _ := r["type"].(string)
+		var key string
+		switch {
+		case strings.HasSuffix(name, "Network"), strings.HasSuffix(name, "Block"), strings.HasSuffix(name, "DHCPRange"):
+			key = fmt.Sprint(name, r["range"])
+		case strings.HasSuffix(name, "Address"):
+			key = fmt.Sprint(r["address"])
+		default:
+			return false
+		}
+		if first := met[key]; first != nil {
+			d.skipResource(r, "it has the same key as %s: remove one of the two", rowOf(first))
+			return true
+		}
+		met[key] = r
+		if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil && strings.HasSuffix(name, "Network") {
+			own[p] = r
+		}
+		return false
+	})
+	d.routed(known, own)
+	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
+	for p, gateway := range known {
+		networks[p] = true
+		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
+			if gateways[gateway] = gateway != ""; r != nil && p.Addr().Is4() { // networks of IPv6 have no gateway
+				r["gateway"] = cleared{}
+			}
+		}
+	}
+	for p, r := range own {
+		networks[p] = true
+		if r.has("gateway") {
+			gateways[fmt.Sprint(r["gateway"])] = true
+		}
+	}
+	nobodys := func(a netip.Addr) bool {
+		p, ok := holding(networks, a)
+		return ok && edge(p, a)
+	}
+	var further []Resource
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		text, name := fmt.Sprint(r["address"]), fmt.Sprint(r["type"])
+		if name == "HostRecord" {
+			return d.settleHost(r, func(a netip.Addr) string {
+				if _, in := holding(networks, a); !in && len(networks) > 0 {
+					return "it lies in no network: create the network first"
+				}
+				if nobodys(a) {
+					return "it is the first or the last address of its network, which no host has"
+				}
+				return ""
+			}, generic, &further)
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil || !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		switch {
+		case gateways[text] && !r.has("macAddress") && !r.has("name"):
+			return true // the network has it
+		case gateways[text]:
+			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
+		case nobodys(a):
+			d.skipResource(r, "the address is the first or the last of its network, which no host has")
+		default:
+			return false
+		}
+		return true
+	})
+	d.Resources = append(d.Resources, further...)
+}
+
+// settleHost removes addresses of a host that it cannot have, by a reason that why gives, and reports whether none is left of those that it
+// had. further gets records of such addresses, where generic is set.
+func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic bool, further *[]Resource) (gone bool) {
+	all, _ := r["addresses"].([]string)
+	name := fmt.Sprint(r["absoluteName"])
+	wrong := naming.Check(naming.Clean(name), naming.HostName)
+	left := slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return false
+		}
+		reason := why(a)
+		if wrong != nil {
+			reason = fmt.Sprintf("no host has such a name: %v", wrong)
+		}
+		switch {
+		case reason == "":
+			return false
+		case generic:
+			record := Resource{"type": "GenericRecord", "absoluteName": name, "recordType": recordType(a), "rdata": a.String(), origin: rowOf(r)}
+			for _, member := range []string{"view", "ttl"} {
+				if r[member] != nil {
+					record[member] = r[member]
+				}
+			}
+			*further = append(*further, record)
+		default:
+			d.skipResource(r, "the name %s of the address %s: %s", name, text, reason)
+		}
+		return true
+	})
+	r["addresses"] = left
+	return len(left) == 0 && len(all) > 0
+}
+
+// recordType is the type of records of an address.
+func recordType(a netip.Addr) string {
+	if a.Is4() {
+		return "A"
+	}
+	return "AAAA"
+}
+
+// routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
+func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
+	for _, one := range d.routers {
+		d.at = one.row
+		a := one.address
+		p, ours := holding(own, a)
+		at, there := holding(known, a)
+		switch {
+		case ours && edge(p, a) || !ours && there && edge(at, a):
+			d.skip("the gateway %v is the first or the last address of its network, which no host has: correct the row", a)
+		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
+			d.skip("the network %v has the gateway %v already: a network has one gateway", p, own[p]["gateway"])
+		case ours:
+			own[p]["gateway"] = a.String()
+		case there:
+			r := Resource{"type": family(a) + "Network", "range": at.String(), "gateway": a.String()}
+			own[at] = r
+			d.add(r)
+		default:
+			d.skip("the gateway %v lies in no network: create the network first", a)
+		}
+	}
+	d.routers, d.at = nil, ""
+}
+
+// edge reports whether an address of a network is no host's: the first one, and of IPv4 the last one (RFC 4291 section 2.6.1, RFC 1122
+// section 3.2.1.3).
+func edge(p netip.Prefix, a netip.Addr) bool {
+	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
+}
+
+// Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
+func (d *Document) Within(known Known) {
+	networks := map[netip.Prefix]bool{}
+	for p := range known {
+		networks[p] = true
+	}
+	for _, p := range d.Networks() {
+		networks[p] = true
+	}
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		name, _ := r["type"].(string)
+		text, _ := r["address"].(string)
+		if strings.HasSuffix(name, "DHCPRange") {
+			text, _, _ = strings.Cut(fmt.Sprint(r["range"]), "-")
+		} else if !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return false
+		}
+		if _, in := holding(networks, a); in {
+			return false
+		}
+		d.skipResource(r, "%v lies in no network: create the network first", text)
+		return true
+	})
+}
+
+// Networks are the prefixes of the networks, which have to lie in blocks.
+func (d *Document) Networks() (all []netip.Prefix) { return d.prefixes("Network") }
+
+// Blocks are the prefixes of the blocks.
+func (d *Document) Blocks() (all []netip.Prefix) { return d.prefixes("Block") }
+
+func (d *Document) prefixes(kind string) (all []netip.Prefix) {
+	for _, r := range d.Resources {
+		if name, _ := r["type"].(string); strings.HasSuffix(name, kind) {
+			if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// private are the ranges of RFC 1918 section 3, of which networks that lie in no block get one.
+var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16")}
+
+// Surround adds blocks for the networks that lie in none: of those that are there (known), or of the document. A private network gets the
+// private range that it is of, another one a block of its own size. A configuration has blocks for IPv6 from its beginning.
+func (d *Document) Surround(known []netip.Prefix) {
+	blocks := append(slices.Clone(known), d.Blocks()...)
+	within := func(p netip.Prefix) bool {
+		return slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Bits() <= p.Bits() && b.Contains(p.Addr()) })
+	}
+	for _, p := range d.Networks() {
+		if p.Addr().Is6() || within(p) {
+			continue
+		}
+		block := p
+		for _, whole := range private {
+			if whole.Contains(p.Addr()) && whole.Bits() <= p.Bits() {
+				block = whole
+			}
+		}
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String()})
+		blocks = append(blocks, block)
+	}
+}
+
+// text reads a file that may begin with a byte order mark.
+func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }
+
+// hardware reports whether a text is a hardware address of Ethernet: 6 bytes.
+func hardware(text string) bool {
+	mac, err := space.ParseHardware(text)
+	return err == nil && len(mac) == 6
+}
+
+// host is the first label of a name.
+func host(name string) string {
+	first, _, _ := strings.Cut(strings.TrimSuffix(name, "."), ".")
+	return first
+}

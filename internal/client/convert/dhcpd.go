@@ -1,0 +1,299 @@
+package convert
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode"
+
+	"portolan/internal/base/space"
+)
+
+// Dhcpd reads the settings of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
+func Dhcpd(raw []byte) (*Document, error) {
+	all, err := statements(text(raw))
+	if err != nil {
+		return nil, err
+	}
+	d := &dhcpd{Document: &Document{}}
+	if err := d.block(all, ""); err != nil {
+		return nil, err
+	}
+	for _, s := range d.ranges { // of pools beside the subnets: of that which they lie in
+		a, err := netip.ParseAddr(s.word(len(s.words) - 1))
+		i := slices.IndexFunc(d.subnets, func(p netip.Prefix) bool { return err == nil && p.Contains(a) })
+		if i < 0 {
+			d.skipStatement(s, errors.New("the range lies in no subnet"))
+			continue
+		}
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words, " "))
+		d.skipStatement(s, d.span(s, d.subnets[i]))
+	}
+	return d.Document, nil
+}
+
+type dhcpd struct {
+	*Document
+	subnets []netip.Prefix
+	// around are the routers of what is read around a subnet.
+	around []string
+	// ranges are those beside subnets.
+	ranges []statement
+}
+
+// block reads statements; shared is the name of the shared network that they are in. What it says of routers holds for the subnets inside
+// it that say nothing of their own.
+func (d *dhcpd) block(all []statement, shared string) error {
+	before := d.around
+	defer func() { d.around = before }()
+	for _, s := range all {
+		if s.is("option", "routers") {
+			d.around = s.words[2:]
+		}
+	}
+	for _, s := range all {
+		var err error
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+		switch {
+		case s.is("option", "routers"):
+		case s.is("shared-network"):
+			err = d.block(s.block, s.word(1))
+		case s.is("group"), s.is("pool"), s.is("class"), s.is("subclass"):
+			err = d.block(s.block, shared)
+		case s.is("subnet"):
+			if err = d.subnet(s, shared); err != nil {
+				d.hosts(s)
+			}
+		case s.is("subnet6"):
+			if err = d.subnet6(s, shared); err != nil {
+				d.hosts(s)
+			}
+		case s.is("host"):
+			d.host(s)
+		case s.is("include"):
+			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
+		case s.is("range"), s.is("range6"):
+			d.ranges = append(d.ranges, s)
+		case s.is("option"):
+			d.leave("the option %s: give it as a deployment option", s.word(1))
+		default:
+			d.leave("the statement %s", s.word(0))
+		}
+		d.skipStatement(s, err)
+	}
+	return nil
+}
+
+// hosts reads the hosts in a subnet that is skipped.
+func (d *dhcpd) hosts(s statement) {
+	for _, one := range s.block {
+		if one.is("host") {
+			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
+			d.host(one)
+		}
+	}
+}
+
+// skipStatement leaves a statement out that cannot be imported; err is nil where it can.
+func (d *dhcpd) skipStatement(s statement, err error) {
+	if err != nil {
+		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+		d.skip("%s: correct the statement", strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", s.line)))
+	}
+	d.at = ""
+}
+
+// subnet reads a subnet with what is in it.
+func (d *dhcpd) subnet(s statement, shared string) error {
+	a, err := netip.ParseAddr(s.word(1))
+	mask := net.ParseIP(s.word(3)).To4()
+	if err != nil || !a.Is4() || mask == nil || !s.is("subnet", s.word(1), "netmask") {
+		return fmt.Errorf("line %d: a subnet is written as subnet ADDRESS netmask MASK", s.line)
+	}
+	bits, _ := net.IPMask(mask).Size()
+	p := netip.PrefixFrom(a, bits)
+	if bits == 0 || p.Masked() != p {
+		return fmt.Errorf("line %d: %s/%s is no subnet", s.line, s.word(1), s.word(3))
+	}
+	return d.within(s, p, shared)
+}
+
+func (d *dhcpd) subnet6(s statement, shared string) error {
+	p, err := netip.ParsePrefix(s.word(1))
+	if err != nil || p.Masked() != p {
+		return fmt.Errorf("line %d: subnet6 %s: is no prefix", s.line, s.word(1))
+	}
+	return d.within(s, p, shared)
+}
+
+// within reads what is in a subnet, pools included.
+func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
+	var own []string
+	for _, one := range s.block {
+		if one.is("option", "routers") {
+			own = one.words[2:]
+		}
+	}
+	d.network(p, shared, d.router(p, own, d.around))
+	d.subnets = append(d.subnets, p)
+	var rest []statement
+	for _, one := range s.block {
+		inner := []statement{one}
+		if one.is("pool") || one.is("pool6") {
+			inner = one.block
+		}
+		for _, x := range inner {
+			switch {
+			case x.is("range"), x.is("range6"):
+				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
+				d.skipStatement(x, d.span(x, p))
+			case x.is("option", "routers"):
+			default:
+				rest = append(rest, x)
+			}
+		}
+	}
+	return d.block(rest, shared)
+}
+
+// router is the first router of a subnet that is an address in it: of its own, or else of those of what is around it; empty where none is.
+func (d *Document) router(p netip.Prefix, own, around []string) string {
+	in := func(text string) bool {
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		return err == nil && p.Contains(a) && !edge(p, a)
+	}
+	if len(own) == 0 {
+		if i := slices.IndexFunc(around, in); i >= 0 {
+			return strings.TrimSpace(around[i])
+		}
+		return ""
+	}
+	i := slices.IndexFunc(own, in)
+	if i < 0 {
+		d.leave("the router %s of %v, which is no address of a host in it", strings.Join(own, ", "), p)
+		return ""
+	}
+	if len(own) > 1 {
+		d.leave("further routers of %v", p)
+	}
+	return strings.TrimSpace(own[i])
+}
+
+// keptDUID reads a DUID: as hexadecimal digits (space.KeptDUID), with 0x before them, or as a text in quotes, as Kea has it.
+func keptDUID(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if n := len(text); n > 2 && text[0] == '\'' && text[n-1] == '\'' {
+		text = hex.EncodeToString([]byte(text[1 : n-1]))
+	}
+	return space.KeptDUID(strings.TrimPrefix(text, "0x"))
+}
+
+// span reads the addresses that are given out.
+func (d *dhcpd) span(s statement, p netip.Prefix) error {
+	words := s.words[1:]
+	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
+		words = words[1:]
+	}
+	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
+		d.leave("the range %s of temporary addresses: clients choose those themselves (RFC 8981)", words[0])
+		return nil
+	}
+	if len(words) == 1 && strings.Contains(words[0], "/") {
+		part, err := netip.ParsePrefix(words[0])
+		if err != nil {
+			return fmt.Errorf("line %d: the range %s is no prefix", s.line, words[0])
+		}
+		words = []string{part.Masked().Addr().String(), last(part).String()}
+	}
+	if len(words) == 1 {
+		words = append(words, words[0])
+	}
+	if len(words) < 2 {
+		return fmt.Errorf("line %d: a range lies between two addresses", s.line)
+	}
+	return d.dhcpRange(s.line, words[0], words[1], p)
+}
+
+// dhcpRange adds a range of a network.
+func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
+	from, err := netip.ParseAddr(low)
+	to, e := netip.ParseAddr(high)
+	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
+		return fmt.Errorf("line %d: %s to %s is no range of %v", line, low, high, p)
+	}
+	if edge(p, from) && from != to {
+		d.leave("%v of a pool, which no host of %v has", from, p)
+		from = from.Next()
+	}
+	if edge(p, to) && from != to {
+		d.leave("%v of a pool, which no host of %v has", to, p)
+		to = to.Prev()
+	}
+	d.add(Resource{"type": family(from) + "DHCPRange", "range": from.String() + "-" + to.String()})
+	return nil
+}
+
+// host reads a host with its fixed addresses.
+func (d *dhcpd) host(s statement) {
+	mac, duid, name := "", "", s.word(1)
+	var addresses []string
+	for _, one := range s.block {
+		switch {
+		case one.is("hardware", "ethernet"):
+			mac = one.word(2)
+		case one.is("fixed-address"), one.is("fixed-address6"):
+			addresses = append(addresses, one.words[1:]...)
+		case one.is("option", "host-name"):
+			name = one.word(2)
+		case one.is("host-identifier", "option", "dhcp6.client-id"):
+			duid = one.word(3)
+		default:
+			d.leave("the statement %s of hosts", one.word(0))
+		}
+	}
+	if len(addresses) == 0 {
+		d.omit("the host has no fixed address: give it one by fixed-address to have it imported")
+		return
+	}
+	for _, address := range addresses { // one of each subnet that the host may be in
+		if err := d.reservation(address, mac, duid, name); err != nil {
+			d.skip("%v: correct the statement", err)
+		}
+	}
+}
+
+// reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
+func (d *Document) reservation(address, mac, duid, name string) error {
+	a, err := netip.ParseAddr(address)
+	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {
+		return fmt.Errorf("%s is a name, which the server looks up, and no address", address)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no address", address)
+	}
+	if mac != "" && !hardware(mac) {
+		return fmt.Errorf("%q is no hardware address", mac)
+	}
+	if mac == "" && a.Is6() && duid != "" {
+		if duid, err = keptDUID(duid); err != nil {
+			return err
+		}
+	}
+	if mac == "" && a.Is4() && duid != "" {
+		d.leave("DUIDs of clients of IPv4: what they are known by; the addresses are %s", reserved)
+	}
+	r := Resource{"address": a.String(), "state": "DHCP_RESERVED", "macAddress": mac, "name": name}
+	switch {
+	case mac != "":
+	case a.Is6() && duid != "":
+		r["reservedUsing"], r["clientIdentifier"] = "CLIENT_DUID", map[string]string{"duid": duid}
+	default:
+		r["state"] = reserved
+	}
+	d.address(a, r)
+	return nil
+}

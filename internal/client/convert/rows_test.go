@@ -1,0 +1,161 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A row with a wrong quotation mark takes no other row with it.
+func TestRows(t *testing.T) {
+	for text, want := range map[string]string{
+		"a,b\n\nc,d\r\n":                            "1 a|b, 3 c|d",
+		"a,\"b\nc\",d\ne":                           "1 a|b\nc|d, 3 e",
+		"19\" rack,b\nc":                            "1 19\" rack|b, 2 c",
+		"a,\"b\" c,d\ne,f":                          "1 !, 2 e|f",
+		"a,\"b,c\nd,e\nf,g":                         "1 !, 2 d|e, 3 f|g",
+		"\"a \"\"b\"\"\",c":                         "1 a \"b\"|c",
+		"x\n\"" + strings.Repeat("y\n", longestRow): "",
+	} {
+		rows := &csvRows{rest: text, comma: ',', line: 1}
+		var all []string
+		for {
+			row, line, err := rows.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				row = []string{"!"}
+			}
+			all = append(all, fmt.Sprint(line, " ", strings.Join(row, "|")))
+		}
+		if got := strings.Join(all, ", "); want != "" && got != want || want == "" && len(all) != longestRow+1 {
+			t.Errorf("%.40q: %.100q (%d rows), want %q", text, got, len(all), want)
+		}
+	}
+}
+
+// What a source leaves empty is null where that is asked for, and not said elsewhere.
+func TestEmptyMembers(t *testing.T) {
+	d, err := Phpipam("", []byte("Subnet,Mask,Description\n10.1.0.0,24,\n"), []byte("IP address,hostname,mac\n10.1.0.5,,\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Settle(Known{}, false)
+	for clear, want := range map[bool][]string{
+		false: {`{"gateway":null,"range":"10.1.0.0/24","type":"IPv4Network"}`, `{"address":"10.1.0.5","state":"STATIC","type":"IPv4Address"}`},
+		true: {`{"gateway":null,"name":null,"range":"10.1.0.0/24","type":"IPv4Network"}`,
+			`{"address":"10.1.0.5","macAddress":null,"name":null,"state":"STATIC","type":"IPv4Address"}`},
+	} {
+		all, _, err := d.JSON(clear)
+		var got []string
+		for _, raw := range all {
+			got = append(got, string(raw))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: %q %v", clear, got, err)
+		}
+	}
+}
+
+// An address that does not say in which VRF it is, is in that of its subnet; where several VRFs have that it is skipped. A network has one
+// gateway.
+func TestPhpipamPlaces(t *testing.T) {
+	subnets := []byte("Subnet,Mask,VRF\n10.1.0.0,24,RED\n10.1.0.0,24,BLUE\n10.2.0.0,24,RED\n10.3.0.0,24,BLUE\n10.4.0.7,24,RED\n")
+	addresses := []byte("IP address,hostname,is gateway\n10.1.0.5,both,\n10.2.0.5,red,\n10.3.0.5,blue,\n10.2.0.1,gw,1\n10.2.0.2,,1\n")
+	d, err := Phpipam("RED", subnets, addresses)
+	lines, notes := words(t, d, err)
+	text := strings.Join(append(lines, notes...), "\n")
+	for _, want := range []string{`"10.2.0.5"`, "its subnet is in the VRFs RED, BLUE", "what is in the VRF BLUE",
+		"the name and the hardware address of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
+		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `"10.3.0.5"`) || strings.Contains(text, `"address":"10.1.0.5"`) {
+		t.Errorf("it has addresses of others:\n%s", text)
+	}
+}
+
+// Every row that becomes no resource is skipped, with why and what to do. Rows of kinds that are never imported keep nobody from pruning.
+func TestRowsThatAreSkipped(t *testing.T) {
+	for name, one := range map[string]struct {
+		read  func() (*Document, error)
+		want  []string // what the lines of skipped rows begin with, and ! before those that may have been imported before
+		notes []string
+	}{
+		"dhcpd": {func() (*Document, error) {
+			return Dhcpd([]byte("include \"more.conf\";\nhost a { hardware ethernet 00:00:5e:00:53:01; }\n" +
+				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n" +
+				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n" +
+				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"))
+		}, []string{"!line 1 (include more.conf): the file more.conf is not read: put",
+			"line 2 (host a): the host has no fixed address: give",
+			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
+			[]string{"the range 2001:db8::/80 of temporary addresses"}},
+		"Kea": {func() (*Document, error) {
+			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
+				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
+				`{"id":8,"subnet":"2001:db8::/64"}]}}`))
+		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
+			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
+			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
+			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
+		"Infoblox": {func() (*Document, error) {
+			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+
+				"network,10.1.0.0,255.255.255.0,FALSE,x,Berlin,60,10.9.0.0\nnetwork,10.2.0.0,255.255.255.0,TRUE,x,,,\n"+
+				"header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"+
+				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{})
+		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a DNS record: choose",
+			"line 3 (network 10.2.0.0): it is disabled there",
+			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a DNS record"},
+			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
+		"Infoblox, with a view": {func() (*Document, error) {
+			return Infoblox([]byte("header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"),
+				InfobloxChoice{View: "default"})
+		}, []string{"line 2 (ptrrecord 1.0.1.10.in-addr.arpa): rows of the kind ptrrecord are not imported: create"}, nil},
+		"Infoblox, a record twice": {func() (*Document, error) {
+			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\narecord,A.example,10.1.0.1\n"),
+				InfobloxChoice{View: "default"})
+		}, []string{"!line 3 (arecord A.example 10.1.0.1): it has the same name and address as line 2 (arecord a.example"}, nil},
+		"Infoblox, without names": {func() (*Document, error) {
+			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})
+		}, nil, []string{"DNS records (--without-names), in line 2"}},
+		"NetBox": {func() (*Document, error) {
+			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
+				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},
+				{json.RawMessage(`{"address":"10.1.0.10/24","status":{"value":"dhcp"}}`)}}, "", "")
+		}, []string{"ip-addresses number 1 (10.1.0.10/24): DHCP or SLAAC gave", "ip-ranges number 1 (10.1.0.5/24): no range"}, nil},
+		"phpIPAM": {func() (*Document, error) {
+			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
+				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))
+		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 lies in no network: create",
+			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): DHCP gave"},
+			[]string{"that an address is the gateway: networks of IPv6 have none, in file 2 line 4 (2001:db8::1)"}},
+	} {
+		d, err := one.read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		d.Settle(Known{}, true)
+		var got []string
+		for _, skipped := range d.Skipped {
+			if text := skipped.String(); skipped.ByRule {
+				got = append(got, text)
+			} else {
+				got = append(got, "!"+text)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(one.want)
+		if !slices.EqualFunc(got, one.want, strings.HasPrefix) || !slices.EqualFunc(d.Notes(), one.notes, strings.HasPrefix) {
+			t.Errorf("%s: skipped\n%s\nnotes\n%s", name, strings.Join(got, "\n"), strings.Join(d.Notes(), "\n"))
+		}
+	}
+}

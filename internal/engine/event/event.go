@@ -1,0 +1,191 @@
+package event
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// eventRows is the view of events in the shape of resources, so that they are listed and filtered by the same grammar.
+const eventRows store.Source = "event_resource"
+
+//go:embed migrations/*/*_event.sql
+var eventMigrations embed.FS
+
+// newEventExtension gives the extension that keeps events.
+func newEventExtension() *store.Extension {
+	return &store.Extension{Name: "events", Migrations: eventMigrations, Verify: verify,
+		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1},
+			{Name: "event_due", Columns: []string{"event"}, Key: 1, Derived: "what happened before a backup is no news behind it"}}}
+}
+
+// registerEvents declares the collection of events.
+func registerEvents(r *resource.Registry) {
+	r.Extension(newEventExtension())
+	r.Collection(resource.Collection{Name: "events", From: eventRows, Guard: resource.Events, Hidden: true}, &Event{})
+}
+
+// Event is something that happened.
+type Event struct {
+	schema.Head `head:"readOnly"`
+	// EventType says how grave it is.
+	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
+	// Category is what it belongs to.
+	Category string `api:"category,readOnly" enum:"APPLICATION|DATABASE_MAINTENANCE|DATA_CHECKER|DATA_COLLECTION|DDNS_NOTIFICATION|DEPLOYMENT|DEPLOYMENT_DATA_VALIDATION|DHCP_ALERT|DHCP_LEASE_SYNCHRONIZATION|DNSSEC_KEY_EXPIRATION|IP_RECONCILIATION|IP_TEMPLATE|MIGRATION|REPORT_SCHEDULER|SERVER_HIGH_AVAILABILITY|SERVER_MONITORING|SOFTWARE_UPDATE|SSO_MANAGEMENT|SYSTEM_MAINTENANCE|TRUST_RELATIONSHIP|WORKFLOW_REQUEST|ZONE_TEMPLATE"`
+	// Subcategory is the service that it belongs to.
+	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
+	// Source is the resource that it happened to; null once that is gone.
+	Source schema.Ref `api:"source,readOnly" column:"parent"`
+	// SourceName is what the resource was called.
+	SourceName string `api:"sourceName,readOnly,tells"`
+	// Message says it in a sentence. It is null for callers that do not see all of the configuration of the source.
+	Message string `api:"message,readOnly,tells"`
+	// DateTime is when it happened.
+	DateTime time.Time `api:"dateTime,readOnly"`
+	// Details are more of it.
+	Details json.RawMessage `api:"details,readOnly,tells"`
+	// TaskID is the task that it came of.
+	TaskID string `api:"taskId,readOnly"`
+	// Payload is what was received.
+	Payload string `api:"payload,readOnly,tells"`
+	// User is whose change it came of; null for the manager itself.
+	User schema.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
+}
+
+// Add keeps an event of the transaction.
+func Add(tx *store.Tx, e Event, source int64) error {
+	null := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	body, err := json.Marshal(struct {
+		UserDefinedFields *string `json:"userDefinedFields"`
+		EventType         string  `json:"eventType"`
+		Category          string  `json:"category"`
+		Subcategory       *string `json:"subcategory"`
+		SourceName        *string `json:"sourceName"`
+		Message           string  `json:"message"`
+		DateTime          string  `json:"dateTime"`
+		Details           *string `json:"details"`
+		TaskID            *string `json:"taskId"`
+		Payload           *string `json:"payload"`
+	}{nil, e.EventType, e.Category, null(e.Subcategory), null(e.SourceName), e.Message, tx.Now().UTC().Format(time.RFC3339), nil, nil, nil})
+	if err != nil {
+		return err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, tx.Author().User,
+		string(body)); err != nil {
+		return fmt.Errorf("writing an event: %w", err)
+	}
+	return tx.Write("INSERT INTO event_due (event) VALUES (?)", id)
+}
+
+// Get gives an event; there is false where it is gone.
+func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
+	var body string
+	if err := tx.QueryRow("SELECT body FROM event WHERE id = ?", id).Scan(&body); store.IsNotFound(err) {
+		return e, false, nil
+	} else if err != nil {
+		return e, false, err
+	}
+	var read struct{ EventType, Category, Subcategory, SourceName, Message, DateTime string }
+	if err := json.Unmarshal([]byte(body), &read); err != nil {
+		return e, false, fmt.Errorf("event %d: %w", id, err)
+	}
+	e = Event{EventType: read.EventType, Category: read.Category, Subcategory: read.Subcategory, SourceName: read.SourceName,
+		Message: read.Message}
+	e.ID = id
+	e.DateTime, err = time.Parse(time.RFC3339, read.DateTime)
+	return e, true, err
+}
+
+// Due gives the oldest of the events that are not Seen, at most so many.
+func Due(tx *store.Tx, most int) (all []Event, err error) {
+	var ids []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", most); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		e, _, err := Get(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		e.ID = id // also of one that is gone
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Seen notes that events have been looked at by who tells others of them.
+func Seen(tx *store.Tx, all []Event) error {
+	for _, e := range all {
+		if err := tx.Write("DELETE FROM event_due WHERE event = ?", e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneAtOnce is how many events one update takes away: others wait for no more.
+const pruneAtOnce = 2000
+
+// PruneEvents takes the events that were made before a time away, some at a time.
+func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (pruned int, err error) {
+	limit := before.UTC().Format(time.RFC3339)
+	for {
+		n := int64(0)
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+			// Numbers rise with time: the oldest are the first.
+			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
+				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
+			return err
+		}); err != nil {
+			return pruned, fmt.Errorf("pruning events: %w", err)
+		}
+		if pruned += int(n); n < pruneAtOnce {
+			return pruned, update(ctx, store.Author{}, func(tx *store.Tx) error { // which nobody will be told of any more
+				return tx.Write("DELETE FROM event_due WHERE NOT EXISTS (SELECT 1 FROM event WHERE id = event_due.event)")
+			})
+		}
+	}
+}
+
+// verify lists events that are no JSON, or have numbers that were never given out.
+func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	last, err := tx.Mark("resource")
+	if err != nil {
+		return err
+	}
+	return tx.Stream(func(scan func(...any) error) error {
+		var id, source int64
+		var body []byte
+		err := scan(&id, &source, &body)
+		switch {
+		case err != nil:
+		case id > last:
+			fault("event %d has a number that was never given out", id)
+		case source > last:
+			fault("event %d is of a resource that never was", id)
+		case !json.Valid(body):
+			fault("event %d is no JSON", id)
+		}
+		return err
+	}, "SELECT id, source, body FROM event")
+}

@@ -1,0 +1,155 @@
+package resource
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// KeyField is the field that people name resources of the collection by: their range, their address, their whole name, what they are looked
+// up by, a code, or else their name.
+func (c *Collection) KeyField() string {
+	for _, holds := range []func(f *schema.Field) bool{
+		func(f *schema.Field) bool { return f.Kind == schema.Span && f.Name == "range" },
+		func(f *schema.Field) bool { return f.Kind == schema.Address && f.Span },
+		func(f *schema.Field) bool { return f.DNS },
+		func(f *schema.Field) bool { return f.KeyPrefix != "" },
+		func(f *schema.Field) bool { return f.Name == "code" && f.Indexed },
+	} {
+		for _, t := range c.Types {
+			if i := slices.IndexFunc(t.Fields, holds); i >= 0 {
+				return t.Fields[i].Name
+			}
+		}
+	}
+	return "name"
+}
+
+// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0; by
+// its name where the key is a code, as references show names. field is what named it, for the refusal: there is none, or there are several.
+func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
+	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
+	where := store.All{q.Where}
+	key := c.keyExpr(text)
+	if key == nil {
+		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+	}
+	if configuration != 0 && !c.Scope && len(c.Types) > 0 && c.Types[0].ByName["configuration"] != nil {
+		where = append(where, compare(store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, "eq", configuration))
+	}
+	by := c.KeyField()
+	rows, err := tx.Some(append(where, key), 2)
+	if err == nil && len(rows) == 0 && c.coded() {
+		by = "name"
+		rows, err = tx.Some(append(where, compare(nameColumn, "eq", text)), 2)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rows) == 0:
+		return nil, notFoundInlined(field, "there is nothing in %s with the %s %q", c.Name, c.KeyField(), text)
+	case len(rows) > 1 && by != c.KeyField():
+		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the name %q: give the %s of one", c.Name, text,
+			c.KeyField())
+	case len(rows) > 1:
+		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the %s %q: give the number of one", c.Name, by,
+			text)
+	}
+	return rows[0], nil
+}
+
+// NamedOrNumbered is Named of what may also be a number: one that no resource is called.
+func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource,
+	error) {
+	id, wrong := strconv.ParseInt(text, 10, 64)
+	row, err := a.Named(tx, caller, field, c, text, configuration)
+	if wrong != nil || !problem.IsNotFound(err) {
+		return row, err
+	}
+	row, err = a.find(tx, c, id, caller)
+	if problem.IsNotFound(err) {
+		return nil, notFoundInlined(field, "there is no resource %d in %s", id, c.Name)
+	}
+	return row, err
+}
+
+// keyExpr is the condition that a resource has a key; nil where the text can be none.
+func (c *Collection) keyExpr(text string) store.Expr {
+	f := c.keyField()
+	switch {
+	case f == nil || f.Name == "name":
+		return compare(nameColumn, "eq", text)
+	case f.Kind == schema.Span, f.Kind == schema.Address:
+		r, err := space.Parse(text)
+		if a, wrong := netip.ParseAddr(text); wrong == nil && a.Zone() == "" {
+			r, err = space.Range{Low: a.Unmap(), High: a.Unmap()}, nil
+		}
+		if err != nil {
+			return nil
+		}
+		return store.All{compare(lowColumn, "eq", store.AddrKey(r.Low)), compare(highColumn, "eq", store.AddrKey(r.High))}
+	case f.DNS:
+		return compare(keyColumn, "eq", naming.Key(text))
+	case f.KeyPrefix != "":
+		kept, err := f.Kept(text)
+		if err != nil {
+			return nil
+		}
+		return compare(keyColumn, "eq", f.KeyPrefix+kept)
+	}
+	return compare(store.Field{Kind: store.Text, Path: []string{f.Name}, Indexed: f.Indexed}, "eq", text)
+}
+
+// HardwareKey reports whether a text is a hardware address, and the resources are told apart by those.
+func (c *Collection) HardwareKey(text string) bool {
+	f := c.keyField()
+	if f == nil || !f.Hardware {
+		return false
+	}
+	_, err := f.Kept(text)
+	return err == nil
+}
+
+// keyField is the field that KeyField names; nil where no type of the collection has it.
+func (c *Collection) keyField() *schema.Field {
+	for _, t := range c.Types {
+		if f := t.ByName[c.KeyField()]; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// coded reports whether the key is a code that says nothing of the name, such as that of a location.
+func (c *Collection) coded() bool {
+	f := c.keyField()
+	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && f.KeyPrefix == ""
+}
+
+// SameTarget reports whether two texts name the same by what a reference goes by, in whatever notation (schema.Field.Same).
+func (a *API) SameTarget(f *schema.Field, one, other string) bool {
+	return slices.ContainsFunc(f.Refs, func(name string) bool {
+		t := a.TypeNamed(name)
+		return t != nil && t.ByName[f.Identify] != nil && t.ByName[f.Identify].Same(one, other)
+	})
+}
+
+// AsShown gives a text that names what a reference refers to as that shows it (schema.Field.Kept).
+func (a *API) AsShown(f *schema.Field, text string) string {
+	for _, name := range f.Refs {
+		t := a.TypeNamed(name)
+		if t == nil || t.ByName[f.Identify] == nil {
+			continue
+		}
+		if kept, err := t.ByName[f.Identify].Kept(text); err == nil {
+			return kept
+		}
+	}
+	return text
+}

@@ -1,0 +1,57 @@
+package resource
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+)
+
+// Tagged gives the tag of a path such as tags/import or tags/100123, or of a name. It gives nil for an empty path. The error names the
+// field tag if the caller sees no such tag.
+func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return a.NamedOrNumbered(tx, caller, "tag", a.Collection("tags"), strings.TrimPrefix(path, "tags/"), 0)
+}
+
+// Mark gives a tag to a resource, within the rights of the caller. marked is false if the resource has the tag already.
+func (a *API) Mark(c *Change, row, tag *store.Resource) (marked bool, err error) {
+	targets, err := c.Tx.Links(row.ID, "tags")
+	if err != nil || slices.Contains(targets, tag.ID) {
+		return false, err
+	}
+	collection := a.Collection(row.Collection)
+	at := Target{Collection: collection, ID: row.ID, Sub: collection.Sub("tags"), List: true}
+	if at.Sub == nil {
+		return false, problem.Invalid("tag", "a %s has no tags", row.Type)
+	}
+	if a.May != nil {
+		if _, err := a.May(c.Caller, ActionMake, Subject{Collection: collection, Sub: at.Sub, ID: row.ID}); err != nil {
+			return false, err
+		}
+	}
+	id, err := json.Marshal(tag.ID)
+	if err != nil {
+		return false, err
+	}
+	n := *c
+	n.Sent, n.Prepared, n.Extra = map[string]json.RawMessage{"id": id}, nil, map[string]string{}
+	_, err = a.Link(&n, at)
+	return err == nil, err
+}
+
+// KeyOf is the value of the key field of a resource, such as its range; without a key field it is the name.
+func (c *Collection) KeyOf(row *store.Resource) string {
+	if field := c.KeyField(); field != "name" {
+		var members map[string]json.RawMessage
+		var text string
+		if json.Unmarshal(row.Body, &members) == nil && json.Unmarshal(members[field], &text) == nil {
+			return text
+		}
+	}
+	return row.Name
+}

@@ -1,0 +1,118 @@
+package resource
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// seesSent refuses references to what is not there, and to what the caller does not see, in the same words, before any rule looks at what
+// they lead to. Who sees everything gets the words of the rules.
+func (c *Change) seesSent() error {
+	if !c.Requested() || !c.Caller.Limited() {
+		return nil
+	}
+	v := reflect.ValueOf(c.New).Elem()
+	for _, f := range c.Type.Fields {
+		if f.Column != "" || !c.Given[f.Name] {
+			continue
+		}
+		var ids []int64
+		switch f.Kind {
+		case schema.Reference:
+			ids = append(ids, v.FieldByIndex(f.Index).Interface().(schema.Ref).ID)
+		case schema.References:
+			for _, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+				ids = append(ids, item.ID)
+			}
+		}
+		for i, id := range ids {
+			if id == 0 || !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, id, 10)) {
+				continue
+			}
+			head, err := c.Tx.Head(id)
+			seen := err == nil
+			if seen {
+				seen, err = c.Sees(head)
+			}
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if !seen && f.Kind == schema.References {
+				return notFoundInlined(fmt.Sprintf("%s[%d]", f.Name, i), "id: there is no resource %d", id)
+			}
+			if !seen {
+				return notFoundInlined(f.Name, "there is no resource %d", id)
+			}
+		}
+	}
+	return nil
+}
+
+// resolve checks that what the object refers to exists and is of a type that may stand there.
+// References by something else than an id are for the type's own rules, before.
+func (c *Change) resolve() error {
+	v := reflect.ValueOf(c.New).Elem()
+	for _, f := range c.Type.Fields {
+		if f.Column != "" || !c.Given[f.Name] && !c.Creates() {
+			continue
+		}
+		switch f.Kind {
+		case schema.Reference:
+			if err := c.resolveOne(f, v.FieldByIndex(f.Index).Interface().(schema.Ref)); err != nil {
+				return err
+			}
+		case schema.References:
+			for i, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+				if item.ID == 0 {
+					return notFoundInlined(f.Name, "entry %d names nothing that is there: give its id", i)
+				}
+				if err := c.resolveOne(f, schema.Ref{ID: item.ID}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
+	if ref == (schema.Ref{}) {
+		return nil
+	}
+	if ref.ID == 0 {
+		return notFoundInlined(f.Name, "there is none named %q", ref.By)
+	}
+	head, err := c.Tx.Head(ref.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Requested() && c.Given[f.Name] { // what a rule has put there was not asked for
+		switch seen, err := c.Sees(head); {
+		case err != nil:
+			return err
+		case !seen && !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, ref.ID, 10)): // what it was named by is not told the number of
+			return notFoundInlined(f.Name, "what it names is not there, or not for %s to see", c.Caller.Name)
+		case !seen:
+			return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+		}
+	}
+	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
+		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
+	}
+	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
+		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d lies in another configuration", ref.ID)
+	}
+	return nil
+}

@@ -1,0 +1,399 @@
+package resource
+
+import (
+	"bytes"
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// Match says why a resource was found by a text. Better ones come first.
+type Match int
+
+// The matches.
+const (
+	// MatchID: the text is its id.
+	MatchID Match = iota
+	// MatchSpace: it has exactly that address, or that range.
+	MatchSpace
+	// MatchKey: the text is what it is looked up by, such as a hardware address or an absolute name.
+	MatchKey
+	// MatchName: the text is its name, or another text of it.
+	MatchName
+	// MatchRefers: it refers to what has that address or hardware address.
+	MatchRefers
+	// MatchAround: it has that address or range in it, the nearest first.
+	MatchAround
+	// MatchWithin: it lies in that range.
+	MatchWithin
+	// MatchBegins: one of its texts begins with the text.
+	MatchBegins
+	// MatchContains: the text stands somewhere in one of its texts.
+	MatchContains
+)
+
+// matches are the names of the matches.
+var matches = [...]string{"id", "address", "key", "name", "refers", "around", "within", "begins", "contains"}
+
+// Matches gives the names of the matches, best first.
+func Matches() []string { return matches[:] }
+
+func (m Match) String() string { return matches[m] }
+
+// Hit is a resource that was found by a text, and why.
+type Hit struct {
+	Row   *store.Resource
+	Match Match
+}
+
+// Search finds resources by a text, whatever it is: an id, an address, a prefix or a range, a hardware address, a name or a part of
+// one. Exact finds by what indexes have whole, Anywhere by parts of texts; Hits has what they found.
+type Search struct {
+	API    *API
+	Caller Caller
+	Text   string
+	// Limit is how many hits are wanted.
+	Limit int
+	// Hits are those found, no resource twice; More says that there may be more than the limit.
+	Hits []Hit
+	More bool
+	// Complete says that every text was looked at that had to be.
+	Complete bool
+
+	seen map[int64]bool
+	// cut says that some of what was found was left out.
+	cut bool
+}
+
+// full reports whether enough was found.
+func (s *Search) full() bool { return len(s.Hits) > s.Limit }
+
+// add adds resources that were not found before.
+func (s *Search) add(m Match, rows []*store.Resource) {
+	if s.seen == nil {
+		s.seen = map[int64]bool{}
+	}
+	for _, r := range rows {
+		if !s.seen[r.ID] {
+			s.seen[r.ID] = true
+			s.Hits = append(s.Hits, Hit{r, m})
+		}
+	}
+}
+
+// found finds visible resources for which a condition holds.
+func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
+	if s.full() {
+		return nil, nil
+	}
+	rows, err := tx.Some(append(store.All{s.API.visible(s.Caller)}, where...), s.Limit+1)
+	s.add(m, rows)
+	return rows, err
+}
+
+// Exact finds what the text names as a whole, and what a name begins with.
+func (s *Search) Exact(tx *store.Tx) error {
+	if id, err := strconv.ParseInt(s.Text, 10, 64); err == nil && id > RootID {
+		switch r, err := s.API.find(tx, nil, id, s.Caller); {
+		case err == nil:
+			s.add(MatchID, []*store.Resource{r})
+		case !problem.IsNotFound(err):
+			return err
+		}
+	}
+	var named []*store.Resource
+	for _, step := range []func() error{
+		func() (err error) { named, err = s.space(tx); return err },
+		func() error {
+			rows, err := s.keys(tx)
+			named = append(named, rows...)
+			return err
+		},
+		func() error { return s.names(tx) },
+		func() error { return s.referring(tx, named) },
+		func() error { return s.around(tx) },
+		func() error { return s.begins(tx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	s.sort()
+	return nil
+}
+
+// sort puts better matches first; what is equal stays as it was found.
+func (s *Search) sort() {
+	slices.SortStableFunc(s.Hits, func(a, b Hit) int { return cmp.Compare(a.Match, b.Match) })
+	s.More = s.More || s.cut
+	if s.full() {
+		s.Hits, s.More = s.Hits[:s.Limit], true
+	}
+}
+
+// spans gives the address, prefix or range that the text is; of an address with the length of its prefix, such as an interface has, the
+// prefix and the address.
+func (s *Search) spans() []space.Range {
+	one := func(a netip.Addr) space.Range { return space.Range{Low: a.Unmap(), High: a.Unmap()} }
+	if a, err := netip.ParseAddr(s.Text); err == nil && a.Zone() == "" {
+		return []space.Range{one(a)}
+	}
+	if p, err := netip.ParsePrefix(s.Text); err == nil && p.Masked() != p {
+		if r, err := space.Parse(p.Masked().String()); err == nil {
+			return []space.Range{r, one(p.Addr())}
+		}
+	}
+	if r, err := space.Parse(s.Text); err == nil {
+		return []space.Range{r}
+	}
+	return nil
+}
+
+// collections gives the names of the collections with resources that search may find, of those that a condition holds for.
+func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
+	for _, c := range s.API.collections {
+		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// spaced are the collections that use space in one of these ways, or, where none is given, in any.
+func (s *Search) spaced(uses ...SpaceUse) []string {
+	return s.collections(func(c *Collection) bool {
+		return c.Space != NoSpace && !c.Scope && (len(uses) == 0 || slices.Contains(uses, c.Space))
+	})
+}
+
+// The columns that are sought by.
+var (
+	lowColumn  = store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+	highColumn = store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
+	keyColumn  = store.Field{Kind: store.ColumnText, Path: []string{"key"}}
+	nameColumn = store.Field{Kind: store.ColumnText, Path: []string{"name"}}
+)
+
+func compare(f store.Field, op string, value any) store.Expr {
+	return store.Compare{Field: f, Op: op, Value: value}
+}
+
+// space finds what has exactly the address or the range.
+func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
+	for _, r := range s.spans() {
+		rows, err := s.found(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
+			compare(highColumn, "eq", store.AddrKey(r.High)))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, rows...)
+	}
+	return found, nil
+}
+
+// around finds what has the address or the range in it, and what lies in the range.
+func (s *Search) around(tx *store.Tx) error {
+	spans := s.spans()
+	if len(spans) == 0 || s.full() {
+		return nil
+	}
+	r := spans[0]
+	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
+	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spaced()...), store.Around{Low: low, High: high}},
+		maxAround)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(rows, func(a, b *store.Resource) int {
+		return cmp.Or(bytes.Compare(b.Low, a.Low), bytes.Compare(a.High, b.High))
+	})
+	if r.Low == r.High {
+		s.add(MatchAround, rows)
+		return nil
+	}
+	if most := (s.Limit + 1) / 2; len(rows) > most { // what lies in a range has room, too
+		rows, s.cut = rows[:most], true
+	}
+	s.add(MatchAround, rows)
+	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} { // what has more in it comes first
+		if _, err := s.found(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
+			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxAround is how many nested blocks and networks of all configurations are looked at around an address.
+const maxAround = 10_000
+
+// fields calls fn for each field of the types that search may find.
+func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
+	s.collections(func(c *Collection) bool {
+		for _, t := range c.Types {
+			for _, f := range t.Fields {
+				fn(c, f)
+			}
+		}
+		return false
+	})
+}
+
+// keys finds what is looked up by the text.
+func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
+	known, either := map[string]bool{}, store.Any{}
+	s.fields(func(_ *Collection, f *schema.Field) {
+		key := ""
+		switch {
+		case f.KeyPrefix != "":
+			if kept, err := f.Kept(s.Text); err == nil {
+				key = f.KeyPrefix + kept
+			}
+		case f.DNS:
+			key = naming.Key(s.Text)
+		}
+		if key != "" && !known[key] {
+			known[key] = true
+			either = append(either, compare(keyColumn, "eq", key))
+		}
+	})
+	return s.found(tx, MatchKey, either)
+}
+
+// anything is the condition that a resource is of any collection, in a form that an index of names by collection is used for.
+func (s *Search) anything() store.Expr {
+	return store.InCollection(s.collections(func(*Collection) bool { return true })...)
+}
+
+// names finds what has the text as its name: as it is, in small letters or in capitals.
+func (s *Search) names(tx *store.Tx) error {
+	tried := []string{}
+	for _, name := range []string{s.Text, strings.ToLower(s.Text), strings.ToUpper(s.Text)} {
+		if slices.Contains(tried, name) {
+			continue
+		}
+		tried = append(tried, name)
+		if _, err := s.found(tx, MatchName, s.anything(), compare(nameColumn, "eq", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// referring finds what refers to what has the address or the key itself.
+func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
+	var ids []int64
+	for _, r := range named {
+		if space := s.API.byName[r.Collection].Space; space == TakesSpace || space == NoSpace {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := s.found(tx, MatchRefers, store.LinksTo{Targets: ids})
+	return err
+}
+
+// begins finds what has a name, or an absolute name, that begins with the text.
+func (s *Search) begins(tx *store.Tx) error {
+	if _, err := s.found(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	var dns []string
+	s.fields(func(c *Collection, f *schema.Field) {
+		if f.DNS && !known[c.Name] {
+			known[c.Name] = true
+			dns = append(dns, c.Name)
+		}
+	})
+	// What has names has no space: the index of keys by collection has those alone.
+	_, err := s.found(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
+		compare(lowColumn, "eq", nil))
+	return err
+}
+
+// Anywhere finds what has the text in one of its texts, in upper or lower case, where there is room left; not what stands for one
+// resource by itself, as an address does, where that was found. Of very many some are found, and those that match best come first.
+func (s *Search) Anywhere(tx *store.Tx) error {
+	s.Complete = true
+	switch {
+	case s.More || len(s.Hits) == s.Limit:
+		s.More = true
+		return nil
+	case len(s.Hits) > 0 && s.Hits[0].Match <= MatchKey && s.Text != s.Hits[0].Row.Name:
+		return nil
+	}
+	defer s.sort() // also what was found when it is broken off
+	if kept := asKept(s.Text); kept != s.Text {
+		if err := s.having(tx, kept); err != nil {
+			return err
+		}
+	}
+	return s.having(tx, s.Text)
+}
+
+// having finds what has a text in one of its texts.
+func (s *Search) having(tx *store.Tx, text string) error {
+	const ranked = 10 // for each hit that is wanted
+	found, n := map[Match][]*store.Resource{}, 0
+	whole, err := tx.HavingText(text, func(ids []int64) (enough bool, err error) {
+		rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.IDs(ids)}, len(ids))
+		if err != nil {
+			return false, err
+		}
+		for _, r := range rows {
+			m, ok, err := textMatch(tx, r, text)
+			if err != nil {
+				return false, err
+			}
+			if ok && !s.seen[r.ID] && !s.API.byName[r.Collection].NoSearch {
+				found[m] = append(found[m], r)
+				n++
+			}
+		}
+		enough = n >= ranked*s.Limit
+		s.More = s.More || enough
+		return enough, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Complete = s.Complete && (whole || s.More)
+	for m := range MatchContains + 1 {
+		slices.SortStableFunc(found[m], func(a, b *store.Resource) int {
+			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.ID, b.ID))
+		})
+		s.add(m, found[m])
+	}
+	return nil
+}
+
+// asKept gives a part of a hardware address as such addresses are kept; another text as it is.
+func asKept(text string) string {
+	if strings.Trim(text, "0123456789abcdefABCDEF:") == "" && strings.Contains(text, ":") && !strings.Contains(text, "::") {
+		return strings.ReplaceAll(text, ":", "-")
+	}
+	return text
+}
+
+// textMatch says how a resource has a text in one of its own; ok is false where it has not.
+func textMatch(tx *store.Tx, r *store.Resource, text string) (m Match, ok bool, err error) {
+	whole, begins, contains, err := tx.Texts(r, text)
+	switch {
+	case whole:
+		return MatchName, true, err
+	case begins:
+		return MatchBegins, true, err
+	}
+	return MatchContains, contains, err
+}

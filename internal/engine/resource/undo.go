@@ -1,0 +1,302 @@
+package resource
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// undone is one change that is taken back: the resource as the change found it and as it left it.
+type undone struct {
+	resource      int64
+	before, after *store.Resource
+}
+
+// Undo takes back what a transaction changed, in the order from its last change to its first, as a
+// transaction of its own. Where a later transaction changed the same resource, or something has come
+// to depend on it, nothing is taken back and the reason is given. force takes back over later changes
+// of the same resources; what is in the way as such still refuses.
+func (c *Change) Undo(transaction int64, force bool) error {
+	horizon, err := c.Tx.Horizon()
+	if err != nil {
+		return err
+	}
+	changes, err := c.Tx.Changes(transaction)
+	if err != nil {
+		return err
+	}
+	if noted, err := c.Tx.Noted(transaction); err != nil || noted {
+		return cmp.Or(err, cannotUndo("transaction %d changed no resource: do it anew, the other way round", transaction))
+	}
+	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
+		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,
+			schema.FormatTime(time.UnixMilli(horizon.At)))
+	}
+	if len(changes) == 0 {
+		return problem.NotFound("there is no transaction %d", transaction)
+	}
+	// What was asked for stays what it is: it is approved or denied, and not taken back.
+	changes = slices.DeleteFunc(changes, func(one store.EntryChange) bool {
+		image := one.After
+		if image == nil {
+			image = one.Before
+		}
+		r, err := store.DecodeImage(image)
+		return err == nil && c.API.byName[r.Collection] != nil && c.API.byName[r.Collection].Guard == Asking
+	})
+	if len(changes) == 0 {
+		return cannotUndo("a request is not taken back: it is approved, denied or withdrawn")
+	}
+	if err := c.Tx.DescribeUndo(transaction); err != nil {
+		return err
+	}
+	own, err := c.Tx.Number()
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	for _, change := range changes {
+		ids = append(ids, change.Resource)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	found, err := c.Tx.Load(ids)
+	if err != nil {
+		return err
+	}
+	now := maps.Clone(found)
+	whole := wholly(changes)
+	unmade := map[int64]*store.Resource{}
+	for i := len(changes) - 1; i >= 0; i-- {
+		u := undone{resource: changes[i].Resource}
+		if u.before, err = store.DecodeImage(changes[i].Before); err != nil {
+			return err
+		}
+		if u.after, err = store.DecodeImage(changes[i].After); err != nil {
+			return err
+		}
+		if now[u.resource], err = c.takeBack(u, now[u.resource], whole, transaction, own, force); err != nil {
+			return err
+		}
+		if u.before == nil {
+			unmade[u.resource] = u.after
+		}
+	}
+	if err := c.letGo(slices.Sorted(maps.Keys(unmade))); err != nil {
+		return err
+	}
+	if err := c.checkUnmade(unmade); err != nil {
+		return err
+	}
+	after, err := c.Tx.Load(ids)
+	if err != nil {
+		return err
+	}
+	if err := c.respan(ids, found, after); err != nil {
+		return err
+	}
+	return c.checkRestored(changes, after)
+}
+
+func cannotUndo(format string, args ...any) error {
+	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
+}
+
+// takeBack takes one change back, of a resource as it is now, and gives it as it is then.
+func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
+	force bool) (*store.Resource, error) {
+	shown := u.after
+	if shown == nil {
+		shown = u.before
+	}
+	t := c.API.types[shown.Type]
+	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.goesAlong(t, u, whole) {
+		return nil, cannotUndo("a change of %s %d cannot be taken back", shown.Type, u.resource)
+	}
+	if now != nil && !force && now.Version != transaction && now.Version != own && !sameAs(now, u.after) {
+		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
+	}
+	switch {
+	case u.after != nil && now == nil:
+		return nil, cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
+	case u.before == nil:
+		return nil, c.Tx.RemoveLoaded(now)
+	case u.after == nil && now != nil:
+		return nil, cannotUndo("%s %d is there again", now.Type, now.ID)
+	case u.after == nil:
+		return c.remake(u.before)
+	}
+	back := *u.before
+	return &back, c.Tx.Replace(now, &back)
+}
+
+// wholly gives the resources that a transaction has made, or deleted.
+func wholly(changes []store.EntryChange) map[int64]bool {
+	found := map[int64]bool{}
+	for _, c := range changes {
+		if c.Before == nil || c.After == nil {
+			found[c.Resource] = true
+		}
+	}
+	return found
+}
+
+// goesAlong reports whether a change of an access right is taken back: where it came, or went, with the resource that it is set at.
+func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool {
+	if c.API.CollectionOf(t).Guard != Granted || u.before != nil && u.after != nil {
+		return false
+	}
+	right := u.before
+	if right == nil {
+		right = u.after
+	}
+	return whole[right.Ref("resource")]
+}
+
+// sameAs reports whether a resource is as a transaction left it, though others have changed it since: what they did was taken back.
+func sameAs(now, after *store.Resource) bool {
+	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||
+		now.Configuration != after.Configuration || now.Key != after.Key || !bytes.Equal(now.Low, after.Low) ||
+		!bytes.Equal(now.High, after.High) || !bytes.Equal(now.Body, after.Body) {
+		return false
+	}
+	return slices.Equal(inOrder(now.Refs), inOrder(after.Refs)) && slices.Equal(inOrder(now.Links), inOrder(after.Links))
+}
+
+// inOrder gives references in an order of their own.
+func inOrder(refs []store.Ref) []store.Ref {
+	return slices.SortedFunc(slices.Values(refs), func(a, b store.Ref) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Target, b.Target))
+	})
+}
+
+// letGo takes resources that are not there any more out of the requests that were about them, such as the one that made them: those stay.
+func (c *Change) letGo(unmade []int64) error {
+	for _, requests := range c.API.collections {
+		if requests.Guard != Asking {
+			continue
+		}
+		for part := range slices.Chunk(unmade, letGoAtOnce) {
+			var about []store.Ref // by the number of the request
+			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(requests.Name),
+				store.LinksTo{Targets: part}}}, func(row *store.Resource) error {
+				for _, ref := range row.Refs {
+					if slices.Contains(part, ref.Target) {
+						about = append(about, store.Ref{Field: ref.Field, Target: row.ID})
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			for _, one := range about {
+				request, err := c.Tx.Get(one.Target)
+				if err != nil {
+					return err
+				}
+				if err := c.Unlink(request, one.Field, request.Ref(one.Field)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// letGoAtOnce is how many resources it is asked of at once whether a request is about them.
+const letGoAtOnce = 500
+
+// checkUnmade checks that nothing needs resources that are not there any more.
+func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
+	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(unmade)))
+	if err != nil || needs == 0 {
+		return err
+	}
+	how := "refers to"
+	if below {
+		how = "lies below"
+	}
+	return cannotUndo("resource %d %s %s %d since", needs, how, unmade[needed].Type, needed)
+}
+
+// remake takes back that a resource was deleted. It has its number again.
+func (c *Change) remake(before *store.Resource) (*store.Resource, error) {
+	back := *before
+	return &back, c.Tx.Insert(&back)
+}
+
+// respan changes what is free, for resources as they were before and are after.
+func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) error {
+	if c.API.Respan == nil {
+		return nil
+	}
+	var moves []Respan
+	for _, id := range ids {
+		moves = append(moves, Respan{found[id], after[id]})
+	}
+	blocked, err := c.API.Respan(c.Tx, moves)
+	if blocked != nil {
+		return cannotUndo("the space of %s %d has been taken since", blocked.Type, blocked.ID)
+	}
+	if errors.Is(err, space.ErrTaken) {
+		return cannotUndo("space has been taken since")
+	}
+	return err
+}
+
+// Respan is a resource before and after its span or its parent changed; nil where it was, or is, not
+// there.
+type Respan struct{ Before, After *store.Resource }
+
+// checkRestored checks what is there again: that what it refers to is there, and that it fits.
+func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*store.Resource) error {
+	seen, known := map[int64]bool{}, map[int64]bool{0: true, RootID: true}
+	there := func(id int64) (bool, error) {
+		if known[id] || after[id] != nil {
+			return true, nil
+		}
+		_, err := c.Tx.Head(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		known[id] = err == nil
+		return true, err
+	}
+	for _, change := range changes {
+		if seen[change.Resource] || change.Before == nil {
+			continue
+		}
+		seen[change.Resource] = true
+		row := after[change.Resource]
+		if row == nil {
+			continue
+		}
+		if ok, err := there(row.Parent); err != nil || !ok {
+			return cmp.Or(err, cannotUndo("resource %d, which %s %d lay below, is not there any more", row.Parent, row.Type, row.ID))
+		}
+		for _, ref := range slices.Concat(row.Refs, row.Links) {
+			if ok, err := there(ref.Target); err != nil || !ok {
+				return cmp.Or(err, cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field,
+					row.Type, row.ID))
+			}
+		}
+		o, err := c.API.types[row.Type].Object(row)
+		if err != nil {
+			return err
+		}
+		n := *c
+		n.Type, n.Old, n.New, n.Row = c.API.types[row.Type], nil, o, row
+		if err := n.validate(); err != nil {
+			return cannotUndo("%s %d does not fit any more: %s", row.Type, row.ID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package resource
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// keepUnseen leaves in what a request sets the references to resources that the caller does not see: it was not shown them, and cannot have
+// meant to take them away. A single reference stays where the request has null, as which it was shown; another one replaces it.
+func (c *Change) keepUnseen() error {
+	if !c.Requested() || !c.Caller.Limited() || c.Row == nil {
+		return nil
+	}
+	v := reflect.ValueOf(c.New).Elem()
+	for _, f := range c.Type.Fields {
+		if f.Column != "" || f.ReadOnly || !c.Given[f.Name] {
+			continue
+		}
+		switch f.Kind {
+		case schema.Reference:
+			if v.FieldByIndex(f.Index).Interface().(schema.Ref) != (schema.Ref{}) {
+				continue
+			}
+			was := reflect.ValueOf(c.Old).Elem().FieldByIndex(f.Index).Interface().(schema.Ref)
+			unseen, err := c.unseen([]int64{was.ID})
+			if err != nil {
+				return err
+			}
+			if len(unseen) > 0 {
+				v.FieldByIndex(f.Index).Set(reflect.ValueOf(was))
+			}
+		case schema.References:
+			list := v.FieldByIndex(f.Index).Interface().(schema.RefList)
+			links, err := c.Tx.Links(c.Row.ID, f.Name)
+			if err != nil {
+				return err
+			}
+			links = slices.DeleteFunc(links, func(id int64) bool {
+				return slices.ContainsFunc(list.Items, func(item schema.RefItem) bool { return item.ID == id })
+			})
+			unseen, err := c.unseen(links)
+			if err != nil {
+				return err
+			}
+			for _, id := range unseen {
+				list.Items = append(list.Items, schema.RefItem{ID: id})
+			}
+			v.FieldByIndex(f.Index).Set(reflect.ValueOf(list))
+		}
+	}
+	return nil
+}
+
+// unseen gives those of the resources that the caller does not see.
+func (c *Change) unseen(ids []int64) ([]int64, error) {
+	heads := map[int64]store.Head{}
+	if err := c.Tx.Heads(slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id == 0 }), heads); err != nil {
+		return nil, err
+	}
+	if len(heads) == 0 {
+		return nil, nil
+	}
+	seen, err := c.API.Sees(c.Tx, slices.Collect(maps.Values(heads)), c.Caller)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(heads)), func(id int64) bool { return seen[id] }), err
+}

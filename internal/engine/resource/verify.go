@@ -1,0 +1,153 @@
+package resource
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// maxFaults bounds what Verify lists.
+const maxFaults = 100
+
+// verifier looks for faults in one snapshot.
+type verifier struct {
+	api    *API
+	tx     *store.Tx
+	faults []string
+	// heads are those of resources above others, as far as they were read.
+	heads map[int64]store.Head
+}
+
+func (v *verifier) fault(format string, args ...any) {
+	if len(v.faults) < maxFaults {
+		v.faults = append(v.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// Verify checks every invariant of the data in a snapshot, those of the rooms with them, and lists what is wrong, in sentences.
+func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
+	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
+	if err := tx.Verify(v.fault); err != nil {
+		return nil, err
+	}
+	if err := tx.Shielded(v.resources); store.IsDamage(err) {
+		v.fault("resources are checked up to a damaged place alone: %v", err)
+	} else if err != nil {
+		return nil, err
+	}
+	return v.faults, nil
+}
+
+// verifyAtOnce is how many resources are looked at together: what they need of others is read for all of them.
+const verifyAtOnce = 500
+
+// resources looks at every row.
+func (v *verifier) resources() error {
+	rows := make([]*store.Resource, 0, verifyAtOnce)
+	look := func() error {
+		err := v.checkRows(rows)
+		rows = rows[:0]
+		return err
+	}
+	if err := v.tx.List(store.Query{From: store.Resources}, func(r *store.Resource) error {
+		if rows = append(rows, r.Clone()); len(rows) < verifyAtOnce {
+			return nil
+		}
+		return look()
+	}); err != nil {
+		return err
+	}
+	return look()
+}
+
+// checkRows verifies rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
+// references equal the table of references, and the row equals its last image in the history.
+func (v *verifier) checkRows(rows []*store.Resource) error {
+	var ids, above []int64
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+		if _, known := v.heads[r.Parent]; !known && r.Parent > RootID {
+			above = append(above, r.Parent)
+		}
+	}
+	if len(v.heads) > maxHeads {
+		clear(v.heads)
+	}
+	slices.Sort(above)
+	if err := v.tx.Heads(slices.Compact(above), v.heads); err != nil {
+		return err
+	}
+	references, err := v.tx.Linked(ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		t, ok := v.api.Type(r.Type)
+		if !ok || t.Collection != r.Collection {
+			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
+			continue
+		}
+		v.row(r)
+		v.place(r, v.api.ParentsOf(t))
+		v.links(r, t, references[r.ID])
+	}
+	return v.versions(rows, references)
+}
+
+// maxHeads bounds the heads that are kept.
+const maxHeads = 100_000
+
+// row checks that a row's columns follow from its body.
+func (v *verifier) row(r *store.Resource) {
+	again, err := v.api.Again(r)
+	switch {
+	case err != nil:
+		v.fault("resource %d cannot be read: %v", r.ID, err)
+	case !bytes.Equal(again.Low, r.Low) || !bytes.Equal(again.High, r.High):
+		v.fault("%s %d takes up another space than its body says", r.Type, r.ID)
+	case again.Key != r.Key:
+		v.fault("%s %d is looked up by %q and should be by %q", r.Type, r.ID, r.Key, again.Key)
+	}
+}
+
+// place checks what a resource lies below.
+func (v *verifier) place(r *store.Resource, may []string) {
+	if r.Parent <= RootID {
+		return
+	}
+	head, ok := v.heads[r.Parent]
+	switch {
+	case !ok:
+		v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
+		return
+	case !slices.Contains(may, head.Collection):
+		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
+	}
+	if head.Configuration != r.Configuration && !v.scope(head.Collection) && r.Configuration != 0 {
+		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
+	}
+}
+
+// scope reports whether the resources of a collection are scopes, which lie in no other one.
+func (v *verifier) scope(collection string) bool {
+	c := v.api.Collection(collection)
+	return c != nil && c.Scope
+}
+
+// links checks that the single references in a row and in the table of references are the same.
+func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.Ref) {
+	for _, ref := range r.Refs {
+		if !slices.Contains(references, ref) {
+			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
+		}
+	}
+	for _, ref := range references {
+		f, ok := t.Field(ref.Field)
+		if ok && f.Kind == schema.Reference && !slices.Contains(r.Refs, ref) {
+			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
+		}
+	}
+}

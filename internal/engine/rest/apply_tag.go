@@ -1,0 +1,187 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// mark gives a resource the tag, where it has it not, as far as the caller may.
+func (d *applying) mark(row *store.Resource, one *appliedResource) error {
+	if d.tag == nil {
+		return nil
+	}
+	marked, err := d.Mark(d.changeOf(d.tx, d.rq, nil, nil), row, d.tag)
+	if err != nil || !marked || one.Did == "CREATED" { // of what is made its fields are not told
+		return err
+	}
+	name, err := json.Marshal(d.tag.Name)
+	one.Did, one.Changes = "CHANGED", append(one.Changes, resource.FieldChange{Field: "tags", After: name})
+	return err
+}
+
+// may asks whether the caller may do something.
+func (d *applying) may(action resource.Action, on resource.Subject) error {
+	if d.May == nil {
+		return nil
+	}
+	_, err := d.May(d.rq.caller, action, on)
+	return err
+}
+
+// holding are the resources that those of the document lie in.
+func (d *applying) holding() (map[int64]bool, error) {
+	above := map[int64]bool{}
+	for id := range d.kept {
+		for {
+			head, err := d.tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			if id = head.Parent; id == 0 || id == resource.RootID || above[id] {
+				break
+			}
+			above[id] = true
+		}
+	}
+	return above, nil
+}
+
+// below reports whether a resource lies below what the document belongs below.
+func (d *applying) below(row *store.Resource) (bool, error) {
+	if d.base == 0 || row.Configuration == d.base {
+		return true, nil
+	}
+	for id := row.Parent; id != 0 && id != resource.RootID; {
+		if id == d.base {
+			return true, nil
+		}
+		head, err := d.tx.Head(id)
+		if err != nil {
+			return false, err
+		}
+		id = head.Parent
+	}
+	return false, nil
+}
+
+// prune deletes what has the tag, lies below what the document belongs below, and is not among what was applied. What resources of the
+// document lie in stays.
+func (d *applying) prune() error {
+	sources, err := d.tx.Referring(d.tag.ID)
+	if err != nil {
+		return err
+	}
+	above, err := d.holding()
+	if err != nil {
+		return err
+	}
+	c := d.changeOf(d.tx, d.rq, nil, nil)
+	for _, link := range sources {
+		if link.Field != "tags" || d.kept[link.Target] {
+			continue
+		}
+		row, err := d.Visible(d.tx, link.Target, d.rq.caller)
+		if problem.IsNotFound(err) { // gone with what it lay in, or not for who asks to see
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if below, err := d.below(row); err != nil || !below {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		one, err := d.appliedRow("DELETED", row)
+		if err != nil {
+			return err
+		}
+		if above[row.ID] {
+			one.Did = "UNCHANGED"
+			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
+			d.kept[row.ID], d.stay[row.ID] = true, true
+			d.pruned = append(d.pruned, one)
+			continue
+		}
+		if err := d.remove(c, row, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a resource that is not in the document, with what lies below it.
+func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedResource) error {
+	if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
+		return err
+	}
+	before, err := d.tx.Tally()
+	if err != nil {
+		return err
+	}
+	if err := c.Delete(row); err != nil {
+		if p, ok := problem.As(err); ok {
+			p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
+		}
+		return err
+	}
+	after, err := d.tx.Tally()
+	if err != nil {
+		return err
+	}
+	if n := after.Deleted - before.Deleted - 1; n > 0 {
+		one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
+	}
+	d.pruned = append(d.pruned, one)
+	return nil
+}
+
+// removeFirst deletes what an earlier transaction found in the way of resources of the document.
+func (d *applying) removeFirst() error {
+	for _, id := range d.again.first {
+		row, err := d.Visible(d.tx, id, d.rq.caller)
+		if problem.IsNotFound(err) { // gone with what it lay in
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		tags, err := d.tx.Links(id, "tags")
+		if err != nil {
+			return err
+		}
+		if below, err := d.below(row); err != nil || !below || !slices.Contains(tags, d.tag.ID) { // changed since
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		one, err := d.appliedRow("DELETED", row)
+		if err == nil {
+			err = d.remove(d.changeOf(d.tx, d.rq, nil, nil), row, one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// occupying returns the ids of the resources that are in stay and that the refusals name: they occupy the range of a resource of the
+// document, such as a network that was split.
+func (d *applying) occupying(refused []int) (all []int64) {
+	for _, i := range refused {
+		for _, id := range d.refusals[i].Named {
+			if d.stay[id] && !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// asks reports whether a change that others have to approve can be asked for: it was sent by itself, and is no more than its fields say.
+func (a *Server) asks(rq *request) bool {
+	return a.Workflow != nil && a.Askable(rq.Target, rq.Method) && rq.content == nil && rq.atMost == 0
+}
+
+// tried is what came of a change that was tried so that it can be asked for.
+type tried struct {
+	answer
+	resource.Outcome
+	asked   resource.Asked
+	depends int64 // the request below which it was sent; 0 where it was sent below what is there
+}
+
+// ask keeps a change as a request for others to approve, and answers 202: with what would be, or, of a deletion, with the request. The
+// change is tried before, so that what cannot be is refused at once.
+func (a *Server) ask(w http.ResponseWriter, rq *request) error {
+	t := &tried{asked: resource.Asked{Method: rq.Method, Collection: rq.Collection.Name, ID: rq.ID, Members: rq.members,
+		Headers: map[string]string{}}}
+	if rq.Sub != nil {
+		t.asked.Sub = rq.Sub.Name
+	}
+	for _, h := range a.Headers {
+		if text := rq.Header.Get(h.Name); text != "" {
+			t.asked.Headers[h.Name] = text
+		}
+	}
+	first := maps.Clone(rq.members)
+	var ans answer
+	for again := 0; ; again++ {
+		t.asked.Members = maps.Clone(first)
+		err := a.askOnce(rq, t, &ans)
+		if p, ok := problem.As(err); ok && p.Code == "ResourceConflictsWithOther" && again < askedAgain && rq.Method == http.MethodPost {
+			continue // somebody has asked for it meanwhile: where it is the next free one that is wanted, there is another one
+		}
+		if err != nil {
+			return wordConflict(err)
+		}
+		break
+	}
+	if ans.body == nil {
+		var err error
+		if ans.body, err = wouldBe(t.body, rq.media, ans.location); err != nil {
+			return err
+		}
+	}
+	if rq.key != "" { // what is asked for is held: a second one is refused
+		rq.ignored = append(rq.ignored, "Idempotency-Key")
+	}
+	note(w, append(rq.ignored, rq.unknown...))
+	w.Header().Set("Location", ans.location)
+	send(w, rq.Request, http.StatusAccepted, rq.media, ans.body)
+	return nil
+}
+
+// askedAgain is how often a change is tried again because others have asked for the same meanwhile.
+const askedAgain = 5
+
+// askOnce tries the change, and keeps it.
+func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
+	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
+	if err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+		rq.outside = o
+		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
+	}); err != nil {
+		return err
+	}
+	return a.change(rq, false, store.Scope{}, ans, func(tx *store.Tx) (answer, error) {
+		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Given: map[string]bool{}, Extra: map[string]string{}}
+		row, err := a.Workflow.Ask(c, t.asked, t.Outcome, t.depends)
+		if err != nil {
+			return answer{}, a.Conceal(tx, rq.caller, rq.members, err)
+		}
+		made := answer{made: row.ID, location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+		if rq.Method == http.MethodDelete {
+			made.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, nil, rq.caller, nil)
+		}
+		return made, err
+	})
+}
+
+// foresee does the change in a transaction that is only tried, as if it were approved, and notes what came of it.
+func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
+	tx.Approve(0)
+	id := rq.ID
+	switch {
+	case rq.Sub != nil && rq.Sub.Asks:
+		if err = a.belowAsked(tx, rq, t); err != nil {
+			return a.Conceal(tx, rq.caller, rq.members, err)
+		}
+	default:
+		if rq.Method != http.MethodPost {
+			if t.Row, err = a.Locate(tx, rq.Target, rq.caller); err != nil {
+				return err
+			}
+			t.Row = t.Row.Clone()
+			t.asked.Version = t.Row.Version
+		}
+		if t.answer, err = a.perform(tx, rq); err != nil {
+			break
+		}
+		if t.made != 0 {
+			id = t.made
+		}
+	}
+	if errors.Is(err, store.ErrTrialEnded) {
+		return problem.BadRequest("TooManyChanges", "this changes more than %d resources at once, which is not asked for: ask for parts of it",
+			store.TrialChanges)
+	}
+	if err != nil {
+		return err
+	}
+	tx.EndTrial()
+	if err := tx.Refused(); err != nil {
+		return err
+	}
+	if rq.Method == http.MethodPost && t.depends == 0 {
+		if t.Row, err = tx.Get(id); err != nil {
+			return err
+		}
+		t.Row = t.Row.Clone()
+	}
+	number, err := tx.Number()
+	if err != nil {
+		return err
+	}
+	t.Summary = tx.Summary()
+	t.Changes, err = tx.Changes(number)
+	return err
+}
+
+// belowAsked makes what a pending request asks for, and what is sent below it.
+func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
+	above, err := a.Workflow.Foresee(c, rq.ID)
+	if err != nil {
+		return err
+	}
+	number, err := tx.Number()
+	if err != nil {
+		return err
+	}
+	before, err := tx.Changes(number)
+	if err != nil {
+		return err
+	}
+	t.Foreseen = len(before)
+	t.depends, t.asked.Collection, t.asked.ID = rq.ID, above.Collection, above.ID
+	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
+	row, err := a.Perform(n, t.asked)
+	if err != nil {
+		return err
+	}
+	t.asked.ID = 0 // it is not there yet
+	t.Row = row.Clone()
+	tx.Rename("", fmt.Sprintf("Added %s %s below what workflow request %d asks for", row.Type, row.Name, rq.ID))
+	t.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, n.Extra)
+	return err
+}
+
+// wouldBe gives a resource that is not there: without a number, and with a link to the request in place of its own.
+func wouldBe(body []byte, m media, request string) ([]byte, error) {
+	values := map[string][]byte{"id": []byte("null")}
+	if m == asHAL {
+		links, err := json.Marshal(map[string]any{"workflowRequest": map[string]string{"href": request}})
+		if err != nil {
+			return nil, err
+		}
+		values["_links"] = links
+	}
+	return store.Rewritten(body, values)
+}

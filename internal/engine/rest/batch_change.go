@@ -1,0 +1,255 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// part is one change of a batch.
+type part struct {
+	rq *request
+	// at is its place in the body, such as changes[3].
+	at string
+	// path is its path as it was sent, where that or the body names earlier changes; nil where neither does.
+	path *url.URL
+	// refs are the numbers of those changes.
+	refs []int
+	// members are those of its body, as they were sent, where path is not nil.
+	members map[string]json.RawMessage
+}
+
+// partText is a change as it is sent.
+type partText struct {
+	Method  string            `json:"method"`
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+}
+
+// partMembers are its members.
+var partMembers = []string{"body", "headers", "method", "path"}
+
+// partAnswer is what came of one change.
+type partAnswer struct {
+	Status   int             `json:"status"`
+	Location string          `json:"location,omitempty"`
+	ETag     string          `json:"etag,omitempty"`
+	Ignored  []string        `json:"ignored,omitempty"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// parts reads all changes, and names the faults of all that cannot be made, whatever the data.
+func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string, raw json.RawMessage, i int) (*part, error)) ([]*part,
+	error) {
+	parts := make([]*part, len(texts))
+	var faults []*problem.Problem
+	prepared := 0
+	for i, raw := range texts {
+		at := fmt.Sprintf("changes[%d]", i)
+		if rq.Collection != nil { // the body itself is the list
+			at = fmt.Sprintf("[%d]", i)
+		}
+		if err := rq.Context().Err(); err != nil {
+			return nil, err
+		}
+		one, err := read(at, raw, i)
+		if err == nil && one.rq.prepared != nil {
+			if prepared++; prepared > maxPrepared {
+				return nil, placed(at, problem.BadRequest("InvalidRequestBody",
+					"at most %d changes at once may set passwords, or the like", maxPrepared))
+			}
+		}
+		if p, ok := problem.As(placed(at, err)); ok {
+			if faults = append(faults, p); len(faults) == maxFaults {
+				break
+			}
+		} else if err != nil {
+			return nil, err
+		}
+		parts[i] = one
+	}
+	return parts, problem.Join(faults)
+}
+
+// placed says at which change of a batch a problem is. What is no problem of the request stays as it is.
+func placed(at string, err error) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
+	}
+	short := *p // it may quote what was sent
+	short.Message, short.Fields = schema.Cut(p.Message, maxFault), make([]string, len(p.Fields))
+	for i, field := range p.Fields {
+		short.Fields[i] = schema.Cut(field, maxIgnoredName)
+	}
+	return problem.At(at, &short)
+}
+
+// partOf reads a change of a batch. earlier tells whether a change is before it, and makes something.
+func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier func(ref int) bool) (*part, error) {
+	members, err := schema.ParseObject(raw, AnyBody.Members)
+	if err != nil {
+		return nil, err
+	}
+	for name := range members {
+		if !slices.Contains(partMembers, name) {
+			return nil, problem.Invalid(name, "a change has no such member; it has %s", strings.Join(partMembers, ", "))
+		}
+	}
+	var text partText
+	if err := json.Unmarshal(raw, &text); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, problem.Invalid(wrong.Field, "cannot be of the kind %s", wrong.Value)
+		}
+		return nil, problem.BadRequest("InvalidRequestBody", "method and path are texts, headers an object of texts")
+	}
+	if !slices.Contains(changes, text.Method) {
+		return nil, problem.Invalid("method", "%q is none of %s", text.Method, strings.Join(changes, ", "))
+	}
+	header, err := a.partHeader(rq, &text)
+	if err != nil {
+		return nil, err
+	}
+	path, err := url.Parse(text.Path)
+	if err != nil || len(text.Path) > MaxURL || path.User != nil || text.Path == "" || path.Scheme != "" || path.Host != "" ||
+		path.Fragment != "" {
+		return nil, problem.Invalid("path", "%q is no path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
+	}
+	if !strings.HasPrefix(path.Path, "/") {
+		path.Path = a.Base + "/" + path.Path
+		path.RawPath = ""
+	}
+	if !strings.HasPrefix(path.Path, a.Base+"/") {
+		return nil, problem.Invalid("path", "%q does not lie below %s", text.Path, a.Base)
+	}
+	return a.newPart(rq, at, text.Method, path, header, text.Body, earlier)
+}
+
+// partHeader gives the headers of a change: those that would be looked at if it was sent alone.
+func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
+	header := http.Header{}
+	for _, name := range slices.Sorted(maps.Keys(text.Headers)) {
+		value := text.Headers[name]
+		known := slices.ContainsFunc(a.headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
+		ofAll := slices.ContainsFunc(ofBatches, func(other string) bool { return strings.EqualFold(other, name) })
+		switch {
+		case value == "" || header.Get(name) != "":
+			return nil, problem.Invalid("headers."+name, "must be there once, with a value")
+		case ofAll:
+			return nil, problem.Invalid("headers."+name, "is for the whole batch: send it with the request")
+		case !known && !strings.EqualFold(name, "Content-Type"):
+			return nil, problem.Invalid("headers."+name, "is no header that a change looks at")
+		}
+		header.Set(name, value)
+	}
+	header["Accept"] = rq.Header.Values("Accept")
+	if text.Body != nil && header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+	return header, nil
+}
+
+// ofBatches are the headers that are of a batch and not of its changes.
+var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
+
+// newPart reads a change as if it was sent alone. earlier tells whether a change is before it, and makes something.
+func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
+	earlier func(ref int) bool) (*part, error) {
+	one := &part{at: at}
+	wrong := -1
+	plain := *path
+	plain.Path, plain.RawPath = fillPath(path.Path, func(ref int) int64 {
+		if one.refs = append(one.refs, ref); !earlier(ref) {
+			wrong = ref
+		}
+		return resource.RootID + 1 // until it is known any id does: that there is a resource is asked in the transaction
+	}), ""
+	if wrong >= 0 {
+		return nil, problem.Invalid("path", "$%d is no earlier change that makes something", wrong)
+	}
+	sent := (&http.Request{Method: method, URL: &plain, Header: header, Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)), Proto: rq.Proto, ProtoMajor: rq.ProtoMajor, ProtoMinor: rq.ProtoMinor}).WithContext(rq.Context())
+	t, err := a.partTarget(sent, rq.caller)
+	if err != nil {
+		return nil, err
+	}
+	one.rq = &request{Request: sent, Target: t, caller: rq.caller}
+	if err := a.read(nil, one.rq); err != nil {
+		return nil, err
+	}
+	for name, raw := range one.rq.members {
+		for _, ref := range a.bodyRefs(one.rq, name, raw) {
+			if one.refs = append(one.refs, ref); !earlier(ref) {
+				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
+			}
+		}
+	}
+	if one.refs != nil {
+		one.path, one.members = path, one.rq.members
+	}
+	if one.rq.atMost > 0 {
+		return nil, problem.Invalid("headers."+atMostHeader, "is not for many changes at once")
+	}
+	if one.rq.fields != nil && len(one.rq.fields.Embeds) > 0 {
+		return nil, problem.Query("fields", "embed is not for many changes at once")
+	}
+	return one, nil
+}
+
+// partTarget finds what a change is about, and asks whether the caller may.
+func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resource.Target, err error) {
+	if t, err = a.route(sent, caller); err != nil {
+		return t, err
+	}
+	refused := a.refuses(sent, t, caller, actions[sent.Method])
+	if caller.MustReset && refused != nil { // as in Serve
+		return t, refused
+	}
+	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
+		return t, noMethod(sent.Method, methods)
+	}
+	if sent.Method == http.MethodDelete && t.List {
+		return t, problem.Invalid("path", "a list cannot be deleted in a batch: name one resource")
+	}
+	if sent.Method == http.MethodPost && !listable(t) {
+		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
+	}
+	// Who may do what is known when it begins, and must not change on the way.
+	if t.Collection != nil && t.Collection.SignIn != nil || t.Sub == nil && !t.List && t.ID == caller.User {
+		return t, problem.Invalid("path", "neither sessions nor the user who asks can be changed in a batch")
+	}
+	return t, refused
+}
+
+// performPart makes one change. made are the ids of what the changes before it have made.
+func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
+	p.rq.outside = rq.outside
+	if p.path != nil {
+		at := *p.path
+		at.Path, at.RawPath = fillPath(at.Path, func(ref int) int64 { return made[ref] }), ""
+		p.rq.Request = p.rq.WithContext(p.rq.Context())
+		p.rq.URL = &at
+		if p.rq.Target, err = a.partTarget(p.rq.Request, rq.caller); err != nil {
+			return ans, err
+		}
+		p.rq.members = maps.Clone(p.members)
+		for name, raw := range p.members {
+			p.rq.members[name] = a.fillBody(p.rq, name, raw, made)
+		}
+	}
+	return a.perform(tx, p.rq)
+}

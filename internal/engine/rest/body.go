@@ -1,0 +1,69 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/schema"
+)
+
+// Bounds are those of a request's body.
+type Bounds struct {
+	// Bytes is how long it may be, Members how many members and elements it may have, at any depth.
+	Bytes   int64
+	Members int
+	// Time is how long it may take to come; 0 leaves that to the server.
+	Time time.Duration
+}
+
+// Bounds of bodies: of changes by somebody who is known, of a sign-in or the like by somebody who is not, and
+// of a service point's report.
+var (
+	AnyBody    = Bounds{Bytes: 10 << 20, Members: 200_000}
+	SmallBody  = Bounds{Bytes: 16 << 10, Members: 100, Time: 10 * time.Second}
+	ReportBody = Bounds{Bytes: 256 << 10, Members: 20_000, Time: 30 * time.Second}
+)
+
+// ReadBody reads a request's JSON object within the bounds. It refuses what is no object, holds
+// a member twice, or nests too deeply.
+func ReadBody(w http.ResponseWriter, r *http.Request, within Bounds) (map[string]json.RawMessage, []byte, error) {
+	data, err := readBytes(w, r, within)
+	if err != nil {
+		return nil, nil, err
+	}
+	members, err := schema.ParseObject(data, within.Members)
+	return members, data, err
+}
+
+// readBytes reads a request's body.
+func readBytes(w http.ResponseWriter, r *http.Request, within Bounds) ([]byte, error) {
+	if within.Time > 0 {
+		// Where the connection has no deadlines of its own, as in some tests, the server's hold.
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within.Time)); err != nil &&
+			!errors.Is(err, http.ErrNotSupported) {
+			return nil, err
+		}
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, within.Bytes))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the body is larger than %s", size(within.Bytes))
+		}
+		return nil, problem.BadRequest("InvalidRequestBody", "the body could not be read whole")
+	}
+	return data, nil
+}
+
+// size words a number of bytes.
+func size(n int64) string {
+	if n >= 1<<20 {
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	}
+	return strconv.FormatInt(n>>10, 10) + " KiB"
+}

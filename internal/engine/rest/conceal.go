@@ -1,0 +1,120 @@
+package rest
+
+import (
+	"maps"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// concealSums notes of which rows the caller does not see all that lies below, where they have what counts it.
+func (rd *renderer) concealSums(rows []*store.Resource) error {
+	if !rd.limited {
+		return nil
+	}
+	within := map[int64]int64{} // what the sums are of: a range counts what lies in its network
+	for _, r := range rows {
+		t := rd.typeOf(r)
+		if t == nil {
+			continue
+		}
+		if slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
+			within[r.ID] = r.ID
+			if rd.api.CollectionOf(t).Space == resource.LiesOverSpace {
+				within[r.ID] = r.Parent
+			}
+		}
+		if slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Tells }) && r.Parent != 0 {
+			of, err := rd.configurationAbove(r.Parent)
+			if err != nil {
+				return err
+			}
+			if of == 0 { // nobody knows any more what it was about
+				rd.partly[r.ID] = true
+			} else if of != resource.RootID {
+				within[r.ID] = of
+			}
+		}
+	}
+	if len(within) == 0 {
+		return nil
+	}
+	whole, err := rd.caller.Rights.Whole(rd.tx, slices.Collect(maps.Values(within)))
+	if err != nil {
+		return err
+	}
+	var above []store.Head // rows are seen, what lies above them need not be
+	for id, of := range within {
+		if id != of {
+			h, err := rd.tx.Head(of)
+			if err != nil {
+				return err
+			}
+			above = append(above, h)
+		}
+	}
+	seen, err := rd.api.Sees(rd.tx, above, rd.caller)
+	for id, of := range within {
+		rd.partly[id] = !whole[of] || id != of && !seen[of]
+	}
+	return err
+}
+
+// configurationAbove gives the configuration that a resource lies in, the root where it lies in none, and 0 where it does not exist.
+func (rd *renderer) configurationAbove(id int64) (int64, error) {
+	h, err := rd.tx.Head(id)
+	switch {
+	case store.IsNotFound(err):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case h.Collection == "configurations":
+		return id, nil
+	case h.Configuration == 0:
+		return resource.RootID, nil
+	}
+	return h.Configuration, nil
+}
+
+// withoutSums gives the body of a resource without what counts or names resources that the caller does not see.
+func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
+	if !rd.partly[r.ID] {
+		return r.Body, nil
+	}
+	b := []byte{'{'}
+	err := store.Members(r.Body, func(name, raw []byte) error {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(schema.AppendString(b, string(name)), ':')
+		if f := t.ByName[string(name)]; f != nil && (f.Sums || f.Tells) {
+			raw = []byte("null")
+		}
+		b = append(b, raw...)
+		return nil
+	})
+	return append(b, '}'), err
+}
+
+// conceal takes those heads away that the caller may not see: what refers to them shows null.
+func (rd *renderer) conceal(ids []int64) error {
+	heads := make([]store.Head, 0, len(ids))
+	for _, id := range ids {
+		if h, ok := rd.heads[id]; ok && !rd.seen[id] {
+			heads = append(heads, h)
+		}
+	}
+	seen, err := rd.api.Sees(rd.tx, heads, rd.caller)
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		if id := h.ID; !seen[id] {
+			rd.hidden[id] = true
+			delete(rd.heads, id)
+		}
+	}
+	return nil
+}

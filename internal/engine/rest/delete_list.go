@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// confirmHeader says how many resources the deletion of a list is to take.
+const confirmHeader = "x-portolan-confirm"
+
+// deletedAnswer is what the deletion of a list answers.
+type deletedAnswer struct {
+	// Count is how many resources of the list were deleted. The tally has all that went along.
+	Count int `json:"count"`
+	store.Tally
+}
+
+// deleteList answers DELETE of a list: all that its filter finds goes, with what lies below, or nothing does. The request says how many
+// that are, so that a filter that finds more than somebody thought deletes nothing.
+func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	rq := &request{Request: r, Target: t, caller: caller}
+	if err := a.readHead(rq); err != nil {
+		return err
+	}
+	if rq.atMost > 0 {
+		return problem.BadRequest("InvalidHeaderValue", "%s: is for one resource: a list is deleted at once", atMostHeader)
+	}
+	for _, name := range []string{"If-Match", "Idempotency-Key"} {
+		if r.Header.Get(name) != "" {
+			return problem.BadRequest("InvalidHeaderValue", "%s: is not for the deletion of a list", name)
+		}
+	}
+	q, scope := a.ListQuery(t, caller)
+	o, err := a.options(r, scope, true)
+	if err != nil {
+		return err
+	}
+	if o.filter == nil {
+		return problem.Parameter("MissingQueryParameter", "filter", "is needed to delete more than one resource")
+	}
+	for _, name := range listParameters {
+		if name != "filter" && r.URL.Query().Has(name) {
+			return problem.Query(name, "is not for the deletion of a list: all that the filter finds is deleted")
+		}
+	}
+	confirmed := -1
+	if text := r.Header.Get(confirmHeader); text != "" {
+		if confirmed, err = strconv.Atoi(text); err != nil || confirmed < 0 {
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not how many resources are to go", confirmHeader, text)
+		}
+	}
+	done, err := a.takeBatch(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	defer done()
+	q.Where = store.All{q.Where, o.where}
+	var ans answer
+	dry := dryRun(r)
+	if err := a.change(rq, dry, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {
+		return a.deleteFound(tx, rq, q, confirmed, dry)
+	}); err != nil {
+		return err
+	}
+	done()
+	note(w, o.ignored)
+	tellRecorded(w, rq.caller, ans)
+	send(w, r, http.StatusOK, asJSON, ans.body)
+	return nil
+}
+
+// deleteFound deletes what a query finds.
+func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed int, dry bool) (ans answer, err error) {
+	if rq.Sub != nil {
+		if err := a.Exists(tx, rq.Collection, rq.ID, rq.caller); err != nil {
+			return ans, err
+		}
+	}
+	q.Limit = mostAtOnce + 1
+	var ids []int64
+	if err := tx.List(q, func(row *store.Resource) error {
+		ids = append(ids, row.ID)
+		return nil
+	}); err != nil {
+		return ans, err
+	}
+	if len(ids) > mostAtOnce {
+		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", mostAtOnce)
+	}
+	if confirmed != len(ids) && !dry {
+		p := problem.Conflict("ConfirmationRequired", "%d resources match: send %s: %d to delete them", len(ids), confirmHeader, len(ids))
+		p.Fields = []string{confirmHeader}
+		return ans, p
+	}
+	tx.Describe("DELETE_LIST", fmt.Sprintf("Deleted %d resources at once", len(ids)))
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Options: rq.options, Extra: map[string]string{}}
+	for _, id := range ids {
+		row, err := tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) { // it went with one before
+			continue
+		}
+		if err != nil {
+			return ans, err
+		}
+		if err := a.deleteOne(c, row); err != nil {
+			return ans, err
+		}
+	}
+	tally, err := tx.Tally()
+	if err != nil {
+		return ans, err
+	}
+	ans.body, err = json.Marshal(deletedAnswer{len(ids), tally})
+	return ans, err
+}
+
+// deleteOne deletes one of a list. A refusal names it.
+func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
+	if a.May != nil {
+		if _, err := a.May(c.Caller, resource.ActionDelete, resource.Subject{Collection: a.Collection(row.Collection), ID: row.ID}); err != nil {
+			return err
+		}
+	}
+	tally, err := c.Tx.Tally()
+	if err != nil {
+		return err
+	}
+	done, err := c.DeleteSome(row, max(mostAtOnce-tally.Deleted, 0))
+	if err == nil && !done {
+		return problem.BadRequest("FilterNeedsRefinement", "filter: with all that lies below, more than %d resources would go: delete fewer at "+
+			"once, or the larger ones one by one with %s", mostAtOnce, atMostHeader)
+	}
+	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
+		one := *p
+		one.Message = fmt.Sprintf("%s %d %s: %s", row.Type, row.ID, row.Name, p.Message)
+		return &one
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
+func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
+
+// operationsName is the subcollection of a transaction that has what it did.
+const operationsName = "operations"
+
+// shownOperations is how many of the changes a dry run shows; the numbers are of all.
+const shownOperations = 100
+
+// triedAnswer is what a dry run answers.
+type triedAnswer struct {
+	DryRun bool `json:"dryRun"`
+	// Estimate says that it was not tried, or not to its end. The numbers are then those that are kept of what it is about or, with
+	// AtLeast, of what was done until it was ended.
+	Estimate bool `json:"estimate,omitempty"`
+	AtLeast  bool `json:"atLeast,omitempty"`
+	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
+	Approval bool            `json:"approval,omitempty"`
+	Resource json.RawMessage `json:"resource"`
+	store.Tally
+	// Operations are the first changes; null where the caller may not see what the history has.
+	Operations []json.RawMessage `json:"operations"`
+}
+
+// change runs a change in a transaction: for good, or only to try it. What came of a trial is the answer's body then.
+func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, do func(tx *store.Tx) (answer, error)) error {
+	perform := func(tx *store.Tx) (answer, error) {
+		if a.Demand != nil {
+			name := "" // a batch, of any
+			if rq.Collection != nil {
+				name = rq.Collection.Name
+			}
+			if err := a.Demand.Ask(tx, a.API, name, rq.author.Comment); err != nil {
+				return answer{}, err
+			}
+		}
+		return do(tx)
+	}
+	if !dry {
+		return a.Store.UpdateIn(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
+			*ans, err = perform(tx)
+			ans.recorded = tx.Recorded()
+			return err
+		})
+	}
+	var tried triedAnswer
+	var touched map[int64]string
+	if err := a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
+		*ans, err = perform(tx)
+		ended := errors.Is(err, store.ErrTrialEnded)
+		if err != nil && !ended {
+			return err
+		}
+		tx.EndTrial()
+		if err := tx.Refused(); err != nil {
+			return err
+		}
+		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
+		if tried.Tally, err = tx.Tally(); err != nil {
+			return err
+		}
+		if rq.caller.Limited() && tried.Tally != (store.Tally{}) {
+			if touched, err = tx.Touched(); err != nil {
+				return err
+			}
+		}
+		tried.Operations, err = a.operations(tx, rq, tried.Tally)
+		return err
+	}); err != nil {
+		return err
+	}
+	err := a.countSeen(rq, &tried.Tally, touched)
+	if err == nil {
+		ans.body, err = json.Marshal(tried)
+	}
+	return err
+}
+
+// countSeen leaves out, of what a trial has counted for a limited caller, the resources that the caller does not see. What was made is the
+// caller's.
+func (a *Server) countSeen(rq *request, tally *store.Tally, touched map[int64]string) error {
+	if touched == nil {
+		return nil
+	}
+	return a.Store.View(rq.Context(), func(tx *store.Tx) error {
+		heads := map[int64]store.Head{}
+		if err := tx.Heads(slices.Sorted(maps.Keys(touched)), heads); err != nil {
+			return err
+		}
+		seen, err := a.Sees(tx, slices.Collect(maps.Values(heads)), rq.caller)
+		if err != nil {
+			return err
+		}
+		tally.Changed, tally.Deleted = 0, 0
+		for id, operation := range touched {
+			switch {
+			case !seen[id]:
+			case operation == "UPDATE":
+				tally.Changed++
+			case operation == "DELETE":
+				tally.Deleted++
+			}
+		}
+		return nil
+	})
+}
+
+// operations gives the first changes of the transaction, as its subcollection would show them.
+func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]json.RawMessage, error) {
+	if a.History == nil || a.History.Sub(operationsName) == nil {
+		return nil, nil
+	}
+	if tally == (store.Tally{}) {
+		return []json.RawMessage{}, nil
+	}
+	number, err := tx.Number()
+	if err != nil {
+		return nil, err
+	}
+	at := resource.Target{Collection: a.History, Sub: a.History.Sub(operationsName), ID: number, List: true}
+	if a.May != nil {
+		if _, err := a.May(rq.caller, resource.ActionSee, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
+			return nil, nil //nolint:nilerr // who may not see them is shown the numbers alone
+		}
+	}
+	q, _ := a.ListQuery(at, rq.caller)
+	q.Limit = shownOperations
+	var rows []*store.Resource
+	if err := tx.List(q, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	rd := a.renderer(tx, rq.media, rq.caller)
+	if err := rd.ready(rows); err != nil {
+		return nil, err
+	}
+	list := make([]json.RawMessage, len(rows))
+	for i, row := range rows {
+		if list[i], err = rd.append(nil, row, nil); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// estimate answers a dry run of what would change much by the numbers that are kept. done is false where it is to be tried.
+func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err error) {
+	made := rq.Collection
+	if rq.Sub != nil {
+		made = a.Collection(rq.Sub.Items[0])
+	}
+	if rq.Method != http.MethodPost && (rq.Method != http.MethodDelete || rq.Sub != nil) ||
+		rq.Method == http.MethodPost && (made == nil || made.Estimate == nil) {
+		return false, nil
+	}
+	limited := rq.caller.Rights != nil && !rq.caller.Administrator
+	if limited && rq.Method == http.MethodPost { // whose rights are looked at when it is tried
+		return false, nil
+	}
+	var t store.Tally
+	if err := a.Store.View(rq.Context(), func(tx *store.Tx) error {
+		if rq.Method == http.MethodPost {
+			t, err = made.Estimate(tx, rq.ID, rq.members)
+			return err
+		}
+		row, err := a.Locate(tx, rq.Target, rq.caller)
+		if err != nil {
+			return err
+		}
+		if err := checkIfMatch(rq.Request, row); err != nil {
+			return err
+		}
+		n, err := tx.CountBelow(row.ID)
+		t.Deleted = int(n) + 1
+		return err
+	}); err != nil || t.Created+t.Changed+t.Deleted <= store.TrialChanges {
+		return false, err
+	}
+	tried := triedAnswer{DryRun: true, Estimate: true, Tally: t, Operations: []json.RawMessage{}}
+	if rq.Method == http.MethodDelete {
+		var first store.Tally
+		if first, tried.Operations, err = a.firstDeleted(rq); err != nil {
+			return false, err
+		}
+		if limited { // what was not looked at may be hidden
+			tried.Tally, tried.AtLeast = first, true
+		}
+	}
+	body, err := json.Marshal(tried)
+	if err != nil {
+		return false, err
+	}
+	note(w, rq.ignored)
+	send(w, rq.Request, http.StatusOK, asJSON, body)
+	return true, nil
+}
+
+// firstDeleted gives the first changes of a large deletion: what lies lowest goes first.
+func (a *Server) firstDeleted(rq *request) (tally store.Tally, list []json.RawMessage, err error) {
+	err = a.Store.Try(rq.Context(), store.Scope{}, rq.author, func(tx *store.Tx) error {
+		row, err := a.Locate(tx, rq.Target, rq.caller)
+		if err != nil {
+			return err
+		}
+		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Options: rq.options, Extra: map[string]string{}}
+		if _, err := c.DeleteSome(row, shownOperations); err != nil && !errors.Is(err, store.ErrTrialEnded) {
+			return err
+		}
+		tx.EndTrial()
+		if err := tx.Refused(); err != nil {
+			return err
+		}
+		if tally, err = tx.Tally(); err == nil {
+			list, err = a.operations(tx, rq, tally)
+		}
+		return err
+	})
+	return tally, list, err
+}

@@ -1,0 +1,77 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// effective answers what a caller, or the user of a number, may do with a resource, and which access rights decide.
+func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	form, query, err := a.askedBelow(w, r, t, caller, "user")
+	if err != nil || r.Method == http.MethodOptions {
+		return err
+	}
+	user, err := whole(query, "user", 1, math.MaxInt64, 0)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		resource.Effective
+		Links any `json:"_links,omitempty"`
+	}
+	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
+		row, err := a.Locate(tx, t, caller)
+		if err == nil {
+			answer.Effective, err = a.Effective(tx, caller, row, user)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if form == asHAL {
+		above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
+		answer.Links = doc{"self": doc{"href": above + "/" + resource.EffectiveName}, "up": doc{"href": above}}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	send(w, r, http.StatusOK, form, text)
+	return nil
+}
+
+// effectivePath documents it.
+func (a *Server) effectivePath(c *resource.Collection) doc {
+	level := doc{"type": "string", "enum": []string{"HIDE", "VIEW", "CHANGE", "ADD", "FULL"}}
+	flag := doc{"type": "boolean"}
+	answer := doc{"type": "object", "required": []string{"administrator", "accessLevel", "levelBelow", "accessOverrides"}, "properties": doc{
+		"user": doc{"type": []string{"integer", "null"},
+			"description": "Whose rights these are; null for a token that belongs to no user."},
+		"administrator": doc{"type": "boolean", "description": "Whether no right limits it."},
+		"accessLevel":   level, "levelBelow": level,
+		"accessOverrides": doc{"type": "array", "description": "Other levels of some types below it.", "items": doc{"type": "object",
+			"properties": doc{"resourceType": doc{"type": "string"}, "accessLevel": level}}},
+		"deploymentsAllowed": flag, "quickDeploymentsAllowed": flag, "selectiveDeploymentsAllowed": flag,
+		"decidedBy": doc{"type": []string{"object", "null"}, "description": "What decides; null where nothing does.", "properties": doc{
+			"resource":     doc{"type": []string{"integer", "null"}, "description": "Where the rights are set; null for those by default."},
+			"accessRights": doc{"type": "array", "items": doc{"type": "integer"}}}},
+		"_links": ref("schemas/Links")}}
+	answers := doc{"200": doc{"description": "What may be done, and which access rights decide.",
+		"content": doc{asHAL.String(): doc{"schema": answer}, asJSON.String(): doc{"schema": answer}}}}
+	for _, status := range anyAnswer {
+		answers[status] = ref("responses/" + status)
+	}
+	return doc{"get": doc{"operationId": resource.EffectiveName + "-" + c.Name, "tags": []string{c.Name},
+		"summary":     "What may be done with it, and why",
+		"description": "What the caller may do here, or another user: that takes the privilege to see others' access rights. Ours.",
+		"parameters": []any{doc{"name": "id", "in": "path", "required": true, "description": "The number of the resource.",
+			"schema": doc{"type": "integer", "format": "int64"}},
+			doc{"name": "user", "in": "query", "description": "The number of the user.", "schema": doc{"type": "integer", "format": "int64",
+				"minimum": 1}}},
+		"responses": answers}}
+}

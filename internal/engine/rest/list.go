@@ -1,0 +1,403 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// flushAt is how many bytes of a list gather before they are sent; batch is how many rows wait
+// for their inlined references; smallPage is how many rows a page may have of which it is remembered how they are completed.
+const (
+	flushAt   = 64 << 10
+	batch     = 256
+	smallPage = 100
+)
+
+// listPlan is a list as it was asked for: all that can be said of it without the data.
+type listPlan struct {
+	options
+	target resource.Target
+	caller resource.Caller
+	scope  resource.Scope
+	// query is whole, but for what a computed subcollection holds.
+	query store.Query
+}
+
+// plan reads what a request asks of a list.
+func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller) (p listPlan, err error) {
+	p = listPlan{target: t, caller: caller}
+	p.query, p.scope = a.ListQuery(t, caller)
+	if p.options, err = a.options(r, p.scope, true); err != nil {
+		return p, err
+	}
+	if p.where != nil {
+		p.query.Where = store.All{p.query.Where, p.where}
+	}
+	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
+	if p.after != nil {
+		if !p.query.Takes(*p.after) {
+			return p, notAPlace()
+		}
+		p.query.After, p.query.Offset = p.after, 0
+	}
+	return p, nil
+}
+
+// list answers GET of a list: planned, then run in one pass through the store, and written by one writer. It streams: the memory
+// it takes does not grow with the page. When it fails after the first bytes went out, the connection is cut, so that no client
+// takes a part for the whole.
+func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	p, err := a.plan(r, t, caller)
+	if err != nil {
+		return err
+	}
+	note(w, p.ignored)
+	share, done, err := a.lists.take(r.Context(), caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	spool := newSpool(&a.backlog, &share.spooled, a.Log)
+	l := &lister{w: w, buf: piece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+		w.Header().Set("Content-Type", p.media.contentType())
+		w.Header().Add("Vary", "Accept")
+		w.WriteHeader(http.StatusOK)
+	}}
+	defer l.abandon()
+	err = a.long(r.Context(), caller, p.light(), func(tx *store.Tx) error {
+		if l.started { // the database went away in the middle: what was sent cannot be taken back
+			return errCut
+		}
+		l.buf = l.buf[:0]
+		return a.run(tx, p, l, r)
+	})
+	if err != nil {
+		l.spool.fail(err)
+		_ = l.stop() // what came of the answer is known
+	} else {
+		err = l.rest()
+	}
+	if err != nil && l.started {
+		if r.Context().Err() == nil {
+			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// run writes a planned list out of one snapshot.
+func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error {
+	if p.target.Sub != nil {
+		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil {
+			if err := a.hadHistory(tx, p, err); err != nil {
+				return err
+			}
+		}
+	}
+	q, err := a.Found(tx, p.target.Sub, p.target.ID, p.query)
+	if err != nil {
+		return err
+	}
+	v, err := a.vacant(tx, p.target, p.options, p.caller)
+	if err != nil {
+		return err
+	}
+	if v != nil && p.after != nil { // those that are vacant are counted
+		return notAPlace()
+	}
+	total := ""
+	if p.total {
+		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		if err != nil {
+			return err
+		}
+		if total, err = v.total(n); err != nil {
+			return err
+		}
+	}
+	return a.page(tx, l, r, q, p, v, total)
+}
+
+// hadHistory lets a list be of what has become of a resource that is not there any more, for who sees all of the history: who has
+// deleted it is asked most of all. notThere is why it is not found, and what others are told.
+func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
+	hidden := p.caller.Limited() || !p.caller.Administrator && p.caller.History == "HIDE"
+	if p.target.Sub.Relation != resource.History || hidden || !problem.Is(notThere, "ResourceNotFound") {
+		return notThere
+	}
+	last, err := tx.LastImage(p.target.ID)
+	if err == nil && (last == nil || last.Collection != p.target.Collection.Name) {
+		err = notThere
+	}
+	return err
+}
+
+// long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
+//
+// light says that it is a page as it lies there, which takes a moment: those have connections of their own, so
+// that nobody's heavy questions hold them up.
+func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
+	turn, read := &a.reading, a.Store.Lists
+	if light {
+		turn, read = &a.paging, a.Store.Pages
+	}
+	_, done, err := turn.take(ctx, caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	within, cancel := context.WithTimeout(ctx, a.ReadTime)
+	defer cancel()
+	err = read(within, fn)
+	if errors.Is(err, store.ErrTooLong) {
+		return problem.BadRequest("FilterNeedsRefinement",
+			"the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
+	}
+	return err
+}
+
+// errCut is a list whose database went away after the first bytes were sent.
+var errCut = errors.New("the database was lost in the middle of a list")
+
+// formatter writes the rows of a list in one media type.
+type formatter interface {
+	begin(b []byte) []byte
+	row(b []byte, object []byte, first bool) ([]byte, error)
+	end(b []byte, f footer) []byte
+}
+
+// footer is what is known once the last row was read.
+type footer struct {
+	count      int64
+	total      string // a number; empty where it was not asked for
+	prev, next string
+}
+
+// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of them.
+type pager struct {
+	rd     *renderer
+	l      *lister
+	form   formatter
+	fields *schema.Projection
+	caller resource.Caller
+	limit  int64
+	count  int64
+	more   bool // there are rows behind the page
+	// last is the last row of the page, lastName its name, lastLow the low end of its span.
+	last     int64
+	lastName string
+	lastLow  []byte
+	// small says that few rows were asked for: how they are completed is remembered.
+	small bool
+	*waitingRoom
+}
+
+// waitingRoom is the memory of a pager, which others use again.
+type waitingRoom struct {
+	waiting []store.Resource
+	// completed says of each that waits that it is complete already: its body is what was remembered. The others' lie side by side in bodies.
+	completed       []bool
+	bodies, scratch []byte
+}
+
+var waitingRooms = sync.Pool{New: func() any { return new(waitingRoom) }}
+
+// leave gives the memory back, of which nothing is used any more; what has grown large is left to the collector.
+func (w *waitingRoom) leave() {
+	if cap(w.bodies) > maxRoom || cap(w.scratch) > maxRoom {
+		return
+	}
+	clear(w.waiting[:cap(w.waiting)]) // what it refers to
+	w.waiting, w.completed, w.bodies, w.scratch = w.waiting[:0], w.completed[:0], w.bodies[:0], w.scratch[:0]
+	waitingRooms.Put(w)
+}
+
+// maxRoom is how many bytes of memory are kept for others.
+const maxRoom = 1 << 20
+
+func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
+	room, _ := waitingRooms.Get().(*waitingRoom)
+	defer room.leave()
+	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
+		limit: plan.limit, small: plan.limit <= smallPage, waitingRoom: room}
+	switch plan.media {
+	case asCSV:
+		p.form = newCSVRows(plan.scope, plan.fields)
+	case asHTML:
+		p.form = htmlRows{r.URL.Path, a.Base, a.TypeNamed}
+	}
+	l.buf = p.form.begin(l.buf)
+	if err := tx.List(q, p.add); err != nil {
+		return err
+	}
+	if !p.more {
+		if err := v.list(q, p); err != nil {
+			return err
+		}
+	}
+	if err := p.drain(); err != nil {
+		return err
+	}
+	f := footer{count: p.count, total: total}
+	after := ""
+	if p.more && v == nil {
+		at, ok, err := q.PlaceOf(tx, p.last, p.lastName, p.lastLow)
+		if err != nil {
+			return err
+		}
+		if ok {
+			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Path, r.URL.Query()))
+		}
+	}
+	all := plan.offset + p.count
+	if p.count == 0 && plan.offset > 0 { // behind the last row
+		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		if err != nil {
+			return err
+		}
+		text, err := v.total(n)
+		if err != nil {
+			return err
+		}
+		if all, err = strconv.ParseInt(text, 10, 64); err != nil { // more than an int64: all of an IPv6 network
+			all = math.MaxInt64
+		}
+	}
+	f.prev, f.next = pageLinks(r, plan.options, p.more, all, after)
+	l.buf = p.form.end(l.buf, f)
+	return l.finish()
+}
+
+// add takes a row.
+func (p *pager) add(row *store.Resource) error {
+	if p.count+int64(len(p.waiting)) == p.limit {
+		p.more = true
+		return nil
+	}
+	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
+	kept := *row
+	kept.Low = nil
+	completed := p.small && p.rd.remembered(&kept)
+	if !completed {
+		from := len(p.bodies)
+		var err error
+		if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
+			return err
+		}
+		kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
+	}
+	p.waiting, p.completed = append(p.waiting, kept), append(p.completed, completed)
+	if len(p.waiting) < batch {
+		return nil
+	}
+	return p.drain()
+}
+
+// drain writes the rows that wait.
+func (p *pager) drain() error {
+	rows, others := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
+	for i := range p.waiting {
+		rows[i] = &p.waiting[i]
+		if !p.completed[i] {
+			others = append(others, rows[i])
+		}
+	}
+	if err := p.rd.complete(others); err != nil {
+		return err
+	}
+	if p.small && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
+		for _, r := range others {
+			p.rd.remember(r)
+		}
+	}
+	if err := p.rd.loadFor(rows); err != nil {
+		return err
+	}
+	for i := range p.waiting {
+		if err := p.write(&p.waiting[i]); err != nil {
+			return err
+		}
+		p.count++
+		switch {
+		case len(p.l.buf) < flushAt:
+		case p.fields != nil && len(p.fields.Embeds) > 0: // whole or not at all
+			if len(p.l.buf) > maxEmbedBytes {
+				return errEmbed()
+			}
+		case p.l.head:
+			p.l.buf = p.l.buf[:0]
+		default:
+			if err := p.l.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	p.waiting, p.completed, p.bodies = p.waiting[:0], p.completed[:0], p.bodies[:0]
+	return nil
+}
+
+func (p *pager) write(row *store.Resource) (err error) {
+	if _, ok := p.form.(jsonRows); ok && p.fields == nil { // straight into the buffer
+		if p.count > 0 {
+			p.l.buf = append(p.l.buf, ',')
+		}
+		p.l.buf, err = p.rd.append(p.l.buf, row, nil)
+		return err
+	}
+	if p.scratch, err = p.rd.project(p.scratch[:0], row, p.fields, p.caller, nil); err != nil {
+		return err
+	}
+	p.l.buf, err = p.form.row(p.l.buf, p.scratch, p.count == 0)
+	return err
+}
+
+// jsonRows writes a list as JSON: data first, because the count is known last.
+type jsonRows struct{}
+
+func (jsonRows) begin(b []byte) []byte { return append(b, `{"data":[`...) }
+
+func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
+	if !first {
+		b = append(b, ',')
+	}
+	return append(b, object...), nil
+}
+
+func (j jsonRows) end(b []byte, f footer) []byte {
+	if begun := j.begin(nil); f.count == 0 && f.total == "" && f.prev == "" && f.next == "" && bytes.HasSuffix(b, begun) {
+		return append(b[:len(b)-len(begun)], `{"count":0,"data":[]}`...) // the published order, which scripts look for
+	}
+	b = append(b, `],"count":`...)
+	b = strconv.AppendInt(b, f.count, 10)
+	if f.total != "" {
+		b = append(b, `,"totalCount":`...)
+		b = append(b, f.total...)
+	}
+	if f.prev != "" || f.next != "" {
+		b = append(b, `,"_links":{`...)
+		if f.prev != "" {
+			b = append(b, `"prev":{"href":`...)
+			b = append(schema.AppendString(b, f.prev), '}')
+		}
+		if f.prev != "" && f.next != "" {
+			b = append(b, ',')
+		}
+		if f.next != "" {
+			b = append(b, `"next":{"href":`...)
+			b = append(schema.AppendString(b, f.next), '}')
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}', '\n')
+}

@@ -1,0 +1,131 @@
+package rest
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// How many cells a map has: a power of two.
+const (
+	fewestCells = 256
+	mostCells   = 1 << 16
+)
+
+// In a map each cell is one character of mapLetters, whose number is the kind of the cell, times mapLevels, and its level: 0 where
+// nothing is in use, the highest where everything is. outside stands for a cell that is none of the resource's.
+const (
+	mapLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	mapLevels  = 16
+	outside    = '.'
+)
+
+// spaceMap answers how full equal parts of a resource are, and what lies there.
+func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	form, query, err := a.askedBelow(w, r, t, caller, "cells", "prefix")
+	if err != nil || r.Method == http.MethodOptions {
+		return err
+	}
+	cells, err := whole(query, "cells", 0, math.MaxInt32, fewestCells)
+	if err != nil {
+		return err
+	}
+	if cells < fewestCells || cells > mostCells || bits.OnesCount64(uint64(cells)) != 1 {
+		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, fewestCells, mostCells)
+	}
+	part, err := partOf(query)
+	if err != nil {
+		return err
+	}
+	var m *resource.SpaceMap
+	if err := a.long(r.Context(), caller, false, func(tx *store.Tx) error {
+		row, err := a.whole(tx, t, caller)
+		if err == nil {
+			err = within(row, part)
+		}
+		if err == nil {
+			m, err = t.Collection.Map(tx, row, part, int(cells))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
+	send(w, r, http.StatusOK, form, mapText(m, form, above))
+	return nil
+}
+
+// partOf reads of what prefix a map is wanted; the zero Prefix where none is named.
+func partOf(query url.Values) (part netip.Prefix, err error) {
+	text, given, err := one(query, "prefix")
+	if err != nil || !given {
+		return part, err
+	}
+	if part, err = netip.ParsePrefix(text); err != nil || part.Masked() != part {
+		return part, problem.Query("prefix", "%q is no prefix, such as 10.3.0.0/16", text)
+	}
+	return part, nil
+}
+
+// within refuses a prefix of which a resource has nothing.
+func within(row *store.Resource, part netip.Prefix) error {
+	if !part.IsValid() {
+		return nil
+	}
+	low, high := store.KeyAddr(row.Low), store.KeyAddr(row.High)
+	if _, ok := (space.Range{Low: low, High: high}).Intersect(space.FromPrefix(part)); !ok {
+		return problem.Query("prefix", "%s does not lie in %s", part, space.Range{Low: low, High: high})
+	}
+	return nil
+}
+
+// mapText writes a map.
+func mapText(m *resource.SpaceMap, form media, above string) []byte {
+	b := make([]byte, 0, len(m.Cells)+512)
+	b = schema.AppendString(append(b, `{"range":`...), m.Range.String())
+	b = schema.AppendString(append(b, `,"prefix":`...), m.Whole.String())
+	b = strconv.AppendInt(append(b, `,"cells":`...), int64(len(m.Cells)), 10)
+	b = strconv.AppendInt(append(b, `,"cellLength":`...), int64(m.Length), 10)
+	b = strconv.AppendInt(append(b, `,"levels":`...), mapLevels, 10)
+	b = append(b, `,"kinds":[`...)
+	for i, kind := range m.Kinds {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = schema.AppendString(b, kind)
+	}
+	b = append(b, `],"map":"`...)
+	for _, c := range m.Cells {
+		if c.Outside {
+			b = append(b, outside)
+			continue
+		}
+		b = append(b, mapLetters[int(c.Kind)*mapLevels+level(c.Full)])
+	}
+	b = append(b, '"')
+	if form == asHAL {
+		b = append(b, `,"_links":{"self":{"href":"`+above+"/"+resource.MapName+`"},"up":{"href":"`+above+`"}}`...)
+	}
+	return append(b, '}')
+}
+
+// level gives the level of a share: what is not empty is not shown as empty, what is not full not as full.
+func level(full float64) int {
+	switch {
+	case full <= 0:
+		return 0
+	case full >= 1:
+		return mapLevels - 1
+	}
+	return 1 + min(mapLevels-3, int(full*(mapLevels-2)))
+}

@@ -1,0 +1,465 @@
+package rest
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// doc is a piece of an OpenAPI document; maps are written with sorted keys, so the document is the
+// same every time.
+type doc = map[string]any
+
+// OpenAPI gives the OpenAPI 3.1 document of the declared API.
+//
+// paths and schemas are those of other APIs of the manager, which are written by hand.
+func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
+	all, types := a.paths(), a.schemas()
+	types[a.RootType] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
+		"properties": doc{"id": doc{"const": resource.RootID}, "type": doc{"const": a.RootType},
+			"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"},
+			"userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
+	maps.Copy(all, paths)
+	maps.Copy(types, schemas)
+	d := doc{
+		"openapi": "3.1.0",
+		"info": doc{"title": title, "version": version,
+			"description": "Addresses, names and what they belong to, as resources. Compatible with the published Address Manager RESTful v2 " +
+				"API; not affiliated with its owner.",
+			"license": doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"servers":  []any{doc{"url": "/"}},
+		"security": []any{doc{"basic": []any{}}, doc{"bearer": []any{}}},
+		"paths":    all,
+		"components": doc{
+			"securitySchemes": doc{
+				"basic":  doc{"type": "http", "scheme": "basic", "description": "The user name with the session's apiToken, or with the password."},
+				"bearer": doc{"type": "http", "scheme": "bearer"},
+			},
+			"parameters": a.parameters(),
+			"schemas":    types,
+			"responses":  problems(),
+		},
+	}
+	return json.MarshalIndent(d, "", " ")
+}
+
+func ref(to string) doc { return doc{"$ref": "#/components/" + to} }
+
+// parameters are the query parameters and the request headers, each under its name.
+func (a *Server) parameters() doc {
+	query := func(name, description string, schema doc) doc {
+		return doc{"name": name, "in": "query", "description": description, "schema": schema}
+	}
+	all := doc{
+		"limit": query("limit", "The most resources to return.",
+			doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
+		"offset": query("offset", "The first row to return, counted from 0.",
+			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
+		"after": query("after", "Where the page begins, as a next link says it: it is found there however far behind it lies. "+
+			"Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
+		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
+		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
+			"Ours is the operator within, for a range or an address: everything inside a prefix.",
+			doc{"type": "string", "example": "id:gt(100000)"}),
+		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
+		"fields": query("fields", "Which fields to return: names, not(names), embed(subcollections).",
+			doc{"type": "string", "example": "id,type,name"}),
+	}
+	for _, h := range a.headers {
+		schema := doc{"type": "string"}
+		if h.Values != nil {
+			schema["enum"] = h.Values
+		}
+		if h.Most > 0 {
+			schema = doc{"type": "integer", "minimum": 1, "maximum": h.Most}
+		}
+		all[h.Name] = doc{"name": h.Name, "in": "header", "description": h.Description, "schema": schema}
+	}
+	return all
+}
+
+// problemTexts are the answers that are problems, by their status.
+var problemTexts = map[string]string{
+	"400": "Something in the request is wrong; the message names it.",
+	"401": "Credentials are missing or wrong.",
+	"403": "The caller may not do this.",
+	"404": "It is not there.",
+	"405": "The method is not for this resource; Allow names those that are.",
+	"406": "None of the media types that are asked for can be had.",
+	"409": "It does not fit with what is there.",
+	"410": "What is asked for is not kept any more.",
+	"412": "The resource has changed since.",
+	"413": "The body is too large.",
+	"414": "The URL is too long.",
+	"415": "The body is of another media type, or compressed.",
+	"429": "Too many requests of the kind; Retry-After says when the next one is let in.",
+	"431": "The header is too large.",
+	"500": "Something went wrong here; the log has it under the id in the message.",
+	"501": "It is published, and not built yet.",
+	"503": "The database cannot be reached, or others are changing the same; try again.",
+}
+
+// anyAnswer are the problems that every request may be answered with.
+var anyAnswer = []string{"400", "401", "403", "404", "405", "406", "414", "429", "500", "501", "503"}
+
+func statusOf(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil { // they stand in the table above
+		panic(err)
+	}
+	return n
+}
+
+func problems() doc {
+	all := doc{}
+	for status, description := range problemTexts {
+		all[status] = doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem"),
+			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidResourceFieldValue",
+				"message": "name: must not be blank", "fields": []string{"name"}}}}}
+		if status == "429" || status == "503" {
+			one, _ := all[status].(doc)
+			one["headers"] = doc{"Retry-After": doc{"description": "When to try again, in seconds.", "schema": doc{"type": "integer"}}}
+		}
+	}
+	return all
+}
+
+// paths lists what the router answers, path by path.
+func (a *Server) paths() doc {
+	paths := doc{
+		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
+		a.Base + "/{id}": a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
+	}
+	for name, path := range a.ours {
+		paths[a.Base+"/"+name] = path.document()
+	}
+	for _, c := range a.Collections() {
+		at := a.Base + "/" + c.Path()
+		if !c.Inner {
+			a.ownPaths(paths, at, c)
+		}
+		for i := range c.Subs {
+			s := &c.Subs[i]
+			if s.Relation == resource.Unbuilt {
+				continue
+			}
+			types := a.ItemTypes(s)
+			below := at + "/{collectionId}/" + s.Name
+			paths[below] = a.pathItem(resource.Target{Collection: c, Sub: s, List: true}, types, a.PostTypes(s), c.Name+"-"+s.Name, c.Name)
+			if s.Item || s.Drop {
+				paths[below+"/{id}"] = a.pathItem(resource.Target{Collection: c, Sub: s}, types, nil, c.Name+"-"+s.Name+"One", c.Name)
+			}
+		}
+	}
+	return paths
+}
+
+// ownPaths describes a collection, each resource of it, and what is ours below one.
+func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
+	types := a.TargetTypes(resource.Target{Collection: c})
+	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, types, types, c.Path(), c.Path())
+	if c.Map != nil {
+		paths[at+"/{id}/"+resource.MapName] = a.mapPath(c)
+	}
+	if c.Counts.Of != nil {
+		paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
+	}
+	for _, rep := range c.Reports {
+		paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
+	}
+	if c.Guard == resource.Everybody && a.Effective != nil {
+		paths[at+"/{id}/"+resource.EffectiveName] = a.effectivePath(c)
+	}
+	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, types, types, c.Path()+"One", c.Path())
+	for alias := range c.Aliases {
+		paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, types, types, c.Path()+"-"+alias, c.Path())
+	}
+}
+
+// anyOf is a resource of one of the types, as it is answered: where fields are left out it may fit several.
+func anyOf(types []*schema.Type) doc {
+	if len(types) == 1 {
+		return ref("schemas/" + types[0].Name)
+	}
+	var all []any
+	for _, t := range types {
+		all = append(all, ref("schemas/"+t.Name))
+	}
+	return doc{"anyOf": all}
+}
+
+func (a *Server) pathItem(t resource.Target, types, takes []*schema.Type, name, tag string) doc {
+	item := doc{}
+	var inPath []any
+	number := func(name string) doc {
+		return doc{"name": name, "in": "path", "required": true, "schema": doc{"type": "integer", "format": "int64", "minimum": 1},
+			"example": exampleID}
+	}
+	if t.Sub != nil {
+		inPath = append(inPath, number("collectionId"))
+	}
+	if !t.List && !strings.Contains(name, "-current") {
+		inPath = append(inPath, number("id"))
+	}
+	if inPath != nil {
+		item["parameters"] = inPath
+	}
+	for _, method := range methodsOf(t) {
+		item[strings.ToLower(method)] = a.operation(t, method, types, takes, name, tag)
+	}
+	return item
+}
+
+// summary says in a few words what a method does to a target.
+func summary(t resource.Target, method string) string {
+	what := "resources"
+	if t.Sub != nil {
+		what = t.Sub.Name + " of one of " + t.Collection.Name
+	} else if t.Collection != nil {
+		what = t.Collection.Name
+	}
+	links := t.Sub != nil && t.Sub.Relation != resource.Children
+	switch {
+	case method == http.MethodGet && t.List:
+		return "List the " + what
+	case method == http.MethodGet:
+		return "Fetch one of the " + what
+	case method == http.MethodPost && links:
+		return "Link one to the " + what
+	case method == http.MethodPost:
+		return "Add one to the " + what
+	case method == http.MethodDelete && t.List:
+		return "Delete those of the " + what + " that a filter finds, with all that lies below them"
+	case method == http.MethodDelete && links:
+		return "Unlink one from the " + what
+	case method == http.MethodDelete:
+		return "Delete one of the " + what + ", with all that lies below it"
+	case method == http.MethodPut:
+		return "Replace one of the " + what
+	}
+	return "Change fields of one of the " + what
+}
+
+func (a *Server) operation(t resource.Target, method string, types, takes []*schema.Type, name, tag string) doc {
+	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method),
+		"description": a.describe(t, method, types)}
+	var params []any
+	var answers doc
+	refused := slices.Clone(anyAnswer)
+	headers := types
+	switch method {
+	case http.MethodGet:
+		params = append(params, ref("parameters/fields"))
+		answers = a.resourceAnswer("200", "The resource.", types, true)
+		if t.Any {
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as it was just made
+			for _, media := range []string{asHAL.String(), asJSON.String()} {
+				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/" + a.RootType), anyOf(types)}}}
+			}
+		}
+		if t.List {
+			for _, p := range []string{"limit", "offset", "after", "total", "filter", "orderBy"} {
+				params = append(params, ref("parameters/"+p))
+			}
+			answers = a.pageAnswer(types)
+		} else if a.hasContent(types) {
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as above
+			content[asBytes.String()] = doc{"schema": binary}
+		}
+	case http.MethodPost:
+		headers = takes
+		answers = a.resourceAnswer("201", "The new resource.", types, false)
+		schema, example := a.input(takes, true)
+		if t.Sub != nil && t.Sub.Relation != resource.Children {
+			schema = doc{"type": "object", "required": []string{"id"},
+				"properties": doc{"id": doc{"type": "integer", "format": "int64", "minimum": 1}, "type": doc{"type": "string"}}}
+			example = doc{"id": exampleID}
+		}
+		if listable(t) {
+			schema = listOrOne(schema)
+			madeListOrOne(answers)
+		}
+		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		if a.tablesOf(t) != nil {
+			op["requestBody"] = tableBody
+		}
+		refused = append(refused, "409", "413", "415")
+	case http.MethodPut:
+		answers = a.resourceAnswer("200", "The changed resource.", types, false)
+		schema, example := a.input(types, false)
+		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		refused = append(refused, "409", "412", "413", "415")
+	case http.MethodPatch:
+		answers = a.resourceAnswer("200", "The changed resource.", types, false)
+		op["requestBody"] = body(doc{"type": "object"}, doc{"name": "renamed"}, "application/merge-patch+json", "application/json")
+		refused = append(refused, "409", "412", "413", "415")
+	case http.MethodDelete:
+		if t.List {
+			return a.deleteListOperation(op)
+		}
+		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200.",
+			"headers": doc{RecordedHeader: answerHeader(recordedText)}}}
+		refused = append(refused, "409", "412")
+	}
+	if method != http.MethodGet {
+		answers["200"] = dryRunAnswer(answers["200"])
+	}
+	if method == http.MethodDelete {
+		answers["200"] = doc{"description": "What would have come of it (" + dryRunHeader + "), or what a step did (" + atMostHeader + ").",
+			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
+	}
+	for _, h := range a.headersFor(method, headers) {
+		if h.Name == confirmHeader { // which is for lists
+			continue
+		}
+		params = append(params, ref("parameters/"+h.Name))
+	}
+	for _, status := range refused {
+		answers[status] = ref("responses/" + status)
+	}
+	op["parameters"], op["responses"] = params, answers
+	return op
+}
+
+// deleteListOperation documents the deletion of a list.
+func (a *Server) deleteListOperation(op doc) doc {
+	op["parameters"] = []any{
+		doc{"name": "filter", "in": "query", "required": true, "description": "What is to be deleted, in the grammar of lists.",
+			"schema": doc{"type": "string", "minLength": 1}, "example": "name:'renamed'"},
+		ref("parameters/" + confirmHeader), ref("parameters/" + dryRunHeader), ref("parameters/" + commentHeader)}
+	whole := doc{"type": "integer"}
+	gone := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
+		"changed": whole, "deleted": whole}}
+	answers := doc{"200": doc{"description": "They are gone; or what would have come of it (" + dryRunHeader + ").",
+		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), gone}}}}}}
+	for _, status := range append(slices.Clone(anyAnswer), "409") {
+		answers[status] = ref("responses/" + status)
+	}
+	op["responses"] = answers
+	return op
+}
+
+// tableBody is a body that is a table.
+var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema": doc{"type": "string",
+	"description": "A table (RFC 4180) whose first line names the fields, one of them the type."},
+	"example": "type,range\nIPv4Network,10.0.9.0/24\n"}}}
+
+// binary is the schema of bytes.
+var binary = doc{"type": "string", "format": "binary"}
+
+// hasContent reports whether resources of one of the types have bytes beside their fields that are sent.
+func (a *Server) hasContent(types []*schema.Type) bool {
+	return slices.ContainsFunc(types, func(t *schema.Type) bool {
+		c := a.CollectionOf(t)
+		return c.Content.Open != nil && slices.Contains(c.Content.Types, t.Name)
+	})
+}
+
+// body is a request's body in some media types.
+func body(schema, example doc, media ...string) doc {
+	content := doc{}
+	for _, m := range media {
+		content[m] = doc{"schema": schema, "example": example}
+	}
+	return doc{"required": true, "content": content}
+}
+
+func (a *Server) resourceAnswer(status, description string, types []*schema.Type, page bool) doc {
+	content := doc{"application/hal+json": doc{"schema": anyOf(types)}, "application/json": doc{"schema": anyOf(types)}}
+	if page {
+		content["text/html"] = doc{"schema": doc{"type": "string"}}
+	}
+	headers := doc{"ETag": answerHeader("The entity tag, for If-Match."), "x-portolan-ignored": answerHeader(ignoredText)}
+	if !page {
+		headers[RecordedHeader] = answerHeader(recordedText)
+	}
+	if status == "201" {
+		headers["Location"] = answerHeader("Where the new resource is.")
+	}
+	return doc{status: doc{"description": description, "headers": headers, "content": content}}
+}
+
+// ignoredText says what the header x-portolan-ignored is.
+const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
+	"question mark in front."
+
+// recordedText says what the header x-portolan-transaction is.
+const recordedText = "The number of the transaction that the change was made in, by which it can be undone. Ours."
+
+func answerHeader(description string) doc {
+	return doc{"description": description, "schema": doc{"type": "string"}}
+}
+
+func (a *Server) pageAnswer(types []*schema.Type) doc {
+	page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
+		"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": anyOf(types)}, "_links": ref("schemas/Links")}}
+	return doc{"200": doc{"description": "A page of resources.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
+		"content": doc{"application/hal+json": doc{"schema": page},
+			"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}},
+			"text/html": doc{"schema": doc{"type": "string"}}}}}
+}
+
+// dryRunAnswer adds what a change that is only tried answers to what 200 says already.
+func dryRunAnswer(there any) doc {
+	tried := ref("schemas/DryRun")
+	answer, ok := there.(doc)
+	if !ok {
+		return doc{"description": "What would have come of the change (x-portolan-dry-run).",
+			"content": doc{"application/json": doc{"schema": tried}}}
+	}
+	answer["description"] = "The changed resource, or what would have come of the change (x-portolan-dry-run)."
+	content, _ := answer["content"].(doc)
+	for media := range content {
+		one, _ := content[media].(doc)
+		content[media] = doc{"schema": doc{"anyOf": []any{one["schema"], tried}}}
+	}
+	return answer
+}
+
+// describe says what a method does to a target, of which types.
+func (a *Server) describe(t resource.Target, method string, types []*schema.Type) string {
+	text := ""
+	switch {
+	case method == http.MethodGet && t.List:
+		text = "Gives a page of them, narrowed by filter and ordered by orderBy; next and prev lead to the pages beside it. "
+	case method == http.MethodGet:
+		text = "Gives one with its entity tag; fields narrows what is shown. "
+	case method == http.MethodPost && t.Sub != nil && t.Sub.Relation != resource.Children:
+		text = "Takes the id of a resource that is there, and links it. "
+	case method == http.MethodPost:
+		text = "Makes a new one, with what belongs to it, in one transaction of the history. "
+		if listable(t) {
+			text += "A list makes all that are in it, or none. "
+		}
+	case method == http.MethodPut:
+		text = "Sets every field: what can be null and is left out becomes null. "
+	case method == http.MethodPatch:
+		text = "Sets the fields that are given, and leaves the others (RFC 7396). "
+	case method == http.MethodDelete && t.Sub != nil && t.Sub.Relation != resource.Children:
+		text = "Takes the link away; what it leads to stays. "
+	case method == http.MethodDelete:
+		text = "Deletes it with all that lies below it, in one transaction of the history, which can be undone. "
+	}
+	if t.Any {
+		text += "1 is the manager itself. "
+	}
+	if t.Collection != nil && t.Collection.From != store.Resources {
+		text += "It comes from the history. "
+	}
+	if len(types) <= maxDescribed {
+		for _, one := range types {
+			text += a.Descriptions[one.Name] + " "
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// maxDescribed is how many types an operation describes.
+const maxDescribed = 3

@@ -1,0 +1,408 @@
+package rest
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// media is a form of answer.
+type media int
+
+const (
+	asHAL media = iota
+	asJSON
+	asHTML
+	asCSV
+	asBytes
+)
+
+var mediaTypes = []string{"application/hal+json", "application/json", "text/html", "text/csv", "application/octet-stream"}
+
+func (m media) String() string { return mediaTypes[m] }
+
+// contentType is the form as the header Content-Type names it.
+func (m media) contentType() string {
+	switch m {
+	case asHTML:
+		return "text/html; charset=utf-8"
+	case asCSV:
+		return "text/csv; charset=utf-8"
+	}
+	return mediaTypes[m]
+}
+
+// negotiate picks the form of answer by the Accept header (RFC 9110 section 12.5.1): the best
+// quality, ours first where they are equal. None means hal+json.
+func negotiate(accept []string, offered []media) (media, error) {
+	header := strings.Join(accept, ",")
+	if strings.TrimSpace(header) == "" {
+		return asHAL, nil
+	}
+	best, bestQ, bestExact := media(-1), 0.0, false
+	for _, m := range offered {
+		q, exact := quality(header, m.String())
+		if q > bestQ || q == bestQ && q > 0 && exact && !bestExact {
+			best, bestQ, bestExact = m, q, exact
+		}
+	}
+	if best < 0 {
+		names := make([]string, len(offered))
+		for i, m := range offered {
+			names[i] = m.String()
+		}
+		return asHAL, problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: this can be had as %s", strings.Join(names, ", "))
+	}
+	return best, nil
+}
+
+// quality gives the quality the header gives to a media type, by its most specific range.
+func quality(header, name string) (q float64, exact bool) {
+	specific := -1
+	for part := range strings.SplitSeq(header, ",") {
+		rang, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err != nil {
+			continue
+		}
+		rank := -1
+		switch {
+		case rang == name:
+			rank = 2
+		case strings.HasSuffix(rang, "/*") && strings.HasPrefix(name, strings.TrimSuffix(rang, "*")):
+			rank = 1
+		case rang == "*/*":
+			rank = 0
+		}
+		if rank <= specific {
+			continue
+		}
+		value := 1.0
+		if text, ok := params["q"]; ok {
+			if value, err = strconv.ParseFloat(text, 64); err != nil || value < 0 || value > 1 {
+				continue
+			}
+		}
+		specific, q, exact = rank, value, rank == 2
+	}
+	return q, exact
+}
+
+// options are what a request asks of its answer.
+type options struct {
+	media         media
+	limit, offset int64
+	total         bool
+	where         store.Expr
+	filter        *schema.Node // where, as it was written
+	order         []store.Order
+	// after is where the page begins, as a link to it says; nil where offset counts.
+	after  *store.Place
+	fields *schema.Projection
+	// ignored are the query parameters that mean nothing here.
+	ignored []string
+}
+
+// lightFilter is what a filter may weigh that is looked for in a moment.
+const lightFilter = 2
+
+// light reports whether a list is a page as it lies there: nothing is counted, ordered or embedded, and next to
+// nothing filtered.
+func (o *options) light() bool {
+	return !o.total && o.order == nil && (o.filter == nil || o.filter.Weight() <= lightFilter) &&
+		(o.fields == nil || len(o.fields.Embeds) == 0)
+}
+
+// itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
+var (
+	itemParameters = []string{"fields"}
+	listParameters = []string{"after", "fields", "filter", "limit", "offset", "orderBy", "total"}
+)
+
+// unknownParameters gives the query parameters that mean nothing, as they are named to the client.
+func unknownParameters(query url.Values, known []string) (names []string) {
+	for name := range query {
+		if !slices.Contains(known, name) {
+			names = append(names, "?"+name)
+		}
+	}
+	return names
+}
+
+// Bounds of the header that names what was ignored.
+const (
+	maxIgnored     = 20 // names
+	maxIgnoredName = 64 // bytes of one
+)
+
+// Note is note for an API whose requests know some members, or query parameters, and no others.
+func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMessage, known ...string) {
+	ignored := unknownParameters(r.URL.Query(), known)
+	for name := range members {
+		if !slices.Contains(known, name) {
+			ignored = append(ignored, name)
+		}
+	}
+	note(w, ignored)
+}
+
+// note names to the client what of its request was ignored (spec.md 2.8): unknown members of the body by their
+// names, query parameters with a question mark in front, headers by theirs.
+func note(w http.ResponseWriter, ignored []string) {
+	if len(ignored) == 0 {
+		return
+	}
+	slices.Sort(ignored)
+	more := ""
+	if len(ignored) > maxIgnored {
+		more = ", +" + strconv.Itoa(len(ignored)-maxIgnored)
+		ignored = ignored[:maxIgnored]
+	}
+	shown := make([]string, len(ignored))
+	for i, name := range ignored {
+		mark := ""
+		if rest, ok := strings.CutPrefix(name, "?"); ok {
+			mark, name = "?", rest
+		}
+		shown[i] = mark + url.PathEscape(name[:min(len(name), maxIgnoredName)])
+	}
+	w.Header().Set("x-portolan-ignored", strings.Join(shown, ", ")+more)
+}
+
+// one reads the single value of a query parameter.
+func one(query url.Values, name string) (string, bool, error) {
+	values := query[name]
+	if len(values) == 0 {
+		return "", false, nil
+	}
+	if len(values) > 1 {
+		return "", false, problem.Parameter("MultipleQueryParameterValues", name, "is given %d times", len(values))
+	}
+	return values[0], true, nil
+}
+
+func whole(query url.Values, name string, least, most, missing int64) (int64, error) {
+	text, ok, err := one(query, name)
+	if err != nil || !ok {
+		return missing, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, least, most)
+	}
+	return n, nil
+}
+
+// knownAlone refuses query parameters other than these: at paths of ours nobody sends one that he does not mean.
+func knownAlone(query url.Values, known ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return problem.Query(name, "is not known here; these are: %s", strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// parseQuery reads the query string strictly: what Go's own reader would drop is refused.
+func parseQuery(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil // what reads it takes nil for empty
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem.BadRequest("InvalidQueryParameterValue", "the query string is not well formed")
+	}
+	return query, nil
+}
+
+// MaxOffset bounds the offset; no list is longer.
+const MaxOffset = 1 << 40
+
+// options reads what the request asks of a list of the given types.
+func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o options, err error) {
+	query, err := parseQuery(r)
+	if err != nil {
+		return o, err
+	}
+	offered := []media{asHAL, asJSON, asHTML}
+	if list {
+		offered = append(offered, asCSV)
+	} else if slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return len(a.CollectionOf(t).Content.Types) > 0 }) {
+		offered = append(offered, asBytes)
+	}
+	if o.media, err = negotiate(r.Header.Values("Accept"), offered); err != nil {
+		return o, err
+	}
+	if text, ok, err := one(query, "fields"); err != nil {
+		return o, err
+	} else if ok {
+		if o.fields, err = a.parseFields(text, s); err != nil {
+			return o, err
+		}
+	}
+	if !list {
+		o.ignored = unknownParameters(query, itemParameters)
+		return o, nil
+	}
+	o.ignored = unknownParameters(query, listParameters)
+	if o.limit, err = whole(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
+		return o, err
+	}
+	if o.offset, err = whole(query, "offset", 0, MaxOffset, 0); err != nil {
+		return o, err
+	}
+	text, ok, err := one(query, "total")
+	if err != nil {
+		return o, err
+	}
+	if ok && text != "true" && text != "false" {
+		return o, problem.Query("total", "%q is neither true nor false", text)
+	}
+	o.total = text == "true"
+	if text, ok, err := one(query, "filter"); err != nil {
+		return o, err
+	} else if ok && strings.TrimSpace(text) != "" {
+		n, err := schema.ParseFilter(text)
+		if err != nil {
+			return o, err
+		}
+		if o.where, err = s.Bind(n); err != nil {
+			return o, err
+		}
+		o.filter = n
+	}
+	if text, ok, err := one(query, "orderBy"); err != nil {
+		return o, err
+	} else if ok && strings.TrimSpace(text) != "" {
+		if o.order, err = s.Order(text); err != nil {
+			return o, err
+		}
+	}
+	if text, ok, err := one(query, "after"); err != nil {
+		return o, err
+	} else if ok {
+		if o.after, err = parsePlace(text, o.offset, listDigest(r.URL.Path, query)); err != nil {
+			return o, notAPlace()
+		}
+	}
+	return o, nil
+}
+
+// errNotAPlace is a place in another list.
+var errNotAPlace = errors.New("no place in this list")
+
+func notAPlace() error {
+	return problem.Parameter("InvalidPaginationParameter", "after", "is no place in this list: take it from a link, or leave it out")
+}
+
+// placeText is a place as it stands in links, in JSON.
+type placeText struct {
+	ID int64 `json:"i"`
+	// Offset is that of the page: with another one, the client counts for itself.
+	Offset int64 `json:"o"`
+	// List is the digest of the list.
+	List string  `json:"l"`
+	Text *string `json:"t,omitempty"`
+	Span []byte  `json:"s,omitempty"`
+}
+
+// listDigest tells lists apart, by their paths, filters and orders: a place in one is none in the other.
+func listDigest(path string, query url.Values) string {
+	digest := fnv.New32a()
+	_, _ = io.WriteString(digest, path+"\x00"+query.Get("filter")+"\x00"+query.Get("orderBy")) // never fails
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// formatPlace writes a place for a link.
+func formatPlace(at store.Place, offset int64, list string) string {
+	p := placeText{ID: at.ID, Offset: offset, List: list}
+	switch v := at.Value.(type) {
+	case string:
+		p.Text = &v
+	case []byte:
+		p.Span = v
+	}
+	text, err := json.Marshal(p)
+	if err != nil { // numbers and texts
+		panic(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parsePlace reads a place for a page with an offset; nil where it is that of another page.
+func parsePlace(text string, offset int64, list string) (*store.Place, error) {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	var p placeText
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	if p.List != list || p.Text != nil && strings.ContainsRune(*p.Text, 0) { // which no text has
+		return nil, errNotAPlace
+	}
+	if p.Offset != offset {
+		return nil, nil //nolint:nilnil // a page that is counted for
+	}
+	at := &store.Place{ID: p.ID}
+	switch {
+	case p.Text != nil:
+		at.Value = *p.Text
+	case p.Span != nil:
+		at.Value = p.Span
+	}
+	return at, nil
+}
+
+// pageLinks gives the links to the pages before and behind (spec.md section 8). There is one before where rows were passed over and all
+// rows together are more than the limit; where the page lies behind the last row, it is the last page. all is how many rows there are, and
+// is used where the page does not have the last row but one before it.
+//
+// after is the place of the last row, by which the next page is found wherever it lies; empty where offset has to count.
+func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {
+	var kept []string
+	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if part != "" && !slices.Contains([]string{"after", "limit", "offset"}, name) {
+			kept = append(kept, part)
+		}
+	}
+	link := func(offset, limit int64) string {
+		return r.URL.EscapedPath() + "?" + strings.Join(append(slices.Clone(kept),
+			"offset="+strconv.FormatInt(offset, 10), "limit="+strconv.FormatInt(limit, 10)), "&")
+	}
+	if begins := min(o.offset, all); o.offset > 0 && (more || all > o.limit) {
+		if more {
+			begins = o.offset
+		}
+		from := max(0, begins-o.limit)
+		prev = link(from, begins-from)
+	}
+	if more {
+		next = link(o.offset+o.limit, o.limit)
+		if after != "" {
+			next += "&after=" + after
+		}
+	}
+	return prev, next
+}

@@ -1,0 +1,468 @@
+package rest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// plan is what the links of a collection's resources look like, made once: texts between which the
+// resource's id is written.
+type plan struct {
+	one   string // /api/v2/networks/
+	above string // the path of the only collection a parent can be in, else empty
+	root  string // /api/v2/
+	// self stands before the id and before the up link; subs before each further id; last behind all.
+	self [2]string
+	subs []string
+	last string
+}
+
+func newPlan(base string, c *resource.Collection) *plan {
+	p := &plan{one: base + "/" + c.Path() + "/", root: base + "/"}
+	if len(c.Parents) == 1 {
+		p.above = base + "/" + c.Parents[0] + "/"
+	}
+	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Path() + `"}`}
+	before := ""
+	for _, s := range c.Subs {
+		if s.Ours || s.Later {
+			continue
+		}
+		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)
+		before = "/" + s.Name + `"}`
+	}
+	p.last = before + "}"
+	return p
+}
+
+// renderer writes resources within one snapshot. It remembers what it has inlined.
+type renderer struct {
+	api *Server
+	tx  *store.Tx
+	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met, and partly those of which
+	// it does not see all that lies below. The maps are nil where nothing is limited.
+	caller         resource.Caller
+	limited        bool
+	hidden, partly map[int64]bool
+	// seen are those of which that is known already.
+	seen    map[int64]bool
+	links   bool
+	heads   map[int64]store.Head
+	inlined map[int64][]byte
+	wanted  []int64
+	// last is the type of the row that was last looked at, lastOf its collection.
+	last   *schema.Type
+	lastOf *resource.Collection
+	// defined are the user-defined fields of the type definedFor that are shown though they are not set; nil: of none yet.
+	defined    map[string]*string
+	definedFor *schema.Type
+	// embedded counts what was embedded so far.
+	embedded int
+}
+
+func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *renderer {
+	rd := &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), links: m == asHAL || m == asHTML,
+		heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
+	if rd.limited {
+		rd.hidden, rd.partly, rd.seen = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+	}
+	return rd
+}
+
+// typeOf gives a row's type, nil where it is not declared; the next row most often has the same.
+func (rd *renderer) typeOf(r *store.Resource) *schema.Type {
+	t, _ := rd.declared(r)
+	return t
+}
+
+// declared gives a row's type and its collection; nil where it is not declared.
+func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collection) {
+	if rd.last == nil || rd.last.Name != r.Type {
+		if rd.last, rd.lastOf = rd.api.TypeNamed(r.Type), nil; rd.last != nil {
+			rd.lastOf = rd.api.CollectionOf(rd.last)
+		}
+	}
+	return rd.last, rd.lastOf
+}
+
+// want notes what a row will need of other resources.
+func (rd *renderer) want(r *store.Resource) {
+	add := func(id int64) {
+		if id > resource.RootID {
+			if _, ok := rd.heads[id]; !ok && !rd.hidden[id] {
+				rd.wanted = append(rd.wanted, id)
+			}
+		}
+	}
+	t, c := rd.declared(r)
+	if t == nil {
+		return
+	}
+	for _, f := range t.Refs {
+		switch f.Column {
+		case "configuration":
+			add(r.Configuration)
+		case "parent":
+			add(r.Parent)
+		}
+	}
+	for _, ref := range r.Refs {
+		add(ref.Target)
+	}
+	looked := rd.limited && !rd.caller.Rights.SeesParent(r.ID)
+	looked = looked || rd.limited && (c.From != store.Resources || c.Guard != resource.Everybody)
+	if rd.limited && !looked {
+		rd.seen[r.Parent] = true
+	}
+	if rd.links && (looked || len(c.Parents) != 1) && (len(c.Parents) > 0 || c.Inner) {
+		add(r.Parent)
+	}
+}
+
+// ready makes rows whole, completes them and reads what they need of other resources.
+func (rd *renderer) ready(rows []*store.Resource) (err error) {
+	for _, r := range rows {
+		if r.Body, err = rd.wholeBody(nil, r); err != nil {
+			return err
+		}
+	}
+	if err := rd.complete(rows); err != nil {
+		return err
+	}
+	return rd.loadFor(rows)
+}
+
+// wholeBody appends the body of a row with what it leaves out. Bodies that a view is made of are whole.
+func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
+	t, c := rd.declared(r)
+	if t == nil || c.From != store.Resources {
+		return append(b, r.Body...), nil
+	}
+	b, err := t.AppendWhole(b, r.Body)
+	if err != nil {
+		err = fmt.Errorf("the body of resource %d: %w", r.ID, err)
+	}
+	return b, err
+}
+
+// complete puts into rows, whose bodies are whole, what their collections show beside what is stored.
+func (rd *renderer) complete(rows []*store.Resource) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if one := rows[0].Collection; !slices.ContainsFunc(rows, func(r *store.Resource) bool { return r.Collection != one }) {
+		if c := rd.completes(rows[0]); c != nil {
+			return c.Complete(rd.tx, rows)
+		}
+		return nil
+	}
+	byCollection := map[string][]*store.Resource{}
+	for _, r := range rows {
+		if c := rd.completes(r); c != nil {
+			byCollection[c.Name] = append(byCollection[c.Name], r)
+		}
+	}
+	for _, c := range rd.api.Collections() {
+		if shown := byCollection[c.Name]; len(shown) > 0 {
+			if err := c.Complete(rd.tx, shown); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// completes gives the collection of a row where it shows more than what is stored; nil elsewhere.
+func (rd *renderer) completes(r *store.Resource) *resource.Collection {
+	if _, c := rd.declared(r); c != nil && c.Complete != nil {
+		return c
+	}
+	return nil
+}
+
+// loadFor reads what complete rows need of other resources.
+func (rd *renderer) loadFor(rows []*store.Resource) error {
+	for _, r := range rows {
+		rd.want(r)
+	}
+	if err := rd.concealSums(rows); err != nil {
+		return err
+	}
+	return rd.load()
+}
+
+// load reads the heads that were wanted and are not remembered, in one query for many.
+func (rd *renderer) load() (err error) {
+	if len(rd.wanted) == 0 {
+		return nil
+	}
+	slices.Sort(rd.wanted)
+	rd.wanted = slices.Compact(rd.wanted)
+	if rd.limited {
+		asked := slices.Clone(rd.wanted)
+		defer func() {
+			if err == nil {
+				err = rd.conceal(asked)
+			}
+		}()
+	}
+	var missing []int64
+	for _, id := range rd.wanted {
+		h, ok := rd.api.heads.Get(rd.tx, id)
+		if !ok {
+			missing = append(missing, id)
+		}
+		if came, fresh := rd.tx.CameWith(id); fresh {
+			rd.heads[id] = came
+		} else if ok {
+			rd.heads[id] = h
+		}
+	}
+	rd.wanted = rd.wanted[:0]
+	rd.tx.NoteHeads(missing)
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := rd.tx.Heads(missing, rd.heads); err != nil {
+		return err
+	}
+	for _, id := range missing {
+		if h, ok := rd.heads[id]; ok {
+			rd.api.heads.Put(rd.tx, id, h)
+		}
+	}
+	return nil
+}
+
+// append writes one resource. Its heads must be loaded.
+func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string) ([]byte, error) {
+	t, c := rd.declared(r)
+	if t == nil {
+		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
+	}
+	b = append(b, `{"id":`...)
+	if r.ID == 0 { // one that is not there
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, r.ID, 10)
+	}
+	b = append(b, `,"type":`...)
+	b = schema.AppendString(b, r.Type)
+	b = append(b, `,"name":`...)
+	if rd.concealsName(t, r) {
+		b = append(b, "null"...)
+	} else {
+		b = t.AppendName(b, r.Name)
+	}
+	body, err := rd.withoutSums(t, r)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = t.ShowOnce(body, extra); err != nil {
+		return nil, err
+	}
+	if body, err = rd.withUserFields(t, body); err != nil {
+		return nil, err
+	}
+	if len(body) > 2 {
+		b = append(b, ',')
+		b = append(b, body[1:len(body)-1]...)
+	}
+	for _, f := range t.Refs {
+		b = append(b, ',', '"')
+		b = append(b, f.Name...)
+		b = append(b, '"', ':')
+		if f.Transient {
+			if text, ok := extra[f.Name]; ok {
+				b = schema.AppendString(b, text)
+			} else {
+				b = append(b, "null"...)
+			}
+			continue
+		}
+		b = append(b, rd.inline(r, f)...)
+	}
+	if rd.links {
+		b = append(b, ',')
+		b = rd.appendLinks(b, r, c)
+	}
+	return append(b, '}'), nil
+}
+
+// concealsName reports whether the name of what was done, such as a merge, says of what a caller does not see.
+func (rd *renderer) concealsName(t *schema.Type, r *store.Resource) bool {
+	return rd.limited && t.ByName["transaction"] != nil &&
+		slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return rd.hidden[ref.Target] })
+}
+
+// null is JSON's. Nobody writes to it.
+var null = []byte("null")
+
+// inline gives the inlined form of a single reference, or null.
+func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
+	var id int64
+	switch f.Column {
+	case "configuration":
+		id = r.Configuration
+	case "parent":
+		id = r.Parent
+	default:
+		for _, ref := range r.Refs {
+			if ref.Field == f.Name {
+				id = ref.Target
+			}
+		}
+	}
+	if id == 0 {
+		return null
+	}
+	if b, ok := rd.inlined[id]; ok {
+		return b
+	}
+	head, ok := rd.heads[id]
+	if len(f.Refs) == 1 {
+		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
+			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
+		}
+	}
+	if !ok && rd.hidden[id] && rd.api.CollectionOf(rd.typeOf(r)).Guard == resource.Granted { // null would be a right everywhere
+		return append(strconv.AppendInt([]byte(`{"id":`), id, 10), '}')
+	}
+	if !ok {
+		return null
+	}
+	if f.Column == "parent" && len(f.Refs) == 1 && head.Type != f.Refs[0] {
+		return null // the parent is of another type, such as a zone above a zone
+	}
+	b := rd.appendHead(make([]byte, 0, headRoom), head)
+	rd.inlined[id] = b
+	return b
+}
+
+// headRoom is as long as most heads are, in bytes.
+const headRoom = 160
+
+// appendHead writes what is shown of a resource where another one names it.
+func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
+	b = append(b, `{"id":`...)
+	b = strconv.AppendInt(b, head.ID, 10)
+	b = append(b, `,"type":`...)
+	b = schema.AppendString(b, head.Type)
+	b = append(b, `,"name":`...)
+	t := rd.api.TypeNamed(head.Type)
+	b = t.AppendName(b, head.Name)
+	if t != nil && t.Inline != nil {
+		b = append(b, ',')
+		b = schema.AppendString(b, t.Inline.Name)
+		b = append(b, ':')
+		if head.Inline == "" {
+			b = append(b, "null"...)
+		} else {
+			b = append(b, head.Inline...)
+		}
+	}
+	if rd.links {
+		b = append(b, `,"_links":{"self":{"href":"`...)
+		b = append(b, rd.api.Base+"/"...)
+		if c := rd.api.Collection(head.Collection); c == nil {
+			b = append(b, head.Collection+"/"...)
+		} else if !c.Inner { // else it has no path but by its id alone
+			b = append(b, c.Path()+"/"...)
+		}
+		b = strconv.AppendInt(b, head.ID, 10)
+		b = append(b, `"}}`...)
+	}
+	return append(b, '}')
+}
+
+func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collection) []byte {
+	p := rd.api.plans[c.Name]
+	if r.ID == 0 {
+		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"}`...)
+		if above := rd.above(r, c, p); above != "" {
+			b = append(strconv.AppendInt(append(b, `,"up":{"href":"`+above...), r.Parent, 10), `"}`...)
+		}
+		return append(b, '}')
+	}
+	if c.Inner {
+		above := rd.above(r, c, p) + strconv.FormatInt(r.Parent, 10)
+		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.PathBelow()+"/"+strconv.FormatInt(r.ID,
+			10)+`"},"collection":{"href":"`+above+"/"+c.PathBelow()+`"},"up":{"href":"`+above+`"}}`...)
+	}
+	var digits [20]byte
+	id := strconv.AppendInt(digits[:0], r.ID, 10)
+	b = append(b, p.self[0]...)
+	b = append(b, id...)
+	b = append(b, p.self[1]...)
+	if above := rd.above(r, c, p); above != "" {
+		b = append(b, `,"up":{"href":"`...)
+		b = append(b, above...)
+		b = strconv.AppendInt(b, r.Parent, 10)
+		b = append(b, `"}`...)
+	}
+	for _, sub := range p.subs {
+		b = append(b, sub...)
+		b = append(b, id...)
+	}
+	return append(b, p.last...)
+}
+
+// above gives the path in front of the parent's id, or nothing where there is no parent.
+func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
+	switch {
+	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp, rd.hidden[r.Parent]:
+		return ""
+	case r.Parent == resource.RootID && !c.Inner: // transactions have numbers of their own
+		return p.root
+	case p.above != "":
+		return p.above
+	}
+	head, ok := rd.heads[r.Parent]
+	if !ok {
+		return ""
+	}
+	if above := rd.api.Collection(head.Collection); above != nil {
+		return rd.api.Base + "/" + above.Path() + "/"
+	}
+	return rd.api.Base + "/" + head.Collection + "/"
+}
+
+// one renders a single resource with what the projection asks for.
+func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+	error) {
+	shown := *r
+	if err := rd.readyOne(&shown); err != nil {
+		return nil, err
+	}
+	return rd.project(b, &shown, p, caller, extra)
+}
+
+// Show renders a resource as GET of it answers, as plain JSON.
+func (a *Server) Show(tx *store.Tx, r *store.Resource, caller resource.Caller) ([]byte, error) {
+	return a.renderer(tx, asJSON, caller).one(nil, r, nil, caller, nil)
+}
+
+// project renders a resource whose heads are loaded.
+func (rd *renderer) project(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+	error) {
+	if p == nil {
+		return rd.append(b, r, extra)
+	}
+	object, err := rd.append(nil, r, extra)
+	if err != nil {
+		return nil, err
+	}
+	if object, err = p.Apply(object); err != nil {
+		return nil, err
+	}
+	b = append(b, object...)
+	if len(p.Embeds) > 0 {
+		return rd.embed(b, r, p.Embeds, caller)
+	}
+	return b, nil
+}

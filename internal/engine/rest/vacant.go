@@ -1,0 +1,321 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// What is not there can be listed, too: the free addresses of a network, made up from its free
+// intervals. They have no id, and of their fields only the address differs from one to the next, so a
+// filter is turned into the set of the addresses that it lets through, and nothing is looked through.
+
+// vacancies are the vacant ones of a list that its filter lets through.
+type vacancies struct {
+	a          *Server
+	tx         *store.Tx
+	kind       *resource.Vacancy
+	let        space.Set
+	offset     int64
+	descending bool
+	// concealed says that the caller does not see the configuration that they lie in.
+	concealed bool
+}
+
+// vacant gives the vacant ones that a list has behind its resources: none, nil, where its filter does
+// not name their state.
+func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resource.Caller) (*vacancies, error) {
+	if t.Sub == nil || t.Sub.Vacant == nil || o.filter == nil {
+		return nil, nil
+	}
+	above, err := tx.Get(t.ID)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := t.Sub.Vacant(tx, above)
+	if err != nil || kind == nil || !names(o.filter, kind.Field, kind.Value) {
+		return nil, err
+	}
+	// What is hidden would be seen by what is missing.
+	if _, err := a.whole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
+		return nil, err
+	}
+	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}
+	if caller.Limited() {
+		head, err := tx.Head(kind.Configuration)
+		if err != nil {
+			return nil, err
+		}
+		seen, err := a.Sees(tx, []store.Head{head}, caller)
+		if err != nil {
+			return nil, err
+		}
+		v.concealed = !seen[head.ID]
+	}
+	if v.let, err = v.passing(o.filter); err != nil {
+		return nil, err
+	}
+	v.descending = len(o.order) > 0 && o.order[0].Descending && slices.Equal(o.order[0].By.Path, []string{"low"})
+	return v, nil
+}
+
+// names reports whether the filter asks for a field to have a value.
+func names(n *schema.Node, field, value string) bool {
+	for _, part := range slices.Concat(n.And, n.Or) {
+		if names(part, field, value) {
+			return true
+		}
+	}
+	return len(n.Path) == 1 && n.Path[0] == field && (n.Op == "eq" || n.Op == "in") &&
+		slices.ContainsFunc(n.Values, func(l schema.Literal) bool { return l.Text == value })
+}
+
+// passing gives the addresses for which a filter holds.
+func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
+	switch {
+	case n.And != nil:
+		let := space.Set{v.kind.Whole}
+		for _, part := range n.And {
+			one, err := v.passing(part)
+			if err != nil {
+				return nil, err
+			}
+			let = let.Intersect(one)
+		}
+		return let, nil
+	case n.Or != nil:
+		var let space.Set
+		for _, part := range n.Or {
+			one, err := v.passing(part)
+			if err != nil {
+				return nil, err
+			}
+			let = let.Union(one)
+		}
+		return let, nil
+	case n.Path[0] == v.kind.By:
+		return v.byAddress(n)
+	}
+	holds, err := v.holds(n)
+	if err != nil || !holds {
+		return nil, err
+	}
+	return space.Set{v.kind.Whole}, nil
+}
+
+// byAddress gives the addresses for which a comparison of the address holds.
+func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
+	whole := v.kind.Whole
+	for _, l := range n.Values {
+		if l.Null() { // an address is never null
+			if n.Op == "ne" {
+				let = let.Union(space.Set{whole})
+			}
+			continue
+		}
+		if n.Op == "within" {
+			r, err := schema.RangeOf(n, l)
+			if err != nil {
+				return nil, err
+			}
+			let = let.Union(space.Set{r}.Intersect(space.Set{whole}))
+			continue
+		}
+		at, err := netip.ParseAddr(strings.TrimSpace(l.Text))
+		if err != nil {
+			return nil, schema.FilterValue(n, l, "expected an IP address")
+		}
+		at = at.Unmap()
+		one := space.Range{Low: at, High: at}
+		lowest, highest := whole.Low, whole.High
+		if at.Is4() != whole.Low.Is4() { // of the other family: nothing compares
+			if n.Op == "ne" {
+				let = let.Union(space.Set{whole})
+			}
+			continue
+		}
+		below, above := space.Range{Low: lowest, High: at}, space.Range{Low: at, High: highest}
+		part := space.Set{one}
+		switch n.Op {
+		case "ge":
+			part = space.Set{above}
+		case "gt":
+			part = space.Set{one}.Complement(above)
+		case "le":
+			part = space.Set{below}
+		case "lt":
+			part = space.Set{one}.Complement(below)
+		case "ne":
+			part = space.Set{one}.Complement(whole)
+		}
+		if (n.Op == "ge" || n.Op == "gt") && highest.Less(at) || (n.Op == "le" || n.Op == "lt") && at.Less(lowest) {
+			part = nil
+		}
+		let = let.Union(part.Intersect(space.Set{whole}))
+	}
+	return let, nil
+}
+
+// holds tells whether a comparison of any other field holds: but for a few all of them are null.
+func (v *vacancies) holds(n *schema.Node) (bool, error) {
+	text := ""
+	switch path := strings.Join(n.Path, "."); path {
+	case v.kind.Field:
+		text = v.kind.Value
+	case "type":
+		text = v.kind.Type
+	case "configuration.id":
+		text = fmt.Sprint(v.kind.Configuration)
+	case "configuration.name", "configuration.type":
+		head, err := v.tx.Head(v.kind.Configuration)
+		if err != nil {
+			return false, err
+		}
+		if v.concealed {
+			break
+		}
+		text = head.Type
+		if path == "configuration.name" {
+			text = head.Name
+		}
+	case "configuration":
+		if !v.concealed {
+			text = "there"
+		}
+	}
+	for _, l := range n.Values {
+		null := l.Null()
+		holds := false
+		switch n.Op {
+		case "eq", "in":
+			holds = null && text == "" || !null && text != "" && text == l.Text
+		case "ne":
+			holds = null && text != "" || !null && text != l.Text
+		case "contains":
+			holds = text != "" && strings.Contains(text, l.Text)
+		case "startsWith":
+			holds = text != "" && strings.HasPrefix(text, l.Text)
+		case "endsWith":
+			holds = text != "" && strings.HasSuffix(text, l.Text)
+		}
+		if holds {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// total adds how many vacant ones there are to the number of the others.
+func (v *vacancies) total(others int64) (string, error) {
+	sum := big.NewInt(others)
+	if v == nil {
+		return sum.String(), nil
+	}
+	for _, part := range v.let {
+		if err := v.kind.Free(part.Low, part.High, false, func(i space.Range) bool {
+			sum.Add(sum, i.Size())
+			return true
+		}); err != nil {
+			return "", err
+		}
+	}
+	return sum.String(), nil
+}
+
+// list puts the vacant ones behind the resources of a page that has room for them.
+func (v *vacancies) list(q store.Query, p *pager) error {
+	if v == nil || len(v.let) == 0 {
+		return nil
+	}
+	skip := new(big.Int)
+	if v.offset > 0 {
+		others, err := v.tx.Count(store.Query{From: q.From, Where: q.Where})
+		if err != nil {
+			return err
+		}
+		if v.offset > others {
+			skip.SetInt64(v.offset - others)
+		}
+	}
+	row, sample, err := v.sample()
+	if err != nil {
+		return err
+	}
+	parts := v.let
+	if v.descending {
+		parts = slices.Clone(parts)
+		slices.Reverse(parts)
+	}
+	for _, part := range parts {
+		var failed error
+		if err := v.kind.Free(part.Low, part.High, v.descending, func(i space.Range) bool {
+			failed = v.each(i, skip, func(a netip.Addr) error {
+				one := *row
+				one.Body = bytes.Replace(row.Body, sample, []byte(`"`+a.String()+`"`), 1)
+				return p.add(&one)
+			}, p)
+			return failed == nil && !p.more
+		}); err != nil {
+			return err
+		}
+		if failed != nil || p.more {
+			return failed
+		}
+	}
+	return nil
+}
+
+// each calls fn for the addresses of a free interval behind those that are skipped, until the page is full.
+func (v *vacancies) each(free space.Range, skip *big.Int, fn func(netip.Addr) error, p *pager) error {
+	size := free.Size()
+	if skip.Cmp(size) >= 0 {
+		skip.Sub(skip, size)
+		return nil
+	}
+	at := free.Nth(skip)
+	if v.descending {
+		at = free.Nth(new(big.Int).Sub(new(big.Int).Sub(size, big.NewInt(1)), skip))
+	}
+	skip.SetInt64(0)
+	for at.IsValid() && free.Has(at) && !p.more {
+		if err := fn(at); err != nil {
+			return err
+		}
+		if v.descending {
+			at = at.Prev()
+		} else {
+			at = at.Next()
+		}
+	}
+	return nil
+}
+
+// sample gives the row of a vacant one, and how its address stands in its body.
+func (v *vacancies) sample() (*store.Resource, []byte, error) {
+	t := v.a.TypeNamed(v.kind.Type)
+	o := t.New()
+	h := schema.HeadOf(o)
+	h.Parent, h.Config = v.kind.Parent, v.kind.Configuration
+	first := v.kind.Whole.Low.String()
+	given := map[string][]byte{v.kind.By: schema.AppendString(nil, first), v.kind.Field: schema.AppendString(nil, v.kind.Value)}
+	row, err := t.Row(o, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	row.Low, row.High = nil, nil
+	if row.Body, err = t.AppendWhole(nil, row.Body); err != nil {
+		return nil, nil, err
+	}
+	if row.Body, err = store.Rewritten(row.Body, given); err != nil {
+		return nil, nil, err
+	}
+	return row, given[v.kind.By], nil
+}

@@ -1,0 +1,208 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// fedChange is a change as it is sent, and what decides who wants it.
+type fedChange struct {
+	collection string
+	// parents are those that it had before and has after.
+	parents [2]int64
+	text    []byte
+}
+
+// Told words a transaction as one object: what the feed says of it, its position, and at most some of those changes that are wanted. nil
+// where there are none, but for a transaction without any, which goes to who wants all. Its member more says that there are more.
+func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error) {
+	f := following{collections: collections, parent: parent}
+	var changes []byte
+	n := 0
+	add := func(c fedChange) error {
+		if !f.wants(c) {
+			return nil
+		}
+		if n++; n > most {
+			return errEnoughTold
+		}
+		if n > 1 {
+			changes = append(changes, ',')
+		}
+		changes = append(changes, c.text...)
+		return nil
+	}
+	w, err := a.wordChanges(ctx, e, add)
+	if err != nil && !errors.Is(err, errEnoughTold) || n == 0 && !(e.Noted() && f.everything()) {
+		return nil, err
+	}
+	text := schema.AppendString([]byte(`{"position":`), w.position)
+	text = append(append(append(text, ','), w.members...), `,"changes":[`...)
+	text = append(append(text, changes...), `],"more":`...)
+	return append(strconv.AppendBool(text, n > most), '}'), nil
+}
+
+var (
+	errEnoughTold = errors.New("enough was told")
+	errNotWorded  = errors.New("the changes of a transaction could not be put into words")
+)
+
+// wordings are changes of the latest transactions, some at a time, worded once for all who follow.
+type wordings struct {
+	mu    sync.Mutex
+	known map[wordingKey]*wording
+	order []wordingKey
+}
+
+// wordingKey is a transaction, and the change that those of a wording come behind; 0 is its beginning.
+type wordingKey struct {
+	at    store.Position
+	after int64
+}
+
+// wordingsKept is how many wordings are kept, of a few hundred changes each at most.
+const wordingsKept = 64
+
+// wording is some changes of a transaction as they are sent.
+type wording struct {
+	once    sync.Once
+	changes []fedChange
+	// last is the number of the last of them; more says that more may come behind it.
+	last int64
+	more bool
+	err  error
+	// transaction is what is said of the transaction, in the first wording of one.
+	transaction *saidTransaction
+}
+
+// saidTransaction is what is said of a transaction: its position, its members, and the event behind its changes.
+type saidTransaction struct {
+	position     string
+	members, end []byte
+}
+
+func newSaid(e store.Entry) *saidTransaction {
+	t := &saidTransaction{position: e.Position.String(), members: strconv.AppendInt([]byte(`"id":`), e.ID, 10)}
+	if len(e.Body) > 2 {
+		t.members = append(append(t.members, ','), e.Body[1:len(e.Body)-1]...)
+	}
+	t.end = fmt.Appendf(nil, "id: %s\nevent: transaction\ndata: {%s}\n\n", t.position, t.members)
+	return t
+}
+
+// wordChanges gives fn the changes of a transaction in words, and what is said of it.
+func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChange) error) (*saidTransaction, error) {
+	first, err := a.worded(e, 0)
+	for w := first; err == nil && ctx.Err() == nil; w, err = a.worded(e, w.last) {
+		for _, c := range w.changes {
+			if err := fn(c); err != nil {
+				return first.transaction, err
+			}
+		}
+		if !w.more {
+			return first.transaction, nil
+		}
+	}
+	return nil, errors.Join(err, ctx.Err())
+}
+
+// worded words changes of a transaction behind one of them, unless that was done for somebody else.
+func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
+	key := wordingKey{e.Position, after}
+	a.wordings.mu.Lock()
+	w := a.wordings.known[key]
+	if w == nil {
+		w = &wording{}
+		if a.wordings.known == nil {
+			a.wordings.known = map[wordingKey]*wording{}
+		}
+		a.wordings.known[key] = w
+		if a.wordings.order = append(a.wordings.order, key); len(a.wordings.order) > wordingsKept {
+			delete(a.wordings.known, a.wordings.order[0])
+			a.wordings.order = a.wordings.order[1:]
+		}
+	}
+	a.wordings.mu.Unlock()
+	w.once.Do(func() {
+		if after == 0 {
+			w.transaction = newSaid(e)
+		}
+		w.err = errNotWorded // where this panics
+		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.word(tx, e, after, w) })
+	})
+	if w.err != nil { // who comes next tries again
+		a.wordings.mu.Lock()
+		if a.wordings.known[key] == w {
+			delete(a.wordings.known, key)
+			a.wordings.order = slices.DeleteFunc(a.wordings.order, func(k wordingKey) bool { return k == key })
+		}
+		a.wordings.mu.Unlock()
+	}
+	return w, w.err
+}
+
+// word words changes of a transaction behind one of them, as its operations are shown.
+func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) error {
+	q := a.SubQuery(a.History.Sub(operationsName), e.ID, resource.Caller{Administrator: true})
+	q.Where = store.All{q.Where, store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "gt", Value: after}}
+	q.Limit = batch
+	if err := tx.Whole(e); err != nil {
+		return err
+	}
+	var rows []*store.Resource
+	if err := tx.List(q, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	changes := make([]fedChange, len(rows))
+	for i, r := range rows {
+		var err error
+		if changes[i], err = placeOf(r); err != nil {
+			return err
+		}
+	}
+	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // who may follow the changes sees everything
+	if err := rd.ready(rows); err != nil {
+		return err
+	}
+	for i, r := range rows {
+		text, err := rd.append(nil, r, nil)
+		if err != nil {
+			return err
+		}
+		changes[i].text = fmt.Appendf(text[:len(text)-1], `,"transaction":%d,"resourceCollection":"%s"}`, e.ID, changes[i].collection)
+		after = r.ID
+	}
+	w.changes, w.last, w.more = changes, after, len(rows) == batch
+	return nil
+}
+
+// placeOf gives where what a change is of lay and lies, from its images.
+func placeOf(r *store.Resource) (c fedChange, err error) {
+	var row struct {
+		FieldUpdates [2]*struct {
+			Collection string `json:"collection"`
+			Parent     int64  `json:"parent"`
+		} `json:"fieldUpdates"`
+	}
+	if err = json.Unmarshal(r.Body, &row); err != nil {
+		return c, err
+	}
+	for i, image := range row.FieldUpdates {
+		if image != nil {
+			c.collection, c.parents[i] = image.Collection, image.Parent
+		}
+	}
+	return c, nil
+}

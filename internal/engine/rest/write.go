@@ -1,0 +1,432 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// request is a request that changes something, read and checked as far as that goes without the
+// data.
+type request struct {
+	*http.Request
+	resource.Target
+	caller  resource.Caller
+	media   media
+	fields  *schema.Projection
+	members map[string]json.RawMessage
+	raw     []byte
+	author  store.Author
+	key     string // Idempotency-Key
+	outside resource.Outside
+	options resource.Options
+	// prepared is what Collection.Beforehand gave.
+	prepared any
+	// content is what came along beside the fields; nil where nothing did.
+	content *resource.Content
+	// ignored is what of the request means nothing; unknown are members of its body.
+	ignored, unknown []string
+	// atMost is how many resources a deletion may take; 0: all that lies below.
+	atMost int
+	// listable says that the body may be a list of what is to be made, list that it is.
+	listable, list bool
+}
+
+// answer is what a change answers.
+type answer struct {
+	status   int
+	body     []byte
+	location string
+	etag     string
+	// transaction is the one to be shown, where what was done is a transaction itself.
+	transaction int64
+	// made is the id of what was made; 0 where nothing was.
+	made int64
+	// recorded is the number that all of it has in the history; 0 where the history has nothing of it.
+	recorded int64
+	// cookie is what a browser is to keep; empty: nothing.
+	cookie string
+}
+
+// dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it, atMostHeader makes a deletion
+// one step of a longer one, sessionHeader has a session's token go into a cookie.
+const (
+	dryRunHeader  = "x-portolan-dry-run"
+	commentHeader = "x-bcn-change-control-comment"
+	atMostHeader  = "x-portolan-at-most"
+	sessionHeader = "x-portolan-session"
+	inCookie      = "cookie"
+)
+
+// mostAtOnce is how much a deletion in steps may take in one.
+const mostAtOnce = 10_000
+
+// show fills the answer with the transaction that was made.
+func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
+	return a.Store.View(r.Context(), func(tx *store.Tx) error {
+		row, err := a.FindIn(tx, a.History, ans.transaction)
+		if err != nil {
+			return err
+		}
+		ans.status, ans.etag = http.StatusCreated, etag(row)
+		ans.location = a.plans[a.History.Name].one + strconv.FormatInt(row.ID, 10)
+		ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, nil)
+		return err
+	})
+}
+
+// maxProbes is how many addresses are asked for one change whether they answer. Asking takes its time, and no lock is held meanwhile.
+const (
+	maxProbes     = 16
+	tooManyAnswer = "each of the first %d free addresses answers, and is in use by somebody"
+)
+
+// maxComment bounds the comment on a change, in bytes.
+const maxComment = 2000
+
+func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	rq := &request{Request: r, Target: t, caller: caller,
+		listable: r.Method == http.MethodPost && listable(t)}
+	defer func() {
+		if rq.content == nil {
+			return
+		}
+		if err := rq.content.Drop(); err != nil {
+			a.Log.Warn("a temporary file stays", "error", err)
+		}
+	}()
+	if err := a.read(w, rq); err != nil {
+		return err
+	}
+	if rq.list {
+		return a.listed(w, rq)
+	}
+	dry := dryRun(r)
+	if t.Sub != nil && t.Sub.Asks && !dry {
+		return a.ask(w, rq)
+	}
+	if dry {
+		rq.key = "" // what is only tried is no answer to keep
+		if done, err := a.estimate(w, rq); done || err != nil {
+			return err
+		}
+	}
+	var ans answer
+	err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+		rq.outside = o
+		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
+		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
+			if dry && a.asks(rq) { // it shows what an approval would do
+				tx.Approve(0)
+			}
+			return a.perform(tx, rq)
+		})
+	})
+	if errors.Is(err, resource.ErrApproval) && !dry && a.asks(rq) {
+		return a.ask(w, rq)
+	}
+	note(w, append(rq.ignored, rq.unknown...))
+	if dry && err == nil {
+		send(w, r, http.StatusOK, asJSON, ans.body)
+		return nil
+	}
+	if err == nil && ans.transaction != 0 {
+		err = a.show(r, rq, &ans)
+	}
+	if err != nil {
+		return wordConflict(err)
+	}
+	tellRecorded(w, rq.caller, ans)
+	if ans.cookie != "" && a.SetCookie != nil {
+		a.SetCookie(w, r, ans.cookie)
+	}
+	if ans.location != "" {
+		w.Header().Set("Location", ans.location)
+	}
+	if ans.etag != "" {
+		w.Header().Set("ETag", ans.etag)
+	}
+	if ans.status == http.StatusNoContent {
+		w.WriteHeader(ans.status)
+		return nil
+	}
+	send(w, r, ans.status, rq.media, ans.body)
+	return nil
+}
+
+// RecordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
+const RecordedHeader = "x-portolan-transaction"
+
+// tellRecorded sets that header where the history has the change, and who asks sees the history.
+func tellRecorded(w http.ResponseWriter, caller resource.Caller, ans answer) {
+	if ans.recorded != 0 && (caller.Administrator || caller.History != "HIDE") {
+		w.Header().Set(RecordedHeader, strconv.FormatInt(ans.recorded, 10))
+	}
+}
+
+// listable reports whether a POST there may have a list as its body.
+func listable(t resource.Target) bool {
+	return t.Sub != nil && !t.Sub.Asks || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
+}
+
+// wordConflict words a violation of a unique index that a rule did not foresee.
+func wordConflict(err error) error {
+	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
+		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
+		p.Err = err
+		return p
+	}
+	return err
+}
+
+// read reads the request's headers and body.
+func (a *Server) read(w http.ResponseWriter, rq *request) error {
+	query, err := parseQuery(rq.Request)
+	if err != nil {
+		return err
+	}
+	if err := a.readHead(rq); err != nil {
+		return err
+	}
+	rq.ignored = unknownParameters(query, itemParameters)
+	if text, ok, err := one(query, "fields"); err != nil {
+		return err
+	} else if ok {
+		if rq.fields, err = a.parseFields(text, a.ScopeFor(a.TargetTypes(rq.Target), rq.caller)); err != nil {
+			return err
+		}
+	}
+	if rq.key != "" && (rq.Collection.Secret || a.showsSecrets(rq.Target)) { // nothing of a body with secrets is remembered
+		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
+	}
+	if rq.Method == http.MethodDelete {
+		return nil
+	}
+	if rq.multiPart(a) {
+		return rq.readParts(w, a)
+	}
+	if types := rq.tables(a); types != nil {
+		return rq.readTable(w, a, types)
+	}
+	signIn := rq.Collection.SignIn
+	if signIn == nil || rq.Method != http.MethodPost || rq.Sub != nil {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		return a.readMembers(w, rq)
+	}
+	if dryRun(rq.Request) { // it would count as one, and take a link away
+		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in is not tried", dryRunHeader)
+	}
+	rq.key, rq.members = "", map[string]json.RawMessage{}
+	if rq.ContentLength != 0 {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		if rq.members, _, err = ReadBody(w, rq.Request, SmallBody); err != nil {
+			return err
+		}
+	}
+	remote, program := rq.caller.Remote, rq.caller.Client
+	asked := resource.SignIn{Members: rq.members, Remote: remote, Console: rq.Header.Get(sessionHeader) == inCookie}
+	asked.Name, asked.Password, asked.Basic = rq.BasicAuth()
+	if rq.caller, err = signIn(rq.Context(), a.API, asked); err != nil {
+		return err
+	}
+	rq.caller.Remote, rq.caller.Client = remote, program
+	rq.author = rq.caller.Author(rq.author.Comment)
+	return nil
+}
+
+// showsSecrets reports whether the answer to a request may have a secret that is shown once.
+func (a *Server) showsSecrets(t resource.Target) bool {
+	return slices.ContainsFunc(a.TargetTypes(t), showsOnce)
+}
+
+// showsOnce reports whether resources of a type have a secret that is shown once.
+func showsOnce(t *schema.Type) bool {
+	return slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Once })
+}
+
+// readMembers reads the body of a change.
+func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
+	if rq.raw, err = readBytes(w, rq.Request, AnyBody); err != nil {
+		return err
+	}
+	if rq.list = rq.listable && bytes.HasPrefix(bytes.TrimLeft(rq.raw, " \t\r\n"), []byte("[")); rq.list {
+		return nil
+	}
+	if rq.members, err = schema.ParseObject(rq.raw, AnyBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
+		rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
+	}
+	if err != nil || rq.Method != http.MethodPost || len(a.tablesOf(rq.Target)) == 0 {
+		return err
+	}
+	if err := rq.rowsNotTried(); err != nil {
+		return err
+	}
+	if _, given := rq.members["headers"]; given {
+		return nil
+	}
+	return rq.keepHeaders(a)
+}
+
+// Comment is what a request says of its change, by the header x-bcn-change-control-comment.
+func Comment(r *http.Request) (string, error) {
+	comment := r.Header.Get(commentHeader)
+	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
+		return "", problem.BadRequest("InvalidHeaderValue", "%s: longer than %d bytes or with control characters", commentHeader, maxComment)
+	}
+	return comment, nil
+}
+
+// readHead reads what the headers of a change say.
+func (a *Server) readHead(rq *request) (err error) {
+	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+		return err
+	}
+	if rq.options, err = a.readOptions(rq.Request); err != nil {
+		return err
+	}
+	if rq.Header.Get(confirmHeader) != "" && !(rq.Method == http.MethodDelete && rq.List) {
+		return problem.BadRequest("InvalidHeaderValue", "%s: is for the deletion of a list", confirmHeader)
+	}
+	comment, err := Comment(rq.Request)
+	if err != nil {
+		return err
+	}
+	rq.author = rq.caller.Author(comment)
+	if text := rq.Header.Get(atMostHeader); text != "" {
+		if rq.Method != http.MethodDelete {
+			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)
+		}
+		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
+		}
+		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
+			return problem.BadRequest("InvalidHeaderValue", "%s: a link is taken away at once", atMostHeader)
+		}
+		if dryRun(rq.Request) {
+			return problem.BadRequest("InvalidHeaderValue", "%s: a step is not tried; %s without it tells how much there is", atMostHeader,
+				dryRunHeader)
+		}
+	}
+	if rq.Method == http.MethodPost {
+		rq.key, err = IdempotencyKey(rq.Request)
+	}
+	return err
+}
+
+// perform does what the request asks, inside the transaction. A refusal names nothing that the caller does not see.
+func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
+	ans, err := a.performAsked(tx, rq)
+	if err != nil {
+		err = a.Conceal(tx, rq.caller, rq.members, err)
+	}
+	return ans, err
+}
+
+func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
+		Prepared: rq.prepared, Made: rq.outside.Made,
+		Content: rq.content,
+		Options: rq.options,
+		Extra:   map[string]string{}}
+	defer func() { rq.unknown = c.Ignored }()
+	switch {
+	case rq.Method == http.MethodPost:
+		return a.post(c, rq)
+	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Remove != nil:
+		return answer{status: http.StatusNoContent}, a.Part(c, rq.Target)
+	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Relation != resource.Children:
+		return answer{status: http.StatusNoContent}, a.Unlink(c, rq.Target)
+	}
+	row, err := a.Locate(tx, rq.Target, rq.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := checkIfMatch(rq.Request, row); err != nil {
+		return answer{}, err
+	}
+	if rq.Method == http.MethodDelete && rq.atMost > 0 {
+		return a.deleteStep(c, rq, row)
+	}
+	if rq.Method == http.MethodDelete {
+		return answer{status: http.StatusNoContent}, c.Delete(row)
+	}
+	written, err := a.Rewrite(c, row, rq.Method == http.MethodPut)
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusOK, etag: etag(written)}
+	ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, written, rq.fields, rq.caller, c.Extra)
+	return ans, err
+}
+
+// stepAnswer is what a step of a deletion answers.
+type stepAnswer struct {
+	// Done says that nothing is left. Otherwise the same request takes the next step.
+	Done bool `json:"done"`
+	store.Tally
+}
+
+// deleteStep deletes a resource, or a part of what lies below it.
+func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource) (ans answer, err error) {
+	var step stepAnswer
+	if step.Done, err = c.DeleteSome(row, rq.atMost); err != nil {
+		return ans, err
+	}
+	if step.Tally, err = c.Tx.Tally(); err != nil {
+		return ans, err
+	}
+	rq.media = asJSON
+	ans.status = http.StatusOK
+	ans.body, err = json.Marshal(step)
+	return ans, err
+}
+
+func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
+	if rq.Sub != nil && rq.Sub.Asks {
+		return answer{}, problem.Forbidden("OperationNotPermitted",
+			"what is sent below a request is asked for: by itself, in no batch and no list, and without a dry run")
+	}
+	if rq.Sub == nil && rq.Collection.Act != nil {
+		transaction, err := a.Act(c, rq.Collection)
+		return answer{transaction: transaction}, err
+	}
+	replay, ok, err := a.replay(c.Tx, rq)
+	if err != nil || ok {
+		return replay, err
+	}
+	var row *store.Resource
+	switch {
+	case rq.Sub != nil && rq.Sub.Make != nil:
+		row, err = a.JoinIn(c, rq.Target)
+	case rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking):
+		row, err = a.Link(c, rq.Target)
+	default:
+		row, err = a.MakeIn(c, rq.Target)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID, cookie: c.Extra[resource.Cookie],
+		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+	if a.Collection(row.Collection).Inner { // it is reached through the one above alone
+		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
+	}
+	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
+		return ans, err
+	}
+	return ans, a.keep(c.Tx, rq, ans)
+}

@@ -1,0 +1,431 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+)
+
+// Decode writes the members of a request into the object. Unknown and read-only members are
+// ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
+func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
+	return t.DecodeOver(o, o, members, create)
+}
+
+// DecodeOver is Decode into an object that takes the place of another one, was.
+func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, create bool) (given map[string]bool,
+	problems []*problem.Problem,
+) {
+	v := reflect.ValueOf(o).Elem()
+	given = map[string]bool{}
+	for _, f := range t.Fields {
+		raw, ok := members[f.Name]
+		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
+			continue
+		}
+		if f.Also != "" && members[f.Also] != nil { // which is looked at together with this
+			continue
+		}
+		if f.other != nil && members[f.other.Name] != nil {
+			given[f.other.Name] = true
+			one, p := t.oneOfBoth(was, f, raw, members[f.other.Name])
+			if p != nil {
+				problems = append(problems, p)
+				continue
+			}
+			raw = one
+		}
+		if p := decodeField(f, raw, v.FieldByIndex(f.Index)); p != nil {
+			problems = append(problems, p)
+			continue
+		}
+		given[f.Name] = true
+		if f.Also != "" {
+			given[f.Also] = true
+		}
+	}
+	return given, problems
+}
+
+// oneOfBoth gives the value of a field that is given by both of its names: the one that says something else than what is there. Two that
+// both do, and not the same, are refused.
+func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
+	switch {
+	case bytes.Equal(raw, other), !t.Differs(o, f.other, other):
+		return raw, nil
+	case !t.Differs(o, f, raw):
+		return other, nil
+	}
+	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which says something else", f.Name)
+}
+
+// Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.
+func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
+	if f.Kind == SecretText && string(raw) == "null" { // as it is shown, whatever it is
+		return false
+	}
+	other := reflect.New(t.goType).Elem()
+	if decodeField(f, raw, other.FieldByIndex(f.Index)) != nil {
+		return true
+	}
+	return !reflect.DeepEqual(other.FieldByIndex(f.Index).Interface(), reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface())
+}
+
+// coded is what is wrong with a value, with the published code for it.
+type coded struct {
+	code string
+	error
+}
+
+// Unwrap gives what is wrong.
+func (c coded) Unwrap() error { return c.error }
+
+// fault words what is wrong with a value.
+func fault(code, format string, args ...any) error { return coded{code, fmt.Errorf(format, args...)} }
+
+// faulty gives an error its code; nil stays nil.
+func faulty(code string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return coded{code, err}
+}
+
+// codeOf gives the code of what is wrong with a value: that of any other fault where it has none of its own.
+func codeOf(err error) string {
+	if c := (coded{}); errors.As(err, &c) {
+		return c.code
+	}
+	return problem.InvalidValue
+}
+
+// decodeField writes one JSON value into a field of an object.
+func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
+	if string(raw) == "null" {
+		if !f.Nullable && f.Kind != SecretText { // null is how secrets are shown
+			return problem.Field("EmptyFieldValue", f.Name, "must not be null")
+		}
+		v.SetZero()
+		if f.Kind == References {
+			v.Set(reflect.ValueOf(RefList{Given: true}))
+		}
+		return nil
+	}
+	x, err := f.parse(raw)
+	if p := (inside{}); errors.As(err, &p) {
+		return p.in(f.Name)
+	}
+	if err != nil {
+		return problem.Field(codeOf(err), f.Name, "%v", err)
+	}
+	value := reflect.ValueOf(x)
+	if f.ptr {
+		p := reflect.New(value.Type())
+		p.Elem().Set(value)
+		value = p
+	}
+	v.Set(value)
+	return nil
+}
+
+// parse reads the field's JSON value as the Go value its struct member has.
+func (f *Field) parse(raw json.RawMessage) (any, error) {
+	switch f.Kind {
+	case Bool:
+		var b bool
+		if json.Unmarshal(raw, &b) != nil {
+			return nil, fault("JsonDeserializationError", "must be true or false")
+		}
+		return b, nil
+	case Integer:
+		return f.parseInteger(raw)
+	case Float:
+		var x float64
+		if json.Unmarshal(raw, &x) != nil {
+			return nil, fault("JsonDeserializationError", "must be a number")
+		}
+		if f.Min != nil && x < float64(*f.Min) || f.Max != nil && x > float64(*f.Max) {
+			return nil, fault("ValueOutsideRange", "must be between %d and %d", *f.Min, *f.Max)
+		}
+		return x, nil
+	case Map:
+		return f.parseMap(raw)
+	case Raw:
+		switch {
+		case f.List && raw[0] != '[':
+			return nil, fault("JsonDeserializationError", "must be a list")
+		case !f.List && !f.Any && raw[0] != '{':
+			return nil, fault("JsonDeserializationError", "must be an object")
+		}
+		if bytes.Contains(raw, []byte(`$sealed`)) {
+			return nil, fmt.Errorf("holds $sealed, which secrets are kept as")
+		}
+		if bytes.Contains(raw, []byte(`\u0000`)) {
+			return nil, fmt.Errorf("holds a NUL character")
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, raw); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(b.Bytes()), nil
+	case Strings:
+		var list []string
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fault("JsonDeserializationError", "must be an array of strings")
+		}
+		return list, f.checkList(list)
+	case Integers:
+		var list []int64
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fault("JsonDeserializationError", "must be an array of whole numbers")
+		}
+		return list, nil
+	case Reference:
+		return f.parseRef(raw)
+	case References:
+		return f.parseRefs(raw)
+	case SecretText:
+		return f.parseSecret(raw)
+	case Nested, NestedList:
+		return f.parseNested(raw, false)
+	}
+	var text string
+	if f.Digits && len(bytes.Trim(raw, "0123456789")) == 0 {
+		text = string(raw)
+	} else if json.Unmarshal(raw, &text) != nil {
+		return nil, fault("JsonDeserializationError", "must be a string")
+	}
+	return f.parseText(text)
+}
+
+func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
+	if inner := bytes.Trim(raw, `"`); len(inner) == len(raw)-2 && len(inner) > 0 && len(bytes.Trim(inner, "-0123456789")) == 0 {
+		raw = inner // published examples have numbers as texts
+	}
+	var x float64
+	var n int64
+	if json.Unmarshal(raw, &n) != nil {
+		if json.Unmarshal(raw, &x) != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			return nil, fault("JsonDeserializationError", "must be a whole number")
+		}
+		n = int64(x)
+	}
+	switch {
+	case f.Min != nil && n < *f.Min:
+		return nil, fault("ValueLessThanMinimum", "must be %d or more", *f.Min)
+	case f.Max != nil && n > *f.Max:
+		return nil, fault("ValueOutsideRange", "must be %d or less", *f.Max)
+	}
+	return n, nil
+}
+
+// oneLine is the longest text, in bytes, that is a name or the like: only longer ones have lines.
+const oneLine = 255
+
+// parseText reads the kinds that JSON writes as strings.
+func (f *Field) parseText(text string) (any, error) {
+	switch f.Kind {
+	case Address:
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || a.Zone() != "" {
+			return nil, fault("InvalidIpAddressValue", "%q is not an IP address", text)
+		}
+		return a.Unmap(), nil
+	case Span:
+		for _, v4 := range []bool{true, false} {
+			bits, sized, err := space.ParseSize(text, v4)
+			if sized && (err == nil || !v4) {
+				return Range{Bits: bits, SizeOnly: true}, faulty("InvalidIpRangeValue", err)
+			}
+		}
+		if strings.Contains(text, ",") {
+			relative, err := space.ParseRelative(text)
+			return Range{Relative: relative}, faulty("InvalidIpRangeValue", err)
+		}
+		if mac, err := net.ParseMAC(strings.TrimSpace(text)); err == nil && len(mac) <= 8 {
+			return Range{Hardware: mac}, nil
+		}
+		r, err := space.Parse(text)
+		return Range{Range: r}, faulty("InvalidIpRangeValue", err)
+	case Time:
+		at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)) // published examples have a blank
+		if err != nil {
+			return nil, fault("InvalidDateValue", "%q is not a time as in RFC 3339", text)
+		}
+		return at, nil
+	}
+	if len(text) > f.MaxLength {
+		return nil, fault("InvalidStringLength", "has %d bytes, more than %d", len(text), f.MaxLength)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= oneLine) {
+			return nil, fmt.Errorf("holds a control character")
+		}
+	}
+	if f.NonBlank && strings.TrimSpace(text) == "" {
+		return nil, fault("BlankFieldValue", "must not be blank")
+	}
+	if f.Duration {
+		if _, err := ParseDuration(text); err != nil {
+			return nil, faulty("InvalidDurationValue", err)
+		}
+	}
+	if f.Enum != nil && !slices.Contains(f.Enum, text) && (f.Others == nil || !f.Others.MatchString(text)) {
+		return nil, fault("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
+	}
+	return text, nil
+}
+
+// checkList looks at a list of texts: how many there are, and each of them.
+func (f *Field) checkList(list []string) error {
+	if f.Min != nil && int64(len(list)) < *f.Min {
+		return fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
+	}
+	for i, text := range list {
+		one := Field{Kind: Text, MaxLength: f.MaxLength, NonBlank: f.NonBlank, Enum: f.Enum}
+		if _, err := one.parseText(text); err != nil {
+			return fmt.Errorf("entry %d %w", i, err)
+		}
+	}
+	return nil
+}
+
+// isControl are the control characters that no value has; lines and tabs it may.
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+func (f *Field) parseMap(raw json.RawMessage) (any, error) {
+	var loose map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&loose) != nil {
+		return nil, fault("JsonDeserializationError", "must be an object")
+	}
+	values := make(map[string]string, len(loose))
+	for name, value := range loose {
+		if name == "$sealed" {
+			return nil, fmt.Errorf("has a member $sealed, which secrets are kept as")
+		}
+		if name == "" || len(name) > f.MaxLength || strings.ContainsFunc(name, isControl) {
+			return nil, fmt.Errorf("has a member whose name is empty, over %d bytes or with a control character", f.MaxLength)
+		}
+		switch x := value.(type) {
+		case nil:
+		case string:
+			if strings.ContainsFunc(x, isControl) {
+				return nil, fmt.Errorf("member %q holds a control character", name)
+			}
+			values[name] = x
+		case bool, json.Number:
+			values[name] = fmt.Sprint(x)
+		default:
+			return nil, fmt.Errorf("member %q must be a string, a number or a boolean", name)
+		}
+	}
+	return values, nil
+}
+
+func (f *Field) parseRef(raw json.RawMessage) (any, error) {
+	item, err := parseItem(raw)
+	if err != nil {
+		return nil, err
+	}
+	ref := Ref{ID: item.ID}
+	if ref.ID == 0 && f.Identify != "" {
+		ref.By = item.Text[f.Identify]
+	}
+	if ref.ID == 0 && ref.By == "" {
+		by := "id"
+		if f.Identify != "" {
+			by += " or " + f.Identify
+		}
+		return nil, fault("InvalidInlinedResource", "must name a resource by its %s", by)
+	}
+	return ref, nil
+}
+
+func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
+	var raws []json.RawMessage
+	if json.Unmarshal(raw, &raws) != nil {
+		return nil, fault("JsonDeserializationError", "must be an array")
+	}
+	if f.Min != nil && int64(len(raws)) < *f.Min {
+		return nil, fault("EmptyFieldValue", "must have at least %d entry", *f.Min)
+	}
+	list := RefList{Given: true}
+	for i, one := range raws {
+		item, err := parseItem(one)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d %w", i, err)
+		}
+		if item.ID == 0 && len(item.Text) == 0 {
+			return nil, fault("InvalidInlinedResource", "entry %d names no resource", i)
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list, nil
+}
+
+func parseItem(raw json.RawMessage) (RefItem, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return RefItem{}, fault("JsonDeserializationError", "must be an object")
+	}
+	item := RefItem{Text: map[string]string{}}
+	if id, ok := members["id"]; ok && string(id) != "null" {
+		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
+			return item, fault("InvalidResourceId", "has an id that is no positive number")
+		}
+	}
+	for name, value := range members {
+		var text string
+		if json.Unmarshal(value, &text) == nil && text != "" {
+			item.Text[name] = text
+		}
+	}
+	item.Type = item.Text["type"]
+	return item, nil
+}
+
+// Missing lists the required fields that were not given or are null.
+func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.Problem {
+	var names []string
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.Name == "type" {
+			continue
+		}
+		required := f.OnPost
+		if put {
+			required = f.OnPut
+		}
+		if _, ok := members[f.Name]; required && !ok {
+			_, instead := members[f.Unless]
+			if f.other != nil && !instead {
+				_, instead = members[f.other.Name]
+			}
+			if !instead || f.Unless == "" && f.other == nil { // a member may have no name
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return MissingFields(names)
+}
+
+// MissingFields is the problem that required fields are missing; none where there are no names.
+func MissingFields(names []string) []*problem.Problem {
+	if len(names) == 0 {
+		return nil
+	}
+	return []*problem.Problem{problem.Missing(names...)}
+}

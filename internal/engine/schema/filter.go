@@ -1,0 +1,314 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+)
+
+// The filter grammar (reference/address-manager-behaviour.md):
+//
+//	expression = term { "or" term }
+//	term       = factor { "and" factor }
+//	factor     = "(" expression ")" | path ":" ( value | operator "(" value { "," value } ")" )
+//	path       = word { "." word }
+//	value      = 'text' | "text" | number | true | false | null
+
+// Node is a parsed filter.
+type Node struct {
+	Or, And []*Node // exactly one of or, and, path is set
+	Path    []string
+	At      int // byte position of the path, from 0
+	Op      string
+	Values  []Literal
+}
+
+// Literal is a value as written.
+type Literal struct {
+	Text   string
+	Quoted bool
+	at     int
+}
+
+// Integer reads a number that is not quoted.
+func (l Literal) Integer() (n int64, ok bool) {
+	n, err := strconv.ParseInt(l.Text, 10, 64)
+	return n, err == nil && !l.Quoted
+}
+
+// maxFilterDepth bounds nested parentheses, maxFilterTerms the comparisons of one filter.
+const (
+	maxFilterDepth = 32
+	maxFilterTerms = 200
+	// maxPath is how many names a path may have; maxFilterWeight bounds what a filter costs: a value compared
+	// counts one, and as much again and four times more for each reference that its path follows.
+	MaxPath         = 8
+	maxFilterWeight = 400
+	referenceWeight = 4
+)
+
+// Weight is what a filter costs.
+func (n *Node) Weight() (w int) {
+	for _, part := range append(n.And, n.Or...) {
+		w += part.Weight()
+	}
+	if n.Path != nil {
+		w += len(n.Values) * (1 + referenceWeight*(len(n.Path)-1))
+	}
+	return w
+}
+
+// Null reports whether the literal is null, which stands without quotes.
+func (l Literal) Null() bool { return !l.Quoted && l.Text == "null" }
+
+// operators are those that are published, and within, which is ours. Which of them a field takes is said by its kind.
+var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
+
+type filterParser struct {
+	text  string
+	at    int
+	depth int
+	terms int
+}
+
+// ParseFilter reads a filter; its error names the position, counted in bytes from 1.
+func ParseFilter(text string) (*Node, error) {
+	p := &filterParser{text: text}
+	n, err := p.expression()
+	if err != nil {
+		return nil, err
+	}
+	if p.space(); p.at < len(text) {
+		return nil, p.fail(p.at, "expected \"and\", \"or\" or the end")
+	}
+	if w := n.Weight(); w > maxFilterWeight {
+		e := problem.BadRequest("FilterNeedsRefinement",
+			"filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight,
+			referenceWeight)
+		e.Fields = []string{"filter"}
+		return nil, e
+	}
+	return n, nil
+}
+
+func (p *filterParser) fail(at int, format string, args ...any) error {
+	message := fmt.Sprintf(format, args...)
+	found := "the end"
+	if at < len(p.text) {
+		r, _ := utf8.DecodeRuneInString(p.text[at:])
+		found = fmt.Sprintf("%q", r)
+	}
+	e := problem.BadRequest("FilterParseError", "filter: at position %d: %s, found %s", at+1, message, found)
+	e.Fields = []string{"filter"}
+	return e
+}
+
+// coding gives a problem another code.
+func coding(code string, err error) error {
+	if p, ok := problem.As(err); ok {
+		p.Code = code
+	}
+	return err
+}
+
+func (p *filterParser) space() {
+	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t' || p.text[p.at] == '\n' || p.text[p.at] == '\r') {
+		p.at++
+	}
+}
+
+// keyword takes a word of the grammar, if it stands here as a word of its own.
+func (p *filterParser) keyword(word string) bool {
+	p.space()
+	end := p.at + len(word)
+	if end > len(p.text) || !strings.EqualFold(p.text[p.at:end], word) || end < len(p.text) && wordByte(p.text[end]) {
+		return false
+	}
+	p.at = end
+	return true
+}
+
+func (p *filterParser) take(c byte) bool {
+	p.space()
+	if p.at < len(p.text) && p.text[p.at] == c {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+func (p *filterParser) expression() (*Node, error) {
+	first, err := p.term()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Or: []*Node{first}}
+	for p.keyword("or") {
+		next, err := p.term()
+		if err != nil {
+			return nil, err
+		}
+		n.Or = append(n.Or, next)
+	}
+	if len(n.Or) == 1 {
+		return first, nil
+	}
+	return n, nil
+}
+
+func (p *filterParser) term() (*Node, error) {
+	first, err := p.factor()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{And: []*Node{first}}
+	for p.keyword("and") {
+		next, err := p.factor()
+		if err != nil {
+			return nil, err
+		}
+		n.And = append(n.And, next)
+	}
+	if len(n.And) == 1 {
+		return first, nil
+	}
+	return n, nil
+}
+
+func (p *filterParser) factor() (*Node, error) {
+	if p.take('(') {
+		if p.depth++; p.depth > maxFilterDepth {
+			return nil, p.fail(p.at, "parentheses nest deeper than %d", maxFilterDepth)
+		}
+		n, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		if !p.take(')') {
+			return nil, p.fail(p.at, "expected \")\"")
+		}
+		p.depth--
+		return n, nil
+	}
+	return p.comparison()
+}
+
+func (p *filterParser) word() string {
+	from := p.at
+	for p.at < len(p.text) && wordByte(p.text[p.at]) {
+		p.at++
+	}
+	return p.text[from:p.at]
+}
+
+func (p *filterParser) comparison() (*Node, error) {
+	if p.terms++; p.terms > maxFilterTerms {
+		return nil, p.fail(p.at, "the filter has more than %d comparisons", maxFilterTerms)
+	}
+	p.space()
+	n := &Node{At: p.at, Op: "eq"}
+	for {
+		word := p.word()
+		if word == "" {
+			return nil, p.fail(p.at, "expected the name of a field")
+		}
+		if n.Path = append(n.Path, word); len(n.Path) > MaxPath {
+			return nil, p.fail(n.At, "the path has more than %d names", MaxPath)
+		}
+		if p.at < len(p.text) && p.text[p.at] == '.' {
+			p.at++
+			continue
+		}
+		break
+	}
+	if !p.take(':') {
+		return nil, p.fail(p.at, "expected \":\" after the field %s", strings.Join(n.Path, "."))
+	}
+	p.space()
+	from := p.at
+	if word := p.word(); word != "" && p.take('(') {
+		if !slices.Contains(operators, word) {
+			return nil, coding("UnsupportedFilterOperator", p.fail(from, "%s is no operator (%s)", word, strings.Join(operators, ", ")))
+		}
+		n.Op = word
+		return n, p.arguments(n)
+	}
+	p.at = from
+	v, err := p.value()
+	n.Values = []Literal{v}
+	return n, err
+}
+
+func (p *filterParser) arguments(n *Node) error {
+	for {
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		if n.Values = append(n.Values, v); len(n.Values) > maxFilterTerms {
+			return p.fail(p.at, "the list has more than %d values", maxFilterTerms)
+		}
+		if p.take(')') {
+			break
+		}
+		if !p.take(',') {
+			return p.fail(p.at, "expected \",\" or \")\"")
+		}
+	}
+	if n.Op != "in" && len(n.Values) != 1 {
+		return p.fail(n.Values[1].at, "%s takes one value", n.Op)
+	}
+	return nil
+}
+
+func (p *filterParser) value() (Literal, error) {
+	p.space()
+	v := Literal{at: p.at}
+	if p.at >= len(p.text) {
+		return v, p.fail(p.at, "expected a value")
+	}
+	quote := p.text[p.at]
+	if quote != '\'' && quote != '"' {
+		for p.at < len(p.text) && (wordByte(p.text[p.at]) || p.text[p.at] == '.' || p.text[p.at] == '+') {
+			p.at++
+		}
+		v.Text = p.text[v.at:p.at]
+		switch {
+		case v.Text == "":
+			return v, p.fail(p.at, "expected a value")
+		case v.Text == "true", v.Text == "false", v.Text == "null", numeral(v.Text):
+			return v, nil
+		}
+		return v, coding("FilterTokenError", p.fail(v.at, "text needs quotes"))
+	}
+	v.Quoted = true
+	var b strings.Builder
+	for p.at++; p.at < len(p.text); p.at++ {
+		switch c := p.text[p.at]; {
+		case c == quote:
+			p.at++
+			v.Text = b.String()
+			return v, nil
+		case c == '\\' && p.at+1 < len(p.text):
+			p.at++
+			b.WriteByte(p.text[p.at])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return v, coding("FilterTokenError", p.fail(p.at, "the text that starts at position %d is not closed", v.at+1))
+}
+
+// numeral reports whether text is a number as JSON writes one.
+func numeral(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	return digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Trim(digits, "0123456789.eE+-") == ""
+}

@@ -1,0 +1,265 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+)
+
+// Checker is a nested object with a rule of its own over its members. It may set members. An error made by At names one of them.
+type Checker interface{ Check() error }
+
+// nest makes a field one with members: of a struct, or of a list of structs, whose members are declared like fields.
+func (f *Field) nest(goType reflect.Type) {
+	s := goType
+	f.Kind, f.goType = Nested, goType
+	if s.Kind() == reflect.Slice {
+		f.Kind, s = NestedList, s.Elem()
+	}
+	if s.Kind() != reflect.Struct || f.Kind == Nested && !f.ptr {
+		panic(fmt.Sprintf("field %s has a type that no field may have: %s", f.Name, goType))
+	}
+	for i := range s.NumField() {
+		member := s.Field(i)
+		tag, ok := member.Tag.Lookup("api")
+		if !ok {
+			continue
+		}
+		m := declareField(member, tag, []int{i})
+		m.Owner = s.Name()
+		if m.Kind == Reference || m.Kind == References || m.Kind == Span {
+			panic(fmt.Sprintf("member %s.%s is of a kind that no member may have", f.Name, m.Name))
+		}
+		f.Members = append(f.Members, m)
+		f.secret = f.secret || m.secret
+	}
+}
+
+// inside is what is wrong within a nested object: where, and what.
+type inside struct {
+	path    string
+	problem *problem.Problem
+}
+
+// Error says what is wrong.
+func (e inside) Error() string { return e.problem.Message }
+
+// in gives the problem with the whole path of the member in it.
+func (e inside) in(field string) *problem.Problem {
+	p := *e.problem
+	path := field + e.path
+	p.Message = path + ": " + p.Message
+	p.Fields = []string{path}
+	return &p
+}
+
+// At is an error of a Checker about one of its members.
+func At(member, format string, args ...any) error {
+	return inside{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
+}
+
+// below puts what is wrong with a member one level further down.
+func below(path string, err error) error {
+	if e := (inside{}); errors.As(err, &e) {
+		return inside{path + e.path, e.problem}
+	}
+	return inside{path, problem.BadRequest(codeOf(err), "%v", err)}
+}
+
+// parseNested reads an object, or a list of objects; stored says that it comes from a row, and is right.
+func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
+	goType := f.goType
+	if f.Kind == Nested {
+		v := reflect.New(goType)
+		if err := f.readMembers(raw, v, stored); err != nil {
+			return nil, err
+		}
+		return v.Elem().Interface(), nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return nil, fault("JsonDeserializationError", "must be a list of objects")
+	}
+	switch n := int64(len(parts)); {
+	case stored:
+	case f.Min != nil && n < *f.Min:
+		return nil, fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
+	case f.Max != nil && n > *f.Max:
+		return nil, fault("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
+	}
+	list := reflect.MakeSlice(goType, len(parts), len(parts))
+	for i, part := range parts {
+		if err := f.readMembers(part, list.Index(i).Addr(), stored); err != nil {
+			return nil, below(fmt.Sprintf("[%d]", i), err)
+		}
+	}
+	return list.Interface(), nil
+}
+
+// readMembers reads the members of one object into the struct that v points to.
+func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return fault("JsonDeserializationError", "must be an object")
+	}
+	s := v.Elem()
+	for _, m := range f.Members {
+		at := s.FieldByIndex(m.Index)
+		if m.Default != "" {
+			setDefault(at, m)
+		}
+		value, ok := members[m.Name]
+		switch {
+		case stored && ok:
+			if err := readStored(m, value, at); err != nil { // an older portolan kept the object as it came
+				at.SetZero()
+			}
+		case stored || m.ReadOnly:
+		case !ok && m.OnPost:
+			return inside{"." + m.Name, problem.BadRequest("MissingRequiredField", "is required and missing")}
+		case ok:
+			if p := decodeField(m, value, at); p != nil {
+				p.Message = strings.TrimPrefix(p.Message[len(p.Fields[0]):], ": ")
+				return inside{"." + p.Fields[0], p}
+			}
+		}
+	}
+	if stored {
+		return nil
+	}
+	if err := f.checkVariant(s); err != nil {
+		return err
+	}
+	if c, ok := v.Interface().(Checker); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// variantOf gives the member that says which variant an object is, and its value; nil where it has no variants.
+func (f *Field) variantOf(s reflect.Value) (*Field, string) {
+	for _, m := range f.Members {
+		if m.Variant {
+			return m, s.FieldByIndex(m.Index).String()
+		}
+	}
+	return nil, ""
+}
+
+// checkVariant refuses members that another variant has.
+func (f *Field) checkVariant(s reflect.Value) error {
+	by, variant := f.variantOf(s)
+	if by == nil {
+		return nil
+	}
+	for _, m := range f.Members {
+		if m.For == nil || slices.Contains(m.For, variant) {
+			continue
+		}
+		if at := s.FieldByIndex(m.Index); !at.IsZero() && m.Default == "" {
+			return At(m.Name, "is there only where %s is %s", by.Name, strings.Join(m.For, " or "))
+		}
+		s.FieldByIndex(m.Index).SetZero()
+	}
+	return nil
+}
+
+// appendNested writes an object or a list of objects, with null for members that are not set, and without those of other variants.
+func appendNested(b []byte, f *Field, v reflect.Value) (_ []byte, err error) {
+	if f.Kind == Nested {
+		return appendMembers(b, f, v)
+	}
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendMembers(b, f, v.Index(i)); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func appendMembers(b []byte, f *Field, s reflect.Value) (_ []byte, err error) {
+	_, variant := f.variantOf(s)
+	b = append(b, '{')
+	from := len(b)
+	for _, m := range f.Members {
+		if m.WriteOnly || m.For != nil && !slices.Contains(m.For, variant) {
+			continue
+		}
+		if len(b) > from {
+			b = append(b, ',')
+		}
+		b = append(AppendString(b, m.Name), ':')
+		if b, err = appendValue(b, m, s.FieldByIndex(m.Index)); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// MemberAt gives the member of a nested object at a path, such as version, and nil where none is there or it is not shown.
+func (f *Field) MemberAt(path []string) *Field {
+	if f.Kind != Nested || len(path) == 0 {
+		return nil
+	}
+	for _, m := range f.Members {
+		switch {
+		case m.Name != path[0] || !m.Filterable():
+		case len(path) == 1:
+			return m
+		default:
+			return m.MemberAt(path[1:])
+		}
+	}
+	return nil
+}
+
+// MergeNested gives a member of a merge patch (RFC 7396) merged into what an object has there: members that it does not name stay. Where it
+// names another variant, it is all that there is.
+func (f *Field) MergeNested(o Object, patch json.RawMessage) (json.RawMessage, error) {
+	at := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
+	if f.Kind != Nested || at.IsNil() {
+		return patch, nil
+	}
+	now, err := appendNested(nil, f, at.Elem())
+	if err != nil {
+		return nil, err
+	}
+	by, variant := f.variantOf(at.Elem())
+	return merged(Hide(now), patch, by, variant)
+}
+
+// merged merges a patch into an object; where it says another variant of it, the patch alone is what there is.
+func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
+	var members, change map[string]json.RawMessage
+	if json.Unmarshal(patch, &change) != nil || change == nil || json.Unmarshal(now, &members) != nil || members == nil {
+		return patch, nil //nolint:nilerr // the field's own reader says what is wrong
+	}
+	if by != nil {
+		var other string
+		if raw, ok := change[by.Name]; ok && (json.Unmarshal(raw, &other) != nil || other != variant) {
+			return patch, nil //nolint:nilerr // another variant, or what the field's own reader refuses
+		}
+	}
+	for name, value := range change {
+		if bytes.HasPrefix(value, []byte{'{'}) && bytes.HasPrefix(members[name], []byte{'{'}) {
+			var err error
+			if value, err = merged(members[name], value, nil, ""); err != nil {
+				return nil, err
+			}
+		}
+		members[name] = value
+	}
+	maps.DeleteFunc(members, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	return json.Marshal(members)
+}

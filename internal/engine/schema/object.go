@@ -1,0 +1,63 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+)
+
+// MaxDepth is how deep the objects and arrays of a body may nest.
+const MaxDepth = 64
+
+// ParseObject reads a JSON object of at most so many members and elements, at any depth. It refuses what is no object or nests
+// too deeply.
+func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
+	bad := func(format string, args ...any) error {
+		return problem.BadRequest("InvalidRequestBody", format, args...)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, problem.BadRequest("EmptyRequestBody", "the body is empty; a JSON object is expected")
+	}
+	if !utf8.Valid(data) {
+		return nil, bad("the body is not UTF-8")
+	}
+	depth, parts, inString := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return nil, bad("the body nests deeper than %d at byte %d", MaxDepth, i)
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == ',':
+			if parts++; parts > most {
+				return nil, bad("the body has more than %d members and elements", most)
+			}
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, problem.BadRequest("JsonParseError", "the body is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
+		}
+		return nil, problem.BadRequest("JsonDeserializationError", "the body is not a JSON object")
+	}
+	if members == nil {
+		return nil, problem.BadRequest("EmptyRequestBody", "the body is null; a JSON object is expected")
+	}
+	return members, nil
+}
+
+// Cut gives the front of a text, at most so many bytes of it and no part of a character.
+func Cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

@@ -1,0 +1,385 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"portolan/internal/testkit/pgtest"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// name reads what a cache remembers of a thing, as whoever uses one does.
+func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool, err error) {
+	if h, ok := c.Get(tx, id); ok {
+		return h.Name, true, nil
+	}
+	h, err := tx.Head(id)
+	if err == nil {
+		c.Put(tx, id, h)
+	}
+	return h.Name, false, err
+}
+
+// inserted makes a thing and gives its id.
+func inserted(t *testing.T, s *Store, name string) int64 {
+	t.Helper()
+	r := thing(name)
+	insert(t, s, r)
+	return r.ID
+}
+
+func rename(t *testing.T, s *Store, id int64, to string) {
+	t.Helper()
+	err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return renameIn(tx, id, to) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func renameIn(tx *Tx, id int64, to string) error {
+	old, err := tx.Get(id)
+	if err != nil {
+		return err
+	}
+	after := old.Clone()
+	after.Name = to
+	return tx.Replace(old, after)
+}
+
+// manager opens a store as a manager does.
+func manager(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// managerAndTool open a store as a manager does, and as a tool does beside it.
+func managerAndTool(t *testing.T) (s, tool *Store) {
+	t.Helper()
+	dir := t.TempDir()
+	opened := func(exclusive bool) *Store {
+		s, err := Open(Options{Dir: dir, Exclusive: exclusive})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	return opened(true), opened(false)
+}
+
+func caches(s *Store) map[string]*Cache[int64, Head] {
+	return map[string]*Cache[int64, Head]{
+		"by topic":        NewCache[int64](s, CacheOptions[Head]{By: func(h Head) string { return h.Collection }}),
+		"by the topics":   NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things", "others"}}),
+		"by all there is": NewCache[int64](s, CacheOptions[Head]{}),
+	}
+}
+
+// What a snapshot from before a change reads is not remembered for those who come after it, and what was remembered
+// since is not given to the snapshot.
+func TestCacheOfAnOldSnapshot(t *testing.T) {
+	s := manager(t)
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			id := inserted(t, s, "old "+kind)
+			look := func(want string, remembered bool) {
+				t.Helper()
+				if err := s.View(t.Context(), func(tx *Tx) error {
+					got, was, err := name(c, tx, id)
+					if got != want || was != remembered {
+						t.Errorf("%q, remembered %v; want %q, %v", got, was, want, remembered)
+					}
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				if _, err := tx.Head(id); err != nil { // the snapshot begins
+					return err
+				}
+				rename(t, s, id, "new "+kind)
+				got, _, err := name(c, tx, id)
+				if got != "old "+kind {
+					t.Errorf("a snapshot gives %q", got)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			look("new "+kind, false)
+			look("new "+kind, true)
+			rename(t, s, id, "newest "+kind)
+			if _, ok := c.Now(id); ok {
+				t.Error("it holds after a change")
+			}
+			look("newest "+kind, false)
+			if h, ok := c.Now(id); !ok || h.Name != "newest "+kind {
+				t.Errorf("now %q, %v", h.Name, ok)
+			}
+			// A snapshot from before asks for what was remembered since.
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				if _, err := tx.Head(id); err != nil {
+					return err
+				}
+				rename(t, s, id, "last "+kind)
+				look("last "+kind, false)
+				if h, ok := c.Get(tx, id); ok {
+					t.Errorf("an older snapshot is given %q", h.Name)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A transaction remembers what it has changed itself for itself alone, and only until it changes it again.
+func TestCacheInATransaction(t *testing.T) {
+	s := manager(t)
+	failed := errors.New("failed")
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			id := inserted(t, s, "first "+kind)
+			err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+				for _, to := range []string{"second " + kind, "third " + kind} {
+					if err := renameIn(tx, id, to); err != nil {
+						return err
+					}
+					for i := range 2 {
+						if got, remembered, err := name(c, tx, id); got != to || remembered != (i == 1) || err != nil {
+							t.Errorf("%q, remembered %v, %v; want %q", got, remembered, err, to)
+						}
+					}
+				}
+				return failed
+			})
+			if !errors.Is(err, failed) {
+				t.Fatal(err)
+			}
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				got, remembered, err := name(c, tx, id)
+				if got != "first "+kind || remembered {
+					t.Errorf("%q, remembered %v, after a transaction that failed", got, remembered)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What one job of a group has changed is not shared by the next one, whose commit is the same. A group takes jobs for maxGroupTime alone:
+// on a machine that is slow at the moment the second one gets a commit of its own, and is asked again.
+func TestCacheInAGroup(t *testing.T) {
+	s := manager(t)
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			for try := range 100 {
+				if inOneGroup(t, s, c, fmt.Sprintf("%s %d", kind, try)) {
+					return
+				}
+			}
+			t.Error("two jobs never shared a commit")
+		})
+	}
+}
+
+// inOneGroup renames a thing in one job and looks at it in the job behind it; it reports whether they shared a commit.
+func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (shared bool) {
+	id := inserted(t, s, "before "+kind)
+	inside, second := make(chan struct{}), make(chan error, 1)
+	first := make(chan error, 1)
+	go func() {
+		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			close(inside)
+			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
+				runtime.Gosched()
+			}
+			return renameIn(tx, id, "after "+kind)
+		})
+	}()
+	<-inside
+	go func() {
+		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
+			shared = len(tx.earlier) > 0
+			got, _, err := name(c, tx, id)
+			if got != "after "+kind {
+				t.Errorf("the second one reads %q", got)
+			}
+			if _, ok := c.Now(id); ok && shared {
+				t.Error("what is not committed is shared")
+			}
+			return err
+		})
+	}()
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Fatal(err)
+	}
+	return shared
+}
+
+// What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
+// those of others.
+func TestCacheAndOtherProcesses(t *testing.T) {
+	s, tool := managerAndTool(t)
+	id := inserted(t, s, "mine")
+	other := NewCache[int](s, CacheOptions[string]{Topics: []string{"nothing changes this"}})
+	remember := func() {
+		if err := s.View(t.Context(), func(tx *Tx) error { other.Put(tx, 1, "x"); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is noticed that there was nothing before", func() bool { remember(); _, ok := other.Now(1); return ok })
+	for i := range 50 { // their own commits for longer than it takes to look
+		rename(t, s, id, string(rune('a'+i%26))+"x")
+	}
+	s.engine.(*sqliteEngine).check <- struct{}{}
+	for len(s.engine.(*sqliteEngine).check) > 0 { // until the writer looks
+		runtime.Gosched()
+	}
+	rename(t, s, id, "mine again") // and has looked
+	if _, ok := other.Now(1); !ok {
+		t.Error("a manager takes its own commits for those of others")
+	}
+	rename(t, tool, id, "theirs")
+	eventually(t, "the commit of another process is noticed", func() bool { _, ok := other.Now(1); return !ok })
+	c := NewCache[int64](tool, CacheOptions[Head]{Topics: []string{"things"}})
+	if err := tool.View(t.Context(), func(tx *Tx) error {
+		for i := range 2 {
+			if got, remembered, err := name(c, tx, id); got != "theirs" || remembered != (i == 1) || err != nil {
+				t.Errorf("%q, remembered %v, %v", got, remembered, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Now(id); ok {
+		t.Error("a tool shares what a manager may change beside it")
+	}
+}
+
+// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once,
+// another's soon. Who changes what it was given changes nothing of it for others.
+func TestRowsAreRemembered(t *testing.T) {
+	s, tool := managerAndTool(t)
+	id := inserted(t, s, "first")
+	get := func(s *Store) (r *Resource, err error) {
+		err = s.Read(t.Context(), func(tx *Tx) error { r, err = tx.Get(id); return err })
+		return r, err
+	}
+	named := func(s *Store, want string) {
+		t.Helper()
+		for range 3 {
+			r, err := get(s)
+			if err != nil || r.Name != want {
+				t.Fatalf("%v %v, want %s", r, err, want)
+			}
+			r.Name, r.Body = "spoilt", append(r.Body, "spoilt"...)
+		}
+	}
+	eventually(t, "it is remembered", func() bool {
+		named(s, "first")
+		return s.Read(t.Context(), func(tx *Tx) error {
+			if _, ok := s.rows.Get(tx, id); !ok {
+				return ErrNotFound
+			}
+			return nil
+		}) == nil
+	})
+	body, err := get(s)
+	if err != nil || string(body.Body) != string(thing("x").Body) {
+		t.Errorf("%s %v", body.Body, err)
+	}
+	for _, to := range []string{"second", "third"} {
+		rename(t, s, id, to)
+		named(s, to)
+		named(tool, to)
+	}
+	rename(t, tool, id, "theirs")
+	eventually(t, "the commit of another process is noticed", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
+	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+		r, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		return tx.Remove(r)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(s); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what was deleted gives %v", err)
+	}
+}
+
+// A long list that began before a change does not take from others what was read since.
+func TestCacheKeepsWhatIsNewer(t *testing.T) {
+	s := manager(t)
+	c := caches(s)["by topic"]
+	id := inserted(t, s, "before")
+	if err := s.View(t.Context(), func(old *Tx) error {
+		h, err := old.Head(id)
+		if err != nil {
+			return err
+		}
+		rename(t, s, id, "after")
+		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+			return err
+		}
+		c.Put(old, id, h)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := c.Now(id); !ok || h.Name != "after" {
+		t.Errorf("remembered %q, %v", h.Name, ok)
+	}
+}
+
+// A commit that comes after it was given up, because its answer was lost, is heard of all the same.
+func TestCacheAfterALostCommit(t *testing.T) {
+	url := pgtest.URL(t)
+	s, err := Open(Options{Database: url, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c := NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things"}})
+	id := inserted(t, s, "before")
+	eventually(t, "it is remembered", func() bool {
+		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+			t.Fatal(err)
+		}
+		_, ok := c.Now(id)
+		return ok
+	})
+	// As if its answer had been lost: the commit is counted first, and happens then.
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	s.committed([]string{"things"})
+	if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"BEGIN", "UPDATE resource SET name = 'after' WHERE name = 'before'",
+		"SELECT pg_notify('" + channel + "', '" + s.engine.(*postgresEngine).pg.id + " things')", "COMMIT"} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is forgotten", func() bool { _, ok := c.Now(id); return !ok })
+}

@@ -1,0 +1,262 @@
+package store
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/testkit/pgtest"
+)
+
+// textPieces are what the texts of the test are made of: few enough to be found again, and all that means something to one of the
+// languages in between.
+var textPieces = []string{"web", "Web", "10.1.2.3", "a'b", `c"d`, `e\f`, "%", "_", "?", "ÄÖÜ", "äöü", "日本語", "\n", "\x01", "-", "0", ":", " AND ", "*", "é"}
+
+func randomText(random *rand.Rand, pieces int) string {
+	var b strings.Builder
+	for range pieces {
+		b.WriteString(textPieces[random.IntN(len(textPieces))])
+	}
+	return b.String()
+}
+
+func randomNote(random *rand.Rand, id int64) *Resource {
+	note, err := json.Marshal(randomText(random, 3))
+	if err != nil {
+		panic(err)
+	}
+	body := `{"size":` + strconv.Itoa(random.IntN(9)) + `,"note":` + string(note) + `}`
+	if random.IntN(5) == 0 {
+		body = `{"note":null}`
+	}
+	return &Resource{ID: id, Collection: []string{"things", "names"}[random.IntN(2)], Type: "Thing", Name: randomText(random, random.IntN(4)),
+		Body: []byte(body)}
+}
+
+// What stands in a text is found the same way with the index of trigrams and without it, whatever is due; and the index is used.
+func TestTrigrams(t *testing.T) {
+	for _, database := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(database, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{"things", "note"}}}}
+			if database == "PostgreSQL" {
+				o.Database = pgtest.URL(t)
+			}
+			s, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !s.trigrams {
+				t.Fatal("there is no index of trigrams")
+			}
+			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+			update(t, s, func(tx *Tx) error {
+				for range 300 {
+					if err := tx.Insert(randomNote(random, 0)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			askFragments(t, s, random)
+			if err := s.IndexTexts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			askFragments(t, s, random)
+			changeTexts(t, s, random)
+			askFragments(t, s, random)
+			if err := s.IndexTexts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			askFragments(t, s, random)
+			noFaults(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			// Other texts are searched by the next version.
+			o.Layout = &Layout{Searched: []Index{{"things", "note"}, {"names", "note"}}}
+			if s, err = Open(o); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			if err := s.IndexTexts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			askFragments(t, s, random)
+		})
+	}
+}
+
+// The check of a database that changes finds no damage, though FTS5 itself would: of what a connection knew before.
+func TestTrigramsAreNotDamaged(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+	for range 10 {
+		update(t, s, func(tx *Tx) error {
+			for range 200 {
+				if err := tx.Insert(randomNote(random, 0)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		changeTexts(t, s, random)
+		if err := s.IndexTexts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			damage, err := tx.Damage()
+			if len(damage) > 0 {
+				t.Errorf("%q", damage)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func noFaults(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		return tx.trigramFaults(func(format string, args ...any) { t.Errorf(format, args...) })
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changeTexts changes and deletes a part of the resources.
+func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
+	t.Helper()
+	update(t, s, func(tx *Tx) error {
+		all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			switch random.IntN(4) {
+			case 0:
+				err = tx.Remove(r)
+			case 1:
+				next := randomNote(random, r.ID)
+				next.Collection = r.Collection
+				err = tx.Replace(r, next)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// havingFragments asks for texts of all collections: each that has one is among those given, or it is said that not all are.
+func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
+	t.Helper()
+	for i := range 16 {
+		if s.few = 5_000; i%4 == 0 {
+			s.few = 10 // too few for most texts
+		}
+		text, found, cut := randomText(random, 1+random.IntN(2)), map[int64]bool{}, false
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			whole, err := tx.HavingText(text, func(ids []int64) (bool, error) {
+				for _, id := range ids {
+					found[id] = true
+				}
+				return false, nil
+			})
+			if cut = !whole; err != nil || len([]rune(text)) < 3 {
+				return err
+			}
+			all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+			for _, r := range all {
+				_, _, contains, err := tx.Texts(r, text)
+				if err != nil {
+					return err
+				}
+				if contains && !found[r.ID] && !cut {
+					t.Errorf("%q is not found in %d, %q %s", text, r.ID, r.Name, r.Body)
+				}
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if cut && s.few > 10 {
+			t.Errorf("%q is said to be in too many", text)
+		}
+	}
+	s.few = fewRows
+}
+
+func askFragments(t *testing.T, s *Store, random *rand.Rand) {
+	t.Helper()
+	havingFragments(t, s, random)
+	used := 0
+	for range 60 {
+		collection := []string{"things", "names"}[random.IntN(2)]
+		field := Field{Kind: ColumnText, Path: []string{"name"}, Searched: true}
+		if random.IntN(2) == 0 {
+			searchedToo := collection == "things" || len(s.layout.Searched) > 1
+			field = Field{Kind: Text, Path: []string{"note"}, Searched: searchedToo}
+		}
+		op := []string{"contains", "startsWith", "endsWith"}[random.IntN(3)]
+		c := Compare{Field: field, Op: op, Value: randomText(random, 1+random.IntN(2))}
+		q := Query{From: Resources, Where: All{InCollection(collection), c}, Limit: int64(random.IntN(2) * 5)}
+		plain := q
+		plain.Where = Any{q.Where} // nothing in it is a condition for all
+		want, got := idsOf(t, s, plain), idsOf(t, s, q)
+		if !slices.Equal(want, got) {
+			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
+		}
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			l, err := q.list(tx, columns)
+			query := l.query
+			if strings.Contains(query, "json_each") || strings.Contains(query, "trigram MATCH") || strings.Contains(query, " LIKE ") {
+				used++
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used < 14 {
+		t.Errorf("the index was used for %d of 60", used)
+	}
+}
+
+// A plan is kept for what has a word, and for nothing that the index of trigrams may have to look for everywhere.
+func TestHasWord(t *testing.T) {
+	for text, want := range map[string]bool{"host": true, "10.1": true, mark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
+		"a☃b☃c": false, "HOST": true, "a%b": true} {
+		if got := (Fragment{Text: text}).hasWord(); got != want {
+			t.Errorf("%q has a word: %v", text, got)
+		}
+	}
+}
+
+// What PostgreSQL expects is remembered for a while.
+func TestEstimates(t *testing.T) {
+	var e estimates
+	now := time.Unix(1_700_000_000, 0)
+	for i := range mostEstimates + 1 {
+		e.put(strconv.Itoa(i), estimated{int64(i), now})
+	}
+	last := strconv.Itoa(mostEstimates)
+	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != mostEstimates {
+		t.Errorf("remembered: %d, %v", rows, ok)
+	}
+	if _, ok := e.get(last, now.Add(estimateTime)); ok {
+		t.Error("an estimate is remembered for longer")
+	}
+	if len(e.known) > mostEstimates {
+		t.Errorf("%d estimates are remembered", len(e.known))
+	}
+}

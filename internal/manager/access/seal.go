@@ -1,0 +1,94 @@
+package access
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"portolan/internal/engine/store"
+)
+
+// Sealer seals the secrets of a manager by AES-256-GCM. What a secret is for is sealed along, so that a password cannot be put in the
+// place of a key.
+// Its keys lie in the database, and so in backups: sealed by a master key that does not, where there is one (MasterKeys).
+type Sealer struct{}
+
+// sealedForm is how a sealed text is written: the number of the key, and nonce and text in base64.
+const sealedForm = "%d.%s"
+
+// Seal seals a text.
+func (Sealer) Seal(tx *store.Tx, about, plain string) (string, error) {
+	id, aead, err := sealingKey(tx, 0)
+	if errors.Is(err, sql.ErrNoRows) {
+		if err = makeSealingKey(tx, 1); err == nil {
+			id, aead, err = sealingKey(tx, 0)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("sealing %s: %w", about, err)
+	}
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
+	if _, err := rand.Read(nonce); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(sealedForm, id, base64.RawStdEncoding.EncodeToString(aead.Seal(nonce, nonce, []byte(plain), []byte(about)))), nil
+}
+
+// Open gives the text that was sealed.
+func (Sealer) Open(tx *store.Tx, about, sealed string) (string, error) {
+	number, text, found := strings.Cut(sealed, ".")
+	id, err := strconv.ParseInt(number, 10, 64)
+	if !found || err != nil {
+		return "", fmt.Errorf("the secret %s is not as secrets are kept", about)
+	}
+	_, aead, err := sealingKey(tx, id)
+	if err != nil {
+		return "", fmt.Errorf("the key %d, of the secret %s: %w", id, about, err)
+	}
+	data, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil || len(data) < aead.NonceSize() {
+		return "", fmt.Errorf("the secret %s is not as secrets are kept", about)
+	}
+	plain, err := aead.Open(nil, data[:aead.NonceSize()], data[aead.NonceSize():], []byte(about))
+	if err != nil {
+		return "", fmt.Errorf("the secret %s: %w", about, err)
+	}
+	return string(plain), nil
+}
+
+// sealingKey gives a key by its number, the latest for 0.
+func sealingKey(tx *store.Tx, wanted int64) (id int64, aead cipher.AEAD, err error) {
+	var key []byte
+	if err := tx.QueryRow("SELECT id, key FROM sealing_key WHERE id = ? OR ? = 0 ORDER BY id DESC LIMIT 1", wanted, wanted).
+		Scan(&id, &key); err != nil {
+		return 0, nil, err
+	}
+	if key, _, err = masterOf(tx).openKey(id, key); err != nil {
+		return 0, nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return 0, nil, err
+	}
+	aead, err = cipher.NewGCM(block)
+	return id, aead, err
+}
+
+// keySize is that of AES-256, in bytes.
+const keySize = 32
+
+// makeSealingKey makes a key of a number. Of two managers that do so at once one is first.
+func makeSealingKey(tx *store.Tx, id int64) error {
+	key, err := newSealingKey(tx, id)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec("INSERT INTO sealing_key (id, key, created) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", id, key, tx.Now().Unix())
+	return err
+}

@@ -1,0 +1,73 @@
+package backup
+
+import (
+	"time"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// Figures are what there is of backups.
+type Figures struct {
+	// Last is when the last one was made; nil where there is none, also where some were sent. LastBytes is how large it is.
+	Last      *time.Time `json:"last"`
+	LastBytes int64      `json:"lastBytes"`
+	// Files is how many there are, Schedules how many schedules make some by themselves.
+	Files     int64 `json:"files"`
+	Schedules int64 `json:"schedules"`
+	// Due is since when one is due that was not made; nil where none is.
+	Due *time.Time `json:"due"`
+	// UploadFault says why backups could not be uploaded to another machine; empty where none failed.
+	UploadFault string `json:"uploadFault,omitempty"`
+}
+
+// FiguresOf reads them.
+func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(files)}, func(row *store.Resource) error {
+		o, err := a.Object(row)
+		if err != nil {
+			return err
+		}
+		if one, ok := o.(*DatabaseBackupFile); ok {
+			if f.Files++; !one.Sent && (f.Last == nil || one.ModificationDateTime.After(*f.Last)) {
+				at := one.ModificationDateTime
+				f.Last, f.LastBytes = &at, one.Size
+			}
+		}
+		return nil
+	}); err != nil {
+		return f, err
+	}
+	return f, tx.List(store.Query{From: store.Resources, Where: store.InCollection(schedules)}, func(row *store.Resource) error {
+		o, err := a.Object(row)
+		s, ok := o.(*DatabaseBackupSchedule)
+		if err != nil || !ok {
+			return err
+		}
+		var fault string
+		var made int64
+		if err := tx.QueryRow("SELECT coalesce(max(fault), ''), coalesce(max(made), 0) FROM backup_remote WHERE schedule = ?", row.ID).
+			Scan(&fault, &made); err != nil {
+			return err
+		}
+		if fault != "" && f.UploadFault == "" {
+			f.UploadFault = s.Name + ": " + fault
+		}
+		if at := time.UnixMilli(made).UTC(); made > 0 && (f.Last == nil || f.Last.Before(at)) { // where none is kept here
+			f.Last = &at
+		}
+		if s.StartDateTime.IsZero() || schema.LengthOf(s.Interval) == 0 {
+			return nil
+		}
+		f.Schedules++
+		var last int64 // when it was due last
+		if err := tx.QueryRow("SELECT coalesce(max(last), 0) FROM timetable WHERE schedule = ?", row.ID).Scan(&last); err != nil {
+			return err
+		}
+		if due := time.UnixMilli(last).UTC(); last > 0 && (f.Last == nil || f.Last.Before(due)) && (f.Due == nil || due.Before(*f.Due)) {
+			f.Due = &due
+		}
+		return nil
+	})
+}

@@ -1,0 +1,119 @@
+package backup
+
+import (
+	"embed"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// files is the name of the collection of backup files, and the topic that is touched when there is something to do.
+const files = "backups"
+
+// registerFiles declares the collection of backup files, and what is to be done for backups.
+func registerFiles(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
+		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
+		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"},
+		{Name: "backup_remote", Columns: []string{"schedule", "place", "pending", "made", "fault"}, Key: 2,
+			Derived: "it is about files of a machine"},
+		{Name: "backup_sent", Columns: []string{"file", "number", "place", "data"}, Key: 2, Derived: "it becomes a file of a machine"}}})
+	r.Collection(resource.Collection{Name: files, Local: true, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
+		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: check, Open: open}}, &DatabaseBackupFile{})
+	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
+}
+
+// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan
+// restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream).
+type DatabaseBackupFile struct {
+	schema.Head `head:"readOnly" parents:"databases"`
+	// Size is how long it is, in bytes.
+	Size int64 `api:"size,readOnly"`
+	// ModificationDateTime is when it was made, or sent.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
+	// Host is the machine that it lies on.
+	Host string `api:"host,readOnly"`
+	// Place names the directory that it lies in.
+	Place string `api:"place,readOnly"`
+	// Sent says that it was sent to the manager, from wherever: it does not count as a backup of this database.
+	Sent bool `api:"sent,readOnly"`
+	// Schedule is the schedule that it was made by.
+	Schedule schema.Ref `api:"schedule,hidden" ref:"DatabaseBackupSchedule" onDelete:"clear"`
+}
+
+// DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said.
+type DatabaseLog struct {
+	schema.Head `head:"readOnly" parents:"databases" post:"no"`
+	// Size is how long it is, in bytes.
+	Size *int64 `api:"size,readOnly"`
+	// ModificationDateTime is when it was last written.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
+}
+
+// BeforeDelete has the file taken away once that is committed.
+func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
+	c.Tx.Touch(files)
+	if err := c.Tx.Write("DELETE FROM backup_sent WHERE file = ?", x.ID); err != nil {
+		return err
+	}
+	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.file())
+}
+
+// partSize is how much of a file is sent at a time, in bytes.
+const partSize = 1 << 20
+
+// open gives how long a backup file is, and what reads its parts.
+func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
+	o, err := a.Object(row)
+	if err != nil {
+		return 0, nil, err
+	}
+	x := o.(*DatabaseBackupFile)
+	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
+	path := filepath.Join(a.Manager.Backups, x.file())
+	f, err := os.Open(path)             //nolint:gosec // in the manager's own directory
+	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
+		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.Open(path) //nolint:gosec // as above
+	}
+	if err != nil || a.Manager.Backups == "" {
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
+			"into its directory for backups (--backup-dir); one that was sent is there a moment later", x.Name, x.Host, a.Manager.Hostname)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() != x.Size {
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s has %d bytes, and had %d when it was made: it is damaged",
+			x.Name, info.Size(), x.Size)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(f, int64(number-1)*partSize) }, nil
+}
+
+// readPart reads a part of a file from a place on; nil behind its end.
+func readPart(f *os.File, from int64) ([]byte, error) {
+	part := make([]byte, partSize)
+	n, err := f.ReadAt(part, from)
+	if n == 0 && errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return part[:n], err
+}

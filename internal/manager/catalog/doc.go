@@ -1,0 +1,4 @@
+// Package catalog is what resources of every trade share: locations, tags, and the history, listed.
+package catalog
+
+//go:generate go run portolan/internal/engine/resource/gendoc

@@ -1,0 +1,102 @@
+package catalog
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+)
+
+// registerLocations declares the collection of locations.
+func registerLocations(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}}, &Location{})
+}
+
+// Location is a place: a country, made with the data, or a place below another one.
+type Location struct {
+	schema.Head `head:"post,nonblank,nullable"`
+	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose
+	// code is three letters or digits 2 to 9, with or without the country in front.
+	Locode string `api:"locode,readOnly"`
+	// Code is the place's short name, unique below the place above.
+	Code string `api:"code,post,nonblank,index,inline"`
+	// Country is the country the place lies in.
+	Country string `api:"country,readOnly"`
+	// Description says what the place is.
+	Description string `api:"description,search" length:"4000"`
+	// LocalizedName is the place's name in its own language.
+	LocalizedName string `api:"localizedName"`
+	// Subdivision is the part of the country the place lies in.
+	Subdivision string `api:"subdivision,readOnly"`
+	// Longitude is in degrees, east positive.
+	Longitude *float64 `api:"longitude" min:"-180" max:"180"`
+	// Latitude is in degrees, north positive.
+	Latitude *float64 `api:"latitude" min:"-90" max:"90"`
+}
+
+// place is what a UN/LOCODE has behind the country.
+var place = regexp.MustCompile(`^[A-Z2-9]{3}$`)
+
+// BeforeWrite refuses a code that a sibling has, and derives the country.
+func (x *Location) BeforeWrite(c *resource.Change) error {
+	x.Name = cmp.Or(x.Name, x.Code)
+	if x.Parent == 0 {
+		return nil
+	}
+	parent, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(parent)
+	if err != nil {
+		return err
+	}
+	above := o.(*Location)
+	x.Country, x.Locode = above.Country, ""
+	if code := strings.TrimSpace(strings.TrimPrefix(x.Code, above.Code)); above.Parent == 0 && place.MatchString(code) {
+		x.Locode = above.Code + " " + code
+	}
+	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}, Indexed: true}, Op: "eq", Value: x.Code},
+		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
+	if same != nil {
+		return problem.Conflict("ResourceAlreadyExists", "code: %q is the code of location %d already", x.Code, same.ID)
+	}
+	return err
+}
+
+// SeedLocations makes the countries of ISO 3166, below which places are made.
+func SeedLocations(c *resource.Change) error {
+	t, _ := c.API.Type("Location")
+	names := display.English.Regions()
+	for first := 'A'; first <= 'Z'; first++ {
+		for second := 'A'; second <= 'Z'; second++ {
+			code := string(first) + string(second)
+			region, err := language.ParseRegion(code)
+			if err != nil || !region.IsCountry() || region.Canonicalize().String() != code {
+				continue
+			}
+			x := &Location{Code: code, Country: cmp.Or(names.Name(region), code)} // former countries have no name there
+			x.Type, x.Name = "Location", x.Country
+			if _, err := c.Create(t, x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// BeforeDelete keeps the countries: what lies below them would go, too.
+func (x *Location) BeforeDelete(c *resource.Change) error {
+	if x.Parent == 0 && !c.With {
+		return problem.InUse("%s is a country and stays", x.Name)
+	}
+	return nil
+}

@@ -1,0 +1,377 @@
+package catalog
+
+import (
+	"fmt"
+	"net/mail"
+	"net/url"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerUserFields declares the collection of definitions of fields of one's own, and what they ask of every resource.
+func registerUserFields(r *resource.Registry) {
+	fields := &userFields{}
+	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, Guard: resource.Common, NoSearch: true,
+		Complete: fields.complete}, &UserDefinedFieldDefinition{})
+	r.UserFields(fields)
+}
+
+// UserDefinedFieldDefinition defines a field of one's own that resources of a type have.
+type UserDefinedFieldDefinition struct {
+	schema.Head `head:"post,nonblank"`
+	// DisplayName is what people call it.
+	DisplayName string `api:"displayName,required,nonblank"`
+	// ResourceType is the type, or a kind of types, that has it.
+	ResourceType string `api:"resourceType,required,createOnly" enum:"ACL|AbstractKeySigningKey|AbstractNetworkInterface|AbstractServer|AbstractZoneSigningKey|AddressManagerAuthenticator|AliasRecord|Authenticator|Configuration|DHCPClientOption|DHCPDeploymentRole|DHCPForwardZone|DHCPReverseZone|DHCPServiceOption|DHCPUniqueIdentifier|DHCPVendorOption|DHCPVendorOptionDefinition|DHCPZone|DHCPZoneGroup|DHCPv4ClientClass|DHCPv4ClientOption|DHCPv4CustomClientOptionDefinition|DHCPv4RawOption|DHCPv4ServiceOption|DHCPv4Subclass|DHCPv6ClientOption|DHCPv6RawOption|DHCPv6ServiceOption|DNS64|DNSDeploymentRole|DNSOption|DNSRawOption|DNSSECSigningPolicy|DefaultClientOption|DefaultDHCPOption|DefaultDHCPServiceOption|DefaultDNSOption|DeploymentRole|DeploymentSchedule|Device|DeviceSubtype|DeviceType|ENUMNumberZone|ENUMZone|EntrustKeySigningKey|EntrustZoneSigningKey|ExternalHostRecord|GenericRecord|HAServer|HINFORecord|HTTPSRecord|HSMConfiguration|HSMKeySigningKey|HSMServer|HSMZoneSigningKey|HostRecord|IPServerInterface|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv4Prefix|IPv4Range|IPv4ReconciliationPolicy|IPv4Template|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|IPv6Prefix|IPv6ReconciliationPolicy|InternalRootZone|KerberosAuthenticator|KerberosRealm|KerberosServicePrincipal|KeyDistributionCenter|KeySigningKey|LDAPAuthenticator|Location|LoginPolicySettings|MACAddress|MACPool|MXRecord|NAPTRRecord|NamingPolicy|NamingPolicyRestriction|NetworkInterface|NotificationGroup|OAuthAuthorizationServer|PasswordPolicySettings|PublishedInterface|RADIUSAuthenticator|RawOption|Report|ReportSchedule|ResourceRecord|ResponsePolicy|ResponsePolicyZone|SAMLIdentityProvider|SAMLServiceProviderSettings|SRVRecord|SVCBRecord|Server|ServerGroup|ServerInterface|ServiceOption|SigningKey|StartOfAuthority|TACACSPlusAuthenticator|TFTPDeploymentRole|TFTPFile|TFTPFolder|TFTPGroup|TFTPNode|TSIGKey|TXTRecord|URIRecord|Tag|TagGroup|Task|User|UserGroup|VendorProfile|View|VirtualInterface|X509Authenticator|Zone|ZoneSigningKey|ZoneTemplate"`
+	// ResourceTypes are the types that have it: the resourceType, or those that this is a kind of. (Ours.)
+	ResourceTypes []string `api:"resourceTypes,computed"`
+	// DataType is what its values are.
+	DataType string `api:"dataType,post,createOnly" enum:"BOOLEAN|DATE|EMAIL|INTEGER|LONG|TEXT|URL|WORKFLOW"`
+	// DefaultValue is its default: resources that do not set the field show it.
+	DefaultValue string `api:"defaultValue"`
+	// Required says whether new resources must set it.
+	Required *bool `api:"required"`
+	// PredefinedValues are the only values that it may have; empty: any.
+	PredefinedValues []string `api:"predefinedValues"`
+	// Indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is built in
+	// the background, and filters use it once it is whole.
+	Indexed *bool `api:"indexed"`
+	// ValidationProperties bound its values.
+	ValidationProperties *Validation `api:"validationProperties"`
+}
+
+// Validation bounds the values of a field.
+type Validation struct {
+	// Min is the least that a number may be.
+	Min *int64 `api:"min"`
+	// Max is the most that a number may be.
+	Max *int64 `api:"max"`
+	// MinLength is how many characters a text has at least.
+	MinLength *int64 `api:"minLength" min:"0"`
+	// MaxLength is how many characters a text has at most.
+	MaxLength *int64 `api:"maxLength" min:"0"`
+	// Pattern is how a text looks: * stands for any text, ? for one character.
+	Pattern string `api:"pattern"`
+}
+
+// Check refuses bounds that leave nothing.
+func (x *Validation) Check() error {
+	switch {
+	case x.Min != nil && x.Max != nil && *x.Min > *x.Max:
+		return schema.At("max", "is below min")
+	case x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength:
+		return schema.At("maxLength", "is below minLength")
+	}
+	return nil
+}
+
+// Validate refuses a definition that there is, and a default or predefined values that are none of its type.
+func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
+	if strings.ContainsAny(x.Name, " \t.$") {
+		return problem.Invalid("name", "%q has a blank, a dot or a $", x.Name)
+	}
+	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // no filter could name it
+		return problem.Invalid("name", "%q has a comma, a colon, a quote, a parenthesis or a slash", x.Name)
+	}
+	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {
+		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
+	}
+	if len(concreteTypes(c.API, x.ResourceType)) == 0 {
+		return problem.Field("UnsupportedResourceType", "resourceType", "there are no resources of the type %s", x.ResourceType)
+	}
+	if x.DataType == "WORKFLOW" {
+		return problem.NotYet("dataType: fields of the type WORKFLOW come with workflow requests")
+	}
+	if err := x.checkBounds(); err != nil {
+		return err
+	}
+	if err := x.checkIndex(c); err != nil {
+		return err
+	}
+	if err := x.checkValues(); err != nil {
+		return err
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("userDefinedFieldDefinitions"),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: x.Name}}},
+		func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if err != nil || r.ID == x.ID {
+				return err
+			}
+			other, _ := o.(*UserDefinedFieldDefinition)
+			theirs := concreteTypes(c.API, other.ResourceType)
+			for _, name := range concreteTypes(c.API, x.ResourceType) {
+				if slices.Contains(theirs, name) {
+					return problem.Conflict("ResourceAlreadyExists", "name: %q is a field of %s already, by definition %d", x.Name, name, r.ID)
+				}
+			}
+			return nil
+		})
+}
+
+// checkBounds refuses bounds that are not for values of the type.
+func (x *UserDefinedFieldDefinition) checkBounds() error {
+	v := x.ValidationProperties
+	if v == nil {
+		return nil
+	}
+	number := x.DataType == "INTEGER" || x.DataType == "LONG"
+	text := x.DataType == "TEXT" || x.DataType == "EMAIL" || x.DataType == "URL"
+	switch {
+	case (v.Min != nil || v.Max != nil) && !number:
+		return problem.Field("InvalidUdfValidationProperties", "validationProperties",
+			"min and max are for INTEGER and LONG; the field is %s", x.DataType)
+	case (v.MinLength != nil || v.MaxLength != nil || v.Pattern != "") && !text:
+		return problem.Field("InvalidUdfValidationProperties", "validationProperties",
+			"minLength, maxLength and pattern are for TEXT, EMAIL and URL; the field is %s", x.DataType)
+	}
+	return nil
+}
+
+// checkValues refuses a default, or predefined values, that are none of the type.
+func (x *UserDefinedFieldDefinition) checkValues() error {
+	if x.DataType == "BOOLEAN" && (x.DefaultValue != "" || len(x.PredefinedValues) > 0) {
+		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "a BOOLEAN has neither a default nor predefined values")
+	}
+	for i, value := range x.PredefinedValues {
+		read, err := x.read(value)
+		if err != nil {
+			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d: %v", i, plain(err))
+		}
+		if x.PredefinedValues[i] = read; slices.Contains(x.PredefinedValues[:i], read) {
+			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d, %q, is there twice", i, read)
+		}
+	}
+	if x.DefaultValue == "" {
+		return nil
+	}
+	read, err := x.value(x.DefaultValue)
+	if err != nil {
+		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "%v", plain(err))
+	}
+	x.DefaultValue = read
+	return nil
+}
+
+// plain is what is wrong, without the field that it is wrong with.
+func plain(err error) string {
+	p, ok := problem.As(err)
+	if !ok {
+		return err.Error()
+	}
+	_, text, _ := strings.Cut(p.Message, ": ")
+	return text
+}
+
+// value reads a value of the field, as a resource has it, and gives it as it is kept.
+func (x *UserDefinedFieldDefinition) value(text string) (string, error) {
+	read, err := x.read(text)
+	if err == nil && len(x.PredefinedValues) > 0 && !slices.Contains(x.PredefinedValues, read) {
+		err = x.bad("InvalidUdfPredefinedValue", "%q is none of %s", text, strings.Join(x.PredefinedValues, ", "))
+	}
+	return read, err
+}
+
+// bad words what is wrong with a value.
+func (x *UserDefinedFieldDefinition) bad(code, format string, args ...any) error {
+	return problem.Field(code, "userDefinedFields."+x.Name, format, args...)
+}
+
+// read reads a value of the type.
+func (x *UserDefinedFieldDefinition) read(text string) (string, error) {
+	switch x.DataType {
+	case "BOOLEAN":
+		if b := strings.ToLower(text); b == "true" || b == "false" {
+			return b, nil
+		}
+		return "", x.bad("InvalidUdfValue", "%q is neither true nor false", text)
+	case "INTEGER", "LONG":
+		return x.readNumber(text)
+	case "DATE":
+		for _, form := range []string{time.DateOnly, "02-Jan-2006", "2-Jan-2006", time.RFC3339} {
+			if at, err := time.Parse(form, text); err == nil {
+				return at.Format(time.DateOnly), nil
+			}
+		}
+		return "", x.bad("InvalidUdfDateValue", "%q is no date, such as 2026-01-31 or 31-Jan-2026", text)
+	case "EMAIL":
+		if a, err := mail.ParseAddress(text); err != nil || a.Address != text {
+			return "", x.bad("InvalidUdfEmailValue", "%q is no mail address", text)
+		}
+	case "URL":
+		if u, err := url.Parse(text); err != nil || u.Scheme == "" || u.Host == "" {
+			return "", x.bad("InvalidUdfUrlValue", "%q is no URL", text)
+		}
+	}
+	return text, x.checkText(text)
+}
+
+// readNumber reads a whole number within its bounds.
+func (x *UserDefinedFieldDefinition) readNumber(text string) (string, error) {
+	bits := 64
+	if x.DataType == "INTEGER" {
+		bits = 32
+	}
+	n, err := strconv.ParseInt(text, 10, bits)
+	if err != nil {
+		return "", x.bad("InvalidUdfNumberValue", "%q is no whole number of %d bits", text, bits)
+	}
+	v := x.ValidationProperties
+	switch {
+	case v == nil:
+	case v.Min != nil && n < *v.Min:
+		return "", x.bad("UdfValueLessThanMinimum", "%d is below %d", n, *v.Min)
+	case v.Max != nil && n > *v.Max:
+		return "", x.bad("UdfValueOutsideRange", "%d is above %d", n, *v.Max)
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+// checkText refuses a text outside of its bounds.
+func (x *UserDefinedFieldDefinition) checkText(text string) error {
+	v, n := x.ValidationProperties, int64(len([]rune(text)))
+	if v == nil {
+		return nil
+	}
+	switch {
+	case v.MinLength != nil && n < *v.MinLength:
+		return x.bad("UdfValueLessThanMinimumLength", "has %d characters, fewer than %d", n, *v.MinLength)
+	case v.MaxLength != nil && n > *v.MaxLength:
+		return x.bad("UdfValueExceedsMaximumLength", "has %d characters, more than %d", n, *v.MaxLength)
+	}
+	if v.Pattern != "" {
+		pattern := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(v.Pattern) // * and ? alone stand for others
+		if fits, err := path.Match(pattern, strings.ReplaceAll(text, "/", "\x01")); err != nil || !fits {
+			return x.bad("InvalidUdfValue", "%q is not of the form %s", text, v.Pattern)
+		}
+	}
+	return nil
+}
+
+// kindsOfTypes are the names that stand for several types, with what holds for these.
+var kindsOfTypes = map[string]func(name string) bool{
+	"AbstractKeySigningKey":    is("KeySigningKey"),
+	"AbstractZoneSigningKey":   is("ZoneSigningKey"),
+	"AbstractNetworkInterface": is("NetworkInterface"),
+	"AbstractServer":           is("Server", "HAServer"),
+	"Authenticator":            ends("Authenticator", "SAMLIdentityProvider", "OAuthAuthorizationServer"),
+	"DHCPClientOption":         is("DHCPv4ClientOption", "DHCPv6ClientOption"),
+	"DHCPServiceOption":        is("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
+	"ServiceOption":            is("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
+	"DHCPZone":                 is("DHCPForwardZone", "DHCPReverseZone"),
+	"DeploymentRole":           ends("DeploymentRole"),
+	"IPServerInterface":        is("NetworkInterface", "PublishedInterface"),
+	"ServerInterface":          is("NetworkInterface", "PublishedInterface"),
+	"IPv4Prefix":               is("IPv4Block", "IPv4Network"),
+	"IPv6Prefix":               is("IPv6Block", "IPv6Network"),
+	"IPv4Range":                is("IPv4DHCPRange", "IPv4Group"),
+	"RawOption":                ends("RawOption"),
+	"ResourceRecord":           ends("Record"),
+	"SigningKey":               is("TSIGKey", "KeySigningKey", "ZoneSigningKey"),
+	"TFTPNode":                 is("TFTPFile", "TFTPFolder"),
+}
+
+func is(names ...string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+func ends(suffix string, more ...string) func(string) bool {
+	return func(name string) bool { return strings.HasSuffix(name, suffix) || slices.Contains(more, name) }
+}
+
+// concreteTypes gives the types that the type of a definition stands for: itself, or those that it is a kind of.
+func concreteTypes(a *resource.API, name string) (names []string) {
+	if a.TypeNamed(name) != nil {
+		return []string{name}
+	}
+	holds := kindsOfTypes[name]
+	if holds == nil {
+		return nil
+	}
+	for _, t := range a.AllTypes() {
+		if holds(t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// AfterWrite asks whether the values that resources have are within what was changed.
+func (x *UserDefinedFieldDefinition) AfterWrite(c *resource.Change) error {
+	old, ok := c.Old.(*UserDefinedFieldDefinition)
+	if x.Indexed != nil && *x.Indexed && (!ok || old.Indexed == nil || !*old.Indexed) {
+		if err := x.fitsIndex(c); err != nil {
+			return err
+		}
+	}
+	if ok && reflect.DeepEqual(old.ValidationProperties, x.ValidationProperties) && slices.Equal(old.PredefinedValues, x.PredefinedValues) {
+		return nil
+	}
+	return x.stillFits(c)
+}
+
+// stillFits refuses to take away a value, or to narrow the bounds, where a resource has a value that would be outside.
+func (x *UserDefinedFieldDefinition) stillFits(c *resource.Change) error {
+	return x.eachValue(c, func(r *store.Resource, value string) error {
+		if _, err := x.value(value); err != nil {
+			code, field := "UdfValidationPropertiesInUse", "validationProperties"
+			switch {
+			case problem.Is(err, "InvalidUdfPredefinedValue"):
+				code, field = "UdfPredefinedValueInUse", "predefinedValues"
+			case x.ValidationProperties == nil:
+				field = "dataType"
+			}
+			return problem.Field(code, field, "%s %d has the value %q: %v", r.Type, r.ID, value, plain(err))
+		}
+		return nil
+	})
+}
+
+// eachValue calls fn for the resources that set the field.
+func (x *UserDefinedFieldDefinition) eachValue(c *resource.Change, fn func(r *store.Resource, value string) error) error {
+	at := store.Field{Kind: store.Text, Path: []string{"userDefinedFields", x.Name}}
+	for _, name := range concreteTypes(c.API, x.ResourceType) {
+		t := c.API.TypeNamed(name)
+		if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(t.Collection),
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name},
+			store.Compare{Field: at, Op: "ne", Value: ""}}}, func(r *store.Resource) error {
+			o, err := t.Object(r)
+			if err != nil {
+				return err
+			}
+			if value, ok := schema.HeadOf(o).UserDefinedFields[x.Name]; ok {
+				return fn(r, value)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeforeDelete takes the values away with their definition.
+func (x *UserDefinedFieldDefinition) BeforeDelete(c *resource.Change) error {
+	var rows []*store.Resource
+	if err := x.eachValue(c, func(r *store.Resource, _ string) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := c.Following().Change(r, func(o schema.Object) { delete(schema.HeadOf(o).UserDefinedFields, x.Name) }); err != nil {
+			return fmt.Errorf("taking the value of %s from resource %d: %w", x.Name, r.ID, err)
+		}
+	}
+	return nil
+}

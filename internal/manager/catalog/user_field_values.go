@@ -1,0 +1,163 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// What the definitions of user-defined fields ask of every resource, and what resources show by them.
+
+// userFields knows the definitions, by the types that have the fields.
+type userFields struct {
+	store *store.Store
+	api   *resource.API
+	known *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
+	// indexes are those that the database has, as far as this manager has heard.
+	indexes atomic.Pointer[map[store.Index]bool]
+}
+
+// Open lets definitions be remembered.
+func (u *userFields) Open(s *store.Store, a *resource.API) {
+	u.store, u.api = s, a
+	u.known = store.NewCache[struct{}](s, store.CacheOptions[map[string][]*UserDefinedFieldDefinition]{
+		Topics: []string{"userDefinedFieldDefinitions"}, Late: true, Max: 1})
+}
+
+// complete shows which types have the fields of definitions.
+func (u *userFields) complete(_ *store.Tx, rows []*store.Resource) error {
+	for _, r := range rows {
+		o, err := u.api.Object(r)
+		if err != nil {
+			return err
+		}
+		x, ok := o.(*UserDefinedFieldDefinition)
+		if !ok {
+			continue
+		}
+		types, err := json.Marshal(concreteTypes(u.api, x.ResourceType))
+		if err != nil {
+			return err
+		}
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"resourceTypes": types}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of gives the definitions of a type's fields.
+func (u *userFields) of(tx *store.Tx, a *resource.API, typeName string) ([]*UserDefinedFieldDefinition, error) {
+	all, err := u.all(tx, a)
+	return all[typeName], err
+}
+
+// all gives the definitions, by the types that have the fields.
+func (u *userFields) all(tx *store.Tx, a *resource.API) (map[string][]*UserDefinedFieldDefinition, error) {
+	if all, ok := u.known.Get(tx, struct{}{}); ok {
+		return all, nil
+	}
+	all := map[string][]*UserDefinedFieldDefinition{}
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("userDefinedFieldDefinitions")},
+		func(r *store.Resource) error {
+			o, err := a.Object(r)
+			if err != nil {
+				return err
+			}
+			x, _ := o.(*UserDefinedFieldDefinition)
+			for _, name := range concreteTypes(a, x.ResourceType) {
+				all[name] = append(all[name], x)
+			}
+			return nil
+		}); err != nil {
+		return nil, err
+	}
+	u.known.Put(tx, struct{}{}, all)
+	return all, nil
+}
+
+// Check reads the values that a request gives, sets defaults in a new resource, and asks for what is required.
+func (u *userFields) Check(c *resource.Change) error {
+	if !c.Creates() && !c.Given["userDefinedFields"] {
+		return nil
+	}
+	all, err := u.all(c.Tx, c.API)
+	if err == nil {
+		err = u.fit(all, c)
+	}
+	defined := all[c.Type.Name]
+	if err != nil || defined == nil {
+		return err
+	}
+	h := schema.HeadOf(c.New)
+	values := map[string]string{}
+	for name, value := range h.UserDefinedFields {
+		values[name] = value
+	}
+	for _, x := range defined {
+		value, given := values[x.Name]
+		switch {
+		case given:
+			if values[x.Name], err = x.value(value); err != nil {
+				return err
+			}
+		case c.Creates() && x.DefaultValue != "":
+			values[x.Name] = x.DefaultValue
+		case x.Required != nil && *x.Required && c.Requested():
+			return problem.Missing("userDefinedFields." + x.Name)
+		}
+	}
+	if len(values) > 0 {
+		h.UserDefinedFields = values
+	}
+	return nil
+}
+
+// Missing gives the fields that a type's resources show though they do not set them, with their defaults; nil for null.
+func (u *userFields) Missing(tx *store.Tx, a *resource.API, typeName string) (map[string]*string, error) {
+	defined, err := u.of(tx, a, typeName)
+	if err != nil || defined == nil {
+		return nil, err
+	}
+	fields := map[string]*string{}
+	for _, x := range defined {
+		fields[x.Name] = nil
+		if x.DefaultValue != "" {
+			fields[x.Name] = &x.DefaultValue
+		}
+	}
+	return fields, nil
+}
+
+// defaultsTime is how long it may take to read the definitions for a filter.
+const defaultsTime = 5 * time.Second
+
+// Defaults gives the defaults of a field by the types that have one, as of now.
+func (u *userFields) Defaults(name string) (map[string]string, error) {
+	all, ok := u.known.Now(struct{}{})
+	if !ok {
+		ctx, end := context.WithTimeout(context.Background(), defaultsTime)
+		defer end()
+		if err := u.store.View(ctx, func(tx *store.Tx) (err error) {
+			all, err = u.all(tx, u.api)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	defaults := map[string]string{}
+	for typeName, fields := range all {
+		for _, x := range fields {
+			if x.Name == name && x.DefaultValue != "" {
+				defaults[typeName] = x.DefaultValue
+			}
+		}
+	}
+	return defaults, nil
+}

@@ -1,0 +1,189 @@
+package dns
+
+import (
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerAccessControlLists declares the collection of access control lists.
+func registerAccessControlLists(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "accessControlLists", Parents: []string{"configurations"}}, &ACL{})
+	r.Rule(resource.Rule{Types: []string{"Configuration"}, AfterWrite: func(c *resource.Change) error {
+		if !c.Creates() {
+			return nil
+		}
+		return makePredefined(c, schema.HeadOf(c.New).ID)
+	}})
+	r.Seed(func(c *resource.Change) error {
+		return resource.EachWithout(c, "configurations", "accessControlLists",
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefined[0]},
+			func(id int64) error { return makePredefined(c, id) })
+	})
+}
+
+// predefined are the lists that name servers have by themselves.
+var predefined = []string{"any", "none", "localhost", "localnets"}
+
+// makePredefined makes the lists that every configuration has.
+func makePredefined(c *resource.Change, configuration int64) error {
+	t := c.API.TypeNamed("ACL")
+	for _, name := range predefined {
+		x := &ACL{Predefined: true, MatchElements: []string{name}}
+		x.Type, x.Name, x.Parent, x.Config = t.Name, name, configuration, configuration
+		if _, err := c.Following().Create(t, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ACL is an access control list of name servers: who may ask, transfer, notify or update. The first element that matches decides.
+type ACL struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration the list lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Predefined says that every configuration has it and that it stays as it is: any, none, localhost, localnets.
+	Predefined bool `api:"predefined,readOnly"`
+	// MatchElements are addresses, prefixes, names of other lists, and keys (key NAME), each negated by a "!" in front; in their order.
+	MatchElements []string `api:"matchElements,required,nonblank" min:"1"`
+	// Mentions are the lists and keys that the elements name.
+	Mentions schema.RefList `api:"mentions,hidden" ref:"ACL|TSIGKey" onDelete:"refuse"`
+}
+
+// BeforeWrite refuses to change a list that every configuration has.
+func (x *ACL) BeforeWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.Requested() {
+		return problem.Forbidden("UpdateNotAllowed", "the list %s is there in every configuration, and stays as it is", old.Name)
+	}
+	if x.Predefined || !c.Creates() && !c.Given["matchElements"] {
+		return nil
+	}
+	ids, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements)
+	x.Mentions = schema.Refer(ids)
+	return err
+}
+
+// Validate checks the name and the elements: what they name is there, and no list leads back to itself.
+func (x *ACL) Validate(c *resource.Change) error {
+	if x.Predefined {
+		return nil
+	}
+	if err := checkListName(x.Name); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	if slices.Contains(predefined, strings.ToLower(x.Name)) {
+		return problem.Conflict("ResourceAlreadyExists", "name: every configuration has a list %s", strings.ToLower(x.Name))
+	}
+	if _, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
+		return err
+	}
+	return x.leadsBack(c, x.MatchElements, map[string]bool{})
+}
+
+// CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have, and gives those that
+// they name.
+func CheckMatches(c *resource.Change, configuration int64, field string, elements []string) (ids []int64, err error) {
+	for i, element := range elements {
+		m, err := ParseMatch(element)
+		if err != nil {
+			return nil, problem.Invalid(field, "entry %d: %v", i, err)
+		}
+		for collection, name := range map[string]string{"accessControlLists": m.List, "signingKeys": m.Key} {
+			if name == "" || schema.HeadOf(c.New).Name == name && c.Type.Collection == collection {
+				continue
+			}
+			found, err := c.Tx.ByName(collection, configuration, name)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 {
+				return nil, resource.NotFoundInlined(field, "entry %d: there is no %s in %s of the configuration", i, name, collection)
+			}
+			ids = append(ids, found[0].ID)
+		}
+	}
+	return ids, nil
+}
+
+// leadsBack refuses elements that lead, over other lists, to the list itself.
+func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]bool) error {
+	for _, element := range elements {
+		m, err := ParseMatch(element)
+		if err != nil || m.List == "" || seen[m.List] {
+			continue
+		}
+		if m.List == x.Name {
+			return problem.Field("ResourceHasCircularReference", "matchElements", "the list would be a part of itself")
+		}
+		seen[m.List] = true
+		found, err := c.Tx.ByName("accessControlLists", x.Config, m.List)
+		if err != nil {
+			return err
+		}
+		for _, row := range found {
+			o, err := c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			if other := o.(*ACL); other.ID != x.ID && !other.Predefined {
+				if err := x.leadsBack(c, other.MatchElements, seen); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// AfterWrite lets what names the list have its new name.
+func (x *ACL) AfterWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*ACL); ok && old.Name != x.Name {
+		return renameInLists(c, x.ID, func(m Match) string { return m.List }, old.Name, x.Name)
+	}
+	return nil
+}
+
+// BeforeBelowDelete keeps a list that every configuration has.
+func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() || !x.Predefined {
+		return nil
+	}
+	return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
+}
+
+// renameInLists gives a list or a key its new name in the lists that name it.
+func renameInLists(c *resource.Change, id int64, named func(Match) string, from, to string) error {
+	return c.Each(store.All{store.InCollection("accessControlLists"), store.LinksTo{Targets: []int64{id}, Field: "mentions"}},
+		func(row *store.Resource, o schema.Object) error {
+			renamed, changed := RenameInMatches(o.(*ACL).MatchElements, named, from, to)
+			if !changed {
+				return nil
+			}
+			_, err := c.Following().Change(row, func(o schema.Object) { o.(*ACL).MatchElements = renamed })
+			return err
+		})
+}
+
+// RenameInMatches gives elements in which a list or a key has another name, and whether one of them named it.
+func RenameInMatches(elements []string, named func(Match) string, from, to string) (renamed []string, changed bool) {
+	renamed = slices.Clone(elements)
+	for i, element := range renamed {
+		m, err := ParseMatch(element)
+		if err != nil || named(m) != from {
+			continue
+		}
+		renamed[i], changed = to, true
+		if m.Key != "" {
+			renamed[i] = "key " + to
+		}
+		if m.Not {
+			renamed[i] = "!" + renamed[i]
+		}
+	}
+	return renamed, changed
+}

@@ -1,0 +1,163 @@
+package dns
+
+import (
+	"errors"
+	"fmt"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+)
+
+// registerAddressNames lets addresses be named with host records.
+func registerAddressNames(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "addresses",
+		Options: []resource.RequestHeader{createReverseRecord.For(resource.Writing).ReachingOut()}})
+	r.Rule(resource.Rule{Types: []string{"IPv4Address", "IPv6Address"}, AfterWrite: nameAddress})
+}
+
+// nameAddress links the host records that a request names an address with.
+func nameAddress(c *resource.Change) error {
+	x, ok := c.New.(interface{ Named() []schema.RefItem })
+	if !ok {
+		return fmt.Errorf("an address is a %T", c.New)
+	}
+	return nameRecords(c, schema.HeadOf(c.New), x.Named())
+}
+
+// nameRecords links host records to a new or changed address; missing ones are made in the zone
+// that fits their name best.
+func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
+	for _, item := range items {
+		if item.ID == 0 {
+			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
+			if err != nil {
+				return err
+			}
+			if record == nil {
+				if err := newHost(c, h, zone, name); err != nil {
+					return err
+				}
+				continue
+			}
+			item.ID = record.ID
+		}
+		record, err := c.Tx.Get(item.ID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && record.Type != "HostRecord" {
+			return resource.NotFoundInlined("resourceRecords", "there is no host record %d", item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		linked, err := c.Tx.Links(record.ID, "addresses")
+		if err != nil {
+			return err
+		}
+		if contains(linked, h.ID) {
+			continue
+		}
+		if err := checkHost(c, absoluteName(record), record.Parent, append(linked, h.ID)); err != nil {
+			return err
+		}
+		if err := c.Link(record, "addresses", h.ID); err != nil {
+			return err
+		}
+		if createReverseRecord.In(c.Options) {
+			if err := leadBack(c, record.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// createReverseRecord says whether the address leads back to the host that is named with it.
+var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Whether the address leads back to the host that is named with it.")
+
+// leadBack lets the addresses of a host lead back to it.
+func leadBack(c *resource.Change, id int64) error {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	_, err = c.FollowingAsked().Change(row, func(o schema.Object) { o.(*HostRecord).ReverseRecord = true })
+	return err
+}
+
+func contains(ids []int64, id int64) bool {
+	for _, x := range ids {
+		if x == id {
+			return true
+		}
+	}
+	return false
+}
+
+// recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
+// default view of the network where there is one. A name in no zone is put into the network's first
+// default zone. It gives the whole name.
+func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
+	name = naming.Clean(given)
+	if err := naming.Check(name, naming.HostName); err != nil {
+		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
+	}
+	holds, err := ipam.SettingsIn(c, h.Parent)
+	if err != nil {
+		return nil, nil, name, err
+	}
+	p := holds[h.Parent]
+	if p == nil {
+		p = &ipam.Settings{}
+	}
+	if record, err = findIn(c.Tx, h.Config, naming.Key(name), "HostRecord", p.Refs["defaultView"]); record != nil || err != nil {
+		return record, nil, name, err
+	}
+	for key := naming.Key(name); key != ""; key = parentName(key) {
+		if zone, err = findIn(c.Tx, h.Config, key, "Zone", p.Refs["defaultView"]); zone != nil || err != nil {
+			return nil, zone, name, err
+		}
+	}
+	if zones := p.Zones["defaultZones"]; len(zones) > 0 {
+		if zone, err = c.Tx.Get(zones[0]); err != nil {
+			return nil, nil, name, err
+		}
+		return nil, zone, naming.Join(name, absoluteName(zone)), nil
+	}
+	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
+}
+
+// findIn finds a host record or a zone by its name: in the view where there is one given, else in any.
+func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
+	found, err := tx.ByKey(configuration, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if r.Type != kind {
+			continue
+		}
+		zone := r
+		if r.Collection != "zones" && view != 0 {
+			if zone, err = tx.Get(r.Parent); err != nil {
+				return nil, err
+			}
+		}
+		if view == 0 || viewOf(zone) == view {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+func newHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
+	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
+	reverse, said := createReverseRecord.Given(c.Options)
+	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}
+	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
+	t, _ := c.API.Type("HostRecord")
+	_, err := c.FollowingAsked("name", "addresses").Create(t, host)
+	return err
+}

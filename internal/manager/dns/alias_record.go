@@ -1,0 +1,41 @@
+package dns
+
+import (
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerAliasRecords declares the type.
+func registerAliasRecords(r *resource.Registry) {
+	declareRecord(r, "AliasRecord", &AliasRecord{}, linkToExternalHost.For(resource.Writing, "AliasRecord"))
+}
+
+// AliasRecord is another name for a record: a CNAME.
+type AliasRecord struct {
+	RecordHead `unique:"wholeName"`
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"CNAME"`
+	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
+	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|HTTPSRecord|SVCBRecord|URIRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+}
+
+// BeforeWrite derives the name and finds the record that is linked.
+func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if err := linkRecord(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
+		return err
+	}
+	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
+		return problem.Invalid("linkedRecord", "an alias cannot stand for itself")
+	}
+	return nil
+}
+
+// Validate refuses a name that has anything else.
+func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *AliasRecord) same(schema.Object) bool { return true }

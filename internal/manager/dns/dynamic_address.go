@@ -1,0 +1,57 @@
+package dns
+
+import (
+	"embed"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+)
+
+// registerDynamicAddresses declares what is kept of addresses that were assigned because an update, or another server, named them.
+func registerDynamicAddresses(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: "dynamicAddresses", Migrations: dynamicAddressMigrations,
+		Tables: []store.Table{{Name: "dynamic_address", Columns: []string{"address"}, Key: 1}}})
+}
+
+//go:embed migrations/*/0012_dynamic_address.sql
+var dynamicAddressMigrations embed.FS
+
+// markFresh notes the addresses that were assigned because the change names them.
+func (u *updater) markFresh() error {
+	for _, f := range u.make.fresh {
+		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := u.c.Tx.Write("INSERT INTO dynamic_address (address) VALUES (?) ON CONFLICT DO NOTHING", r.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// release gives addresses back that were assigned because an update named them, and that nothing else has to do with.
+func (u *updater) release(addresses []int64) error {
+	for _, id := range addresses {
+		var ours int
+		if err := u.c.Tx.QueryRow("SELECT count(*) FROM dynamic_address WHERE address = ?", id).Scan(&ours); err != nil {
+			return err
+		}
+		if ours == 0 {
+			continue
+		}
+		gone, err := ipam.ReleaseUnused(u.c, id)
+		if err != nil {
+			return err
+		}
+		if gone {
+			if err := u.c.Tx.Write("DELETE FROM dynamic_address WHERE address = ?", id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

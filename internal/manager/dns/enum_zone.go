@@ -1,0 +1,151 @@
+package dns
+
+import (
+	"slices"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+
+	"github.com/miekg/dns"
+)
+
+// registerENUMZones declares zones of telephone numbers.
+func registerENUMZones(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "zones"}, &ENUMNumberZone{}, &ENUMZone{})
+}
+
+// ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa.
+type ENUMZone struct {
+	schema.Head `head:"required,nonblank"`
+	// Configuration is the configuration the zone lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in.
+	View schema.Ref `api:"view,readOnly" ref:"View"`
+	// DeploymentEnabled says whether the zone is put on the wire.
+	DeploymentEnabled bool `api:"deploymentEnabled,put"`
+	// AbsoluteName is the zone's whole name.
+	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
+}
+
+// BeforeWrite places the zone: below a view or a zone of names.
+func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
+	parent, err := c.Above(x.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Collection != "views" && parent.Type != "Zone" {
+		return problem.Invalid("type", "an ENUMZone lies in a view or a Zone, not in %s %d", parent.Type, parent.ID)
+	}
+	x.Name = naming.Clean(x.Name)
+	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	return err
+}
+
+// Validate refuses a name that another zone of the view has.
+func (x *ENUMZone) Validate(c *resource.Change) error {
+	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+}
+
+// AfterWrite renames what lies below a zone that was renamed.
+func (x *ENUMZone) AfterWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*ENUMZone); !ok || old.AbsoluteName == x.AbsoluteName {
+		return nil
+	}
+	return renameBelow(c, x.ID)
+}
+
+// Key is the zone's absolute name as names compare.
+func (x *ENUMZone) Key() string { return naming.Key(x.AbsoluteName) }
+
+// String is the zone's absolute name.
+func (x *ENUMZone) String() string { return x.AbsoluteName }
+
+// ENUMNumberZone is a telephone number, or the beginning of some, below an ENUM zone: its digits, the last
+// one first, as names have them.
+type ENUMNumberZone struct {
+	schema.Head `head:"required,nonblank"`
+	// Configuration is the configuration the zone lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in.
+	View schema.Ref `api:"view,readOnly" ref:"View"`
+	// NumberName is the number as it is dialled; it follows the name where it is not given.
+	NumberName string `api:"numberName,nonblank"`
+	// AbsoluteName is the zone's whole name.
+	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
+}
+
+// BeforeWrite places the number, and lets name and number agree.
+func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
+	parent, err := c.Above(x.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Type != "ENUMZone" && parent.Type != "ENUMNumberZone" {
+		return problem.Invalid("type", "an ENUMNumberZone lies in an ENUMZone or below another number, not in %s %d", parent.Type, parent.ID)
+	}
+	x.Name = naming.Clean(x.Name)
+	labels := strings.Split(x.Name, ".")
+	for _, label := range labels {
+		if len(label) != 1 || !isDigits(label) {
+			return problem.Invalid("name", "%q is no number: single digits with dots between them, the last one first (RFC 6116 section 3.2)",
+				x.Name)
+		}
+	}
+	slices.Reverse(labels)
+	number := strings.Join(labels, "")
+	if x.NumberName == "" || !c.Given["numberName"] {
+		x.NumberName = number
+	}
+	if digits := strings.NewReplacer("+", "", "-", "", " ", "").Replace(x.NumberName); digits != number {
+		return problem.Invalid("numberName", "%q is not the number of the name %q, which is %s", x.NumberName, x.Name, number)
+	}
+	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	return err
+}
+
+// Validate refuses a name that another zone of the view has.
+func (x *ENUMNumberZone) Validate(c *resource.Change) error {
+	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+}
+
+// AfterWrite renames what lies below a number that was changed.
+func (x *ENUMNumberZone) AfterWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*ENUMNumberZone); !ok || old.AbsoluteName == x.AbsoluteName {
+		return nil
+	}
+	return renameBelow(c, x.ID)
+}
+
+// Key is the zone's absolute name as names compare.
+func (x *ENUMNumberZone) Key() string { return naming.Key(x.AbsoluteName) }
+
+// String is the zone's absolute name.
+func (x *ENUMNumberZone) String() string { return x.AbsoluteName }
+
+// numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.
+func (z *zoneReader) numbers(zone *store.Resource) error {
+	var below []*store.Resource
+	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
+		store.HasParent(zone.ID)}},
+		func(r *store.Resource) error {
+			if r.Type == "ENUMNumberZone" {
+				below = append(below, r.Clone())
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, number := range below {
+		if err := z.read(number, func(dns.RR) bool { return true }); err != nil {
+			return err
+		}
+		if err := z.numbers(number); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package dns
+
+import (
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerExternalHosts declares hosts of other organisations, and the zones that hold them. Every view has such a zone from its creation
+// on, since the published API shows one and cannot create it.
+func registerExternalHosts(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "zones"}, &ExternalHostsZone{})
+	r.Collection(resource.Collection{Name: "resourceRecords"}, &ExternalHostRecord{})
+	r.Rule(resource.Rule{Types: []string{"View"}, AfterWrite: func(c *resource.Change) error {
+		if !c.Creates() {
+			return nil
+		}
+		h := schema.HeadOf(c.New)
+		_, err := makeExternalHosts(c, h.ID, h.Config)
+		return err
+	}})
+	r.Seed(func(c *resource.Change) error {
+		return resource.EachWithout(c, "views", "zones",
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "ExternalHostsZone"},
+			func(id int64) error {
+				view, err := c.Tx.Head(id)
+				if err == nil {
+					_, err = makeExternalHosts(c, id, view.Configuration)
+				}
+				return err
+			})
+	})
+}
+
+// makeExternalHosts creates the zone of the external hosts of a view.
+func makeExternalHosts(c *resource.Change, view, configuration int64) (*store.Resource, error) {
+	z := &ExternalHostsZone{}
+	z.Type, z.Parent, z.Config = "ExternalHostsZone", view, configuration
+	return c.FollowingAsked("name").Create(c.API.TypeNamed(z.Type), z)
+}
+
+// ExternalHostRecord is the name of a host that is somebody else's, for records to link to. It is not
+// served.
+type ExternalHostRecord struct {
+	RecordHead `parents:"zones"`
+	// View is the view that the record is made in.
+	View schema.Ref `api:"view,writeOnly" ref:"View"`
+}
+
+// BeforeWrite takes the name, which is whole, as it is.
+func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
+	zone, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	if zone.Type != "ExternalHostsZone" { // published clients name any zone of the view, or the view
+		view, _, err := above(c.Tx, x.Parent)
+		if err != nil {
+			return err
+		}
+		hosts, err := externalHosts(c.Tx, view)
+		if err != nil {
+			return err
+		}
+		if hosts == nil {
+			return problem.Invalid("type", "view %d has no ExternalHostsZone for an ExternalHostRecord", view)
+		}
+		x.Parent = hosts.ID
+	}
+	if x.Name == "" {
+		x.Name = x.AbsoluteName
+	}
+	x.Name = naming.Clean(x.Name)
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	x.AbsoluteName = x.Name
+	return nil
+}
+
+// Validate refuses a second record of the same host.
+func (x *ExternalHostRecord) Validate(c *resource.Change) error {
+	same, err := c.Tx.ByKey(x.Config, naming.Key(x.AbsoluteName))
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.Parent == x.Parent && r.ID != x.ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is %s %d already", x.AbsoluteName, r.Type, r.ID)
+		}
+	}
+	return nil
+}
+
+// ExternalHostsZone holds the names of hosts of other organisations. Every view has one.
+type ExternalHostsZone struct {
+	schema.Head `head:"readOnly" parents:"views" post:"no"`
+	// Configuration is the configuration the zone lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in.
+	View schema.Ref `api:"view,readOnly" ref:"View"`
+}
+
+// BeforeWrite places the zone.
+func (x *ExternalHostsZone) BeforeWrite(*resource.Change) error {
+	x.View = schema.Ref{ID: x.Parent}
+	x.Name = "External Hosts"
+	return nil
+}
+
+// Validate refuses a second one in a view.
+func (x *ExternalHostsZone) Validate(c *resource.Change) error {
+	other, err := externalHosts(c.Tx, x.View.ID)
+	if err == nil && other != nil && other.ID != x.ID {
+		return problem.Conflict("ResourceAlreadyExists", "view %d has external hosts already: zone %d", x.View.ID, other.ID)
+	}
+	return err
+}
+
+// BeforeDelete keeps the zone as long as its view is there.
+func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return problem.Forbidden("DeleteNotAllowed", "every view has an %s", x.Type)
+}
+
+// externalHosts finds the zone of a view's external hosts; nil where it has none.
+func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
+	found, err := tx.ByName("zones", view, "External Hosts")
+	for _, r := range found {
+		if r.Type == "ExternalHostsZone" {
+			return r, err
+		}
+	}
+	return nil, err
+}

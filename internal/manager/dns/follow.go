@@ -1,0 +1,196 @@
+package dns
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+
+	"github.com/miekg/dns"
+)
+
+// Different gives what the names of a zone are to have whose records are not those that another server has: for each, all records that it
+// is to have, none where it goes. The SOA and the name servers of the zone itself follow from options and roles, signatures from keys,
+// and what lies in zones below is theirs.
+func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dns.RR) (map[string][]dns.RR, error) {
+	apex, err := fqdn(zone.Key)
+	if err != nil {
+		return nil, err
+	}
+	apex = dns.CanonicalName(apex)
+	below, err := zonesBelow(tx, zone)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]uint64{} // by name: of what it has less what it is to have, 0 where that is the same
+	seed := maphash.MakeSeed()
+	add := func(rr dns.RR, times uint64) {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		_, _ = h.WriteString(dataOf(rr))
+		maphash.WriteComparable(&h, rr.Header().Ttl)
+		sums[dns.CanonicalName(rr.Header().Name)] += times * h.Sum64()
+	}
+	z := &zoneReader{tx: tx, api: a}
+	if err := z.read(zone, func(rr dns.RR) bool {
+		if isFollowed(rr, apex, nil) { // also what a zone below has now, which is to go from here
+			add(rr, 1)
+		}
+		return false
+	}); err != nil {
+		return nil, err
+	}
+	stray, err := strays(tx, a, zone)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{} // a transfer may have a record twice
+	for _, rr := range records {
+		if key := sameRecord(rr); isFollowed(rr, apex, below) && !seen[key] {
+			seen[key] = true
+			add(rr, ^uint64(0))
+		}
+	}
+	wanted := map[string][]dns.RR{}
+	for name, sum := range sums {
+		if sum != 0 || stray[name] {
+			wanted[name] = nil
+		}
+	}
+	clear(seen)
+	for _, rr := range records {
+		name, key := dns.CanonicalName(rr.Header().Name), sameRecord(rr)
+		if _, is := wanted[name]; is && isFollowed(rr, apex, below) && !seen[key] {
+			seen[key] = true
+			wanted[name] = append(wanted[name], rr)
+		}
+	}
+	return wanted, nil
+}
+
+// strays gives the names of a zone that have addresses of networks without being hosts, since the networks were made later.
+func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
+	var generic []*store.Resource
+	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"), store.HasParent(zone.ID),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "GenericRecord"}}},
+		func(r *store.Resource) error {
+			generic = append(generic, r.Clone())
+			return nil
+		}); err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	z, i := &zoneReader{tx: tx, api: a}, &zoneImport{c: &resource.Change{Tx: tx, API: a}, zone: zone}
+	for _, r := range generic {
+		rrs, err := z.recordsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, rr := range rrs {
+			addr, is := addressOf(rr)
+			if !is {
+				continue
+			}
+			fits, err := i.fits(r.Key, addr)
+			if err != nil {
+				return nil, err
+			}
+			found[dns.CanonicalName(rr.Header().Name)] = found[dns.CanonicalName(rr.Header().Name)] || fits
+		}
+	}
+	return found, nil
+}
+
+// isFollowed reports whether a record is one of those that a view follows.
+func isFollowed(rr dns.RR, apex string, below map[string]bool) bool {
+	h := rr.Header()
+	name := dns.CanonicalName(h.Name)
+	if h.Class != dns.ClassINET || IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
+		!dns.IsSubDomain(apex, name) {
+		return false
+	}
+	for at := name; len(below) > 0 && at != apex; {
+		if below[at] {
+			return false
+		}
+		next, end := dns.NextLabel(at, 0)
+		if end {
+			break
+		}
+		at = at[next:]
+	}
+	return true
+}
+
+// IsMeta reports whether a type is one of questions and of messages, of which no zone has records (RFC 6895 section 3.1).
+func IsMeta(kind uint16) bool {
+	return kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT
+}
+
+// zonesBelow gives the names of the zones right below a zone.
+func zonesBelow(tx *store.Tx, zone *store.Resource) (map[string]bool, error) {
+	below := map[string]bool{}
+	return below, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), store.HasParent(zone.ID)}},
+		func(r *store.Resource) error {
+			name, err := fqdn(r.Key)
+			if err == nil && r.Type == "Zone" {
+				below[dns.CanonicalName(name)] = true
+			}
+			return err
+		})
+}
+
+// Follow makes names of a zone what Different has given. It says what is not kept of them.
+func Follow(c *resource.Change, zone *store.Resource, names map[string][]dns.RR) (left []string, err error) {
+	f, err := followerOf(c.Tx)
+	if err != nil {
+		return nil, err
+	}
+	f.follows = true
+	u, err := newUpdater(c, zone)
+	if err != nil {
+		return nil, err
+	}
+	for name, wanted := range names {
+		n, err := u.at(name)
+		if err != nil {
+			return nil, err
+		}
+		n.wanted = slices.DeleteFunc(n.wanted, func(rr dns.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
+		for _, rr := range wanted {
+			if !slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
+				n.wanted = append(n.wanted, rr)
+			}
+		}
+	}
+	slices.Sort(u.order)
+	u.refits = true
+	if _, err = u.realizeAll(); err != nil {
+		return nil, err
+	}
+	return u.make.done.Skipped, u.markFresh()
+}
+
+// InOrder gives the names that Different has given in the order in which they can be made: hosts before what leads to them, aliases last.
+func InOrder(names map[string][]dns.RR) []string {
+	rank := map[string]int{}
+	order := make([]string, 0, len(names))
+	for name, wanted := range names {
+		order = append(order, name)
+		for _, rr := range wanted {
+			switch rr.Header().Rrtype {
+			case dns.TypeA, dns.TypeAAAA:
+				rank[name] = max(rank[name], 1)
+			case dns.TypeCNAME:
+				rank[name] = 3
+			default:
+				rank[name] = max(rank[name], 2)
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b string) int { return cmp.Or(cmp.Compare(rank[a], rank[b]), strings.Compare(a, b)) })
+	return order
+}

@@ -1,0 +1,34 @@
+package dns
+
+import (
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerHINFORecords declares the type.
+func registerHINFORecords(r *resource.Registry) {
+	declareRecord(r, "HINFORecord", &HINFORecord{})
+}
+
+// HINFORecord says what a host is (RFC 1035 section 3.3.2).
+type HINFORecord struct {
+	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"HINFO"`
+	// OS is the operating system.
+	OS string `api:"os" length:"255"`
+	// CPU is the kind of machine.
+	CPU string `api:"cpu" length:"255"`
+}
+
+// BeforeWrite derives the name.
+func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName(c, naming.AnyName) }
+
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *HINFORecord) same(o schema.Object) bool {
+	y, ok := o.(*HINFORecord)
+	return ok && x.OS == y.OS && x.CPU == y.CPU
+}

@@ -1,0 +1,138 @@
+package dns
+
+import (
+	"encoding/json"
+	"slices"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+)
+
+// registerHostRecords declares the type.
+func registerHostRecords(r *resource.Registry) {
+	declareRecord(r, "HostRecord", &HostRecord{}, autoCreateNetwork.For(resource.Writing, "HostRecord"),
+		ipam.AllowAddressOverlap.For(resource.Writing, "HostRecord"))
+}
+
+// HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
+type HostRecord struct {
+	RecordHead `parents:"zones" unique:"wholeName"`
+	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
+	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
+	// ReverseRecord says whether the addresses lead back to the name.
+	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
+	// Views are further views the record shows in.
+	Views schema.RefList `api:"views" ref:"View"`
+	// DependentRecords are records that would be made along with the host, which is refused: aliases, MX and SRV records name it
+	// (linkedRecord).
+	DependentRecords json.RawMessage `api:"dependentRecords,writeOnly,list"`
+}
+
+// BeforeWrite derives the name and finds or assigns the addresses.
+func (x *HostRecord) BeforeWrite(c *resource.Change) error {
+	if x.DependentRecords != nil && string(x.DependentRecords) != "[]" {
+		return problem.NotYet("dependentRecords: records that depend on a host are made by themselves, with linkedRecord, or in one batch")
+	}
+	if err := x.checkName(c, naming.HostName); err != nil {
+		return err
+	}
+	if wildcard(x.Name) { // no address leads back to a name that nobody has
+		x.ReverseRecord = false
+	}
+	seen := map[int64]bool{}
+	for i := range x.Addresses.Items {
+		item := &x.Addresses.Items[i]
+		if item.ID == 0 {
+			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.In(c.Options))
+			if err != nil {
+				return err
+			}
+			item.ID = id
+		}
+		if seen[item.ID] {
+			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
+		}
+		seen[item.ID] = true
+	}
+	if err := x.checkLeadsBack(c); err != nil {
+		return err
+	}
+	return x.checkNetworks(c)
+}
+
+// checkLeadsBack refuses addresses that a user may not change and that would lead back to the host.
+func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
+	if !x.ReverseRecord || !c.Requested() || c.Caller.Rights == nil || c.Caller.Administrator {
+		return nil
+	}
+	var kept []int64
+	if old, ok := c.Old.(*HostRecord); ok {
+		named, err := c.Tx.Links(x.ID, "addresses")
+		if err != nil {
+			return err
+		}
+		switch {
+		case old.ReverseRecord:
+			kept = named
+		case !x.Addresses.Given:
+			for _, id := range named {
+				if err := x.leadsBack(c, id); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, item := range x.Addresses.Items {
+		if slices.Contains(kept, item.ID) {
+			continue
+		}
+		if err := x.leadsBack(c, item.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *HostRecord) leadsBack(c *resource.Change, address int64) error {
+	row, err := c.Tx.Get(address)
+	if store.IsNotFound(err) { // as is told of references
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	may, err := c.API.Effective(c.Tx, c.Caller, row, 0)
+	if err != nil || may.Changes() || may.Hidden() {
+		return err
+	}
+	return problem.FieldForbidden("AccessDenied", "addresses",
+		"%s may not let address %d lead back to the host: that takes the level CHANGE there, and it is %s; without reverseRecord it takes none",
+		c.Caller.Name, address, may.AccessLevel)
+}
+
+// checkNetworks refuses what the networks of the host's addresses do not take.
+func (x *HostRecord) checkNetworks(c *resource.Change) error {
+	var ids []int64
+	for _, item := range x.Addresses.Items {
+		ids = append(ids, item.ID)
+	}
+	if !x.Addresses.Given {
+		if c.Creates() || c.Row.Parent == x.Parent {
+			return nil
+		}
+		var err error
+		if ids, err = c.Tx.Links(x.ID, "addresses"); err != nil {
+			return err
+		}
+	}
+	return checkHost(c, x.AbsoluteName, x.Parent, ids)
+}
+
+// Validate refuses a second host of the name, and a name that is an alias.
+func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *HostRecord) same(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

@@ -1,0 +1,187 @@
+package dns
+
+import (
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+
+	"github.com/miekg/dns"
+)
+
+// zoneDifference is what a file of a zone has, beside the zone as it is.
+type zoneDifference struct {
+	// there is how many records of the file the zone has, missing are the others whose names have no records that the file does not have.
+	there   int
+	missing []dns.RR
+	// names are those that get other records than they have, and wanted the records that they get, by their names.
+	names  []string
+	wanted map[string][]dns.RR
+	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
+	words, changes []string
+	// addresses are those of records that are deleted.
+	addresses []netip.Addr
+	// known says that the zone is there.
+	known bool
+}
+
+// maxDifferences is how many differences are worded; of further ones it is said how many there are.
+const maxDifferences = 100_000
+
+// recordSum is a number by which records of zones differ that differ in name, type, TTL or data.
+func recordSum(seed maphash.Seed, rr dns.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
+
+// compare gives the difference between records of a file and the zone as it is; all are missing where it is not there.
+func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view, name string, records []dns.RR) (*zoneDifference, error) {
+	d := &zoneDifference{missing: records, wanted: map[string][]dns.RR{}}
+	v, err := findView(tx, configuration, view)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := zoneNamed(tx, v, name)
+	if err != nil || zone == nil {
+		return d, err
+	}
+	seed, inFile := maphash.MakeSeed(), map[uint64]bool{} // whether the zone has it, too
+	for _, rr := range records {
+		inFile[recordSum(seed, rr)] = false
+	}
+	z := &zoneReader{tx: tx, api: a}
+	if err := z.read(zone, func(rr dns.RR) bool {
+		sum := recordSum(seed, rr)
+		if _, both := inFile[sum]; both {
+			inFile[sum] = true
+			return false
+		}
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	for _, rr := range z.records {
+		at := dns.CanonicalName(rr.Header().Name)
+		if _, known := d.wanted[at]; !known {
+			d.names, d.wanted[at] = append(d.names, at), nil
+		}
+	}
+	d.missing, d.known = nil, true
+	for _, rr := range records {
+		at := dns.CanonicalName(rr.Header().Name)
+		_, differs := d.wanted[at]
+		if differs {
+			d.wanted[at] = append(d.wanted[at], rr)
+		}
+		if inFile[recordSum(seed, rr)] {
+			d.there++
+		} else if !differs {
+			d.missing = append(d.missing, rr)
+		}
+	}
+	d.keepOthers(z.records, i.prune)
+	return d, nil
+}
+
+// worded is a record in a line.
+func worded(rr dns.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
+
+// keepOthers words the records that the file does not have, and keeps them unless they are pruned.
+func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
+	further := 0
+	for _, rr := range others {
+		at := dns.CanonicalName(rr.Header().Name)
+		if same := slices.IndexFunc(d.wanted[at], func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }); same >= 0 {
+			if len(d.changes) < maxDifferences {
+				d.changes = append(d.changes, fmt.Sprintf("%s: the time to live becomes %d", worded(rr), d.wanted[at][same].Header().Ttl))
+			}
+			continue
+		}
+		if !prune {
+			d.wanted[at] = append(d.wanted[at], rr)
+		} else if a, ok := addressOf(rr); ok && !slices.Contains(d.addresses, a) {
+			d.addresses = append(d.addresses, a)
+		}
+		if len(d.words) < maxDifferences {
+			d.words = append(d.words, worded(rr))
+		} else {
+			further++
+		}
+	}
+	if further > 0 {
+		d.words = append(d.words, fmt.Sprintf("and %d more", further))
+	}
+}
+
+// unnamed gives a line for each address of a deleted record that is assigned in the configuration and that no record has any more.
+func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []string, err error) {
+	for _, a := range d.addresses {
+		network, err := ipam.NetworkOf(tx, configuration, a)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		key := store.AddrKey(a)
+		rows, err := tx.Below(network.ID, "addresses", key, key)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 { // it is not assigned
+			continue
+		}
+		links, err := tx.Referring(rows[0].ID)
+		if err != nil {
+			return nil, err
+		}
+		if len(links) == 0 {
+			lines = append(lines, fmt.Sprintf("the address %v has no record any more and stays assigned: delete it if it is free "+
+				"(portolan delete addresses/%v)", a, a))
+		}
+	}
+	return lines, nil
+}
+
+// namesAtOnce is how many names that are there are changed in one step.
+const namesAtOnce = 200
+
+// steps gives what is to be done: first names that are there, then what is missing.
+func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error] {
+	return func(yield func(func() error) bool) {
+		if d.known && i.authority != nil && !yield(func() error { return i.changeAuthority(i.authority) }) {
+			return
+		}
+		for names := range slices.Chunk(d.names, namesAtOnce) {
+			if !yield(func() error { return i.changeNames(names, d.wanted) }) {
+				return
+			}
+		}
+		for job := range i.jobs(zone, d.missing) {
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// changeNames has names of the zone have the records that are wanted, and no others.
+func (i *zoneImport) changeNames(names []string, wanted map[string][]dns.RR) error {
+	apex, err := fqdn(i.zone.Key)
+	if err != nil {
+		return err
+	}
+	u := &updater{c: i.c, zone: i.zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{}, make: i}
+	for _, name := range names {
+		n, err := u.at(name)
+		if err != nil {
+			return err
+		}
+		n.wanted = slices.DeleteFunc(slices.Clone(wanted[name]), func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeSOA })
+	}
+	_, err = u.realizeAll()
+	return err
+}

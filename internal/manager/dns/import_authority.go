@@ -1,0 +1,168 @@
+package dns
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+
+	"github.com/miekg/dns"
+)
+
+// authorityType is the option that says what the SOA of a zone says.
+const authorityType = "StartOfAuthority"
+
+// authorityOf gives the SOA among records; nil where there is none.
+func authorityOf(records []dns.RR) *dns.SOA {
+	for _, rr := range records {
+		if soa, ok := rr.(*dns.SOA); ok {
+			return soa
+		}
+	}
+	return nil
+}
+
+// keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which
+// those go on that are deployed. The primary server follows from the roles.
+func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
+	err := i.makeAuthority(zone, authorityParts(soa))
+	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
+		return i.skip(soa, p.Message)
+	}
+	return err
+}
+
+// authorityParts are the parts of the option that say what an SOA says: TTL, primary server, mail address, serial, refresh, retry, expire
+// and minimum.
+func authorityParts(soa *dns.SOA) []any {
+	mail := any(nil)
+	if address, ok := mailAddress(soa.Mbox); ok {
+		mail = address
+	}
+	serial := any(soa.Serial + 1)
+	if soa.Serial+1 == 0 {
+		serial = "auto"
+	}
+	return []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1), second(soa.Expire, 1),
+		second(soa.Minttl, 0)}
+}
+
+// authorityNames name those parts.
+var authorityNames = []string{"TTL", "primary server", "mail address", "serial", "refresh", "retry", "expire", "minimum"}
+
+// changeAuthority has the zone, which is there, say what the SOA of a file says, but for its serial and its primary server, which are its
+// own. Where the zone has no option of its own, the difference to the file is left, and noted.
+func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
+	row, err := authorityOption(i.c.Tx, i.zone)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		i.done.Changes = append(i.done.Changes, "the SOA of the file is not taken over: the zone has no StartOfAuthority option of its own")
+		return nil
+	}
+	var body struct {
+		Value []any `json:"value"`
+	}
+	reader := json.NewDecoder(bytes.NewReader(row.Body))
+	reader.UseNumber() // a number is compared by its digits
+	if err := reader.Decode(&body); err != nil || len(body.Value) != len(authorityNames) {
+		return err
+	}
+	var texts []string
+	for at, part := range authorityParts(soa) {
+		if name := authorityNames[at]; name == "serial" || name == "primary server" || fmt.Sprint(part) == fmt.Sprint(body.Value[at]) {
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%s %v -> %v", authorityNames[at], body.Value[at], part))
+		body.Value[at] = part
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	value, err := json.Marshal(body.Value)
+	if err != nil {
+		return err
+	}
+	t := i.c.API.TypeNamed(authorityType)
+	if _, err := i.c.Following("value").Change(row, func(o schema.Object) {
+		_, _ = t.Decode(o, map[string]json.RawMessage{"value": value}, false) // what it refuses is refused when it is written
+	}); err != nil {
+		if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
+			return i.skip(soa, p.Message)
+		}
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, "SOA: "+strings.Join(texts, ", "))
+	return nil
+}
+
+// authorityOption gives the option of a zone itself that says what its SOA says; nil where there is none.
+func authorityOption(tx *store.Tx, zone *store.Resource) (row *store.Resource, err error) {
+	return row, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.HasParent(zone.ID)}}, func(r *store.Resource) error {
+		if r.Type == authorityType {
+			row = r
+		}
+		return nil
+	})
+}
+
+func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
+	value, err := json.Marshal(parts)
+	if err != nil {
+		return err
+	}
+	t, ok := i.c.API.Type(authorityType)
+	if !ok {
+		return fmt.Errorf("there is no type %s", authorityType)
+	}
+	o := t.New()
+	if _, problems := t.Decode(o, map[string]json.RawMessage{"value": value}, true); len(problems) > 0 {
+		return problems[0]
+	}
+	h := schema.HeadOf(o)
+	h.Type, h.Parent, h.Config = authorityType, zone.ID, zone.Configuration
+	if _, err = i.c.Following("value").Create(t, o); err == nil {
+		i.done.Made++
+	}
+	return err
+}
+
+// second gives a number of seconds as the option takes it; nil, which stands for the default, outside of its bounds.
+func second(n, least uint32) any {
+	if n < least || n > 1<<31-1 {
+		return nil
+	}
+	return n
+}
+
+// mailAddress reads a name that stands for a mail address (RFC 1035 section 8).
+func mailAddress(name string) (address string, ok bool) {
+	labels := dns.SplitDomainName(name)
+	if len(labels) < 2 {
+		return "", false
+	}
+	return strings.ReplaceAll(labels[0], `\.`, ".") + "@" + strings.Join(labels[1:], "."), true
+}
+
+// FollowAuthority keeps what the SOA of a zone says that is followed, where nothing is said of it here yet: who goes on with the zone goes
+// on with its times.
+func FollowAuthority(c *resource.Change, zone *store.Resource, soa *dns.SOA) error {
+	f, err := followerOf(c.Tx)
+	if err != nil {
+		return err
+	}
+	f.follows = true
+	if row, err := authorityOption(c.Tx, zone); err != nil || row != nil {
+		return err
+	}
+	i := &zoneImport{c: c, zone: zone, done: &ImportedZone{}}
+	return i.keepAuthority(zone, soa)
+}

@@ -1,0 +1,526 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+
+	"github.com/miekg/dns"
+)
+
+// ImportedZone tells what an import made.
+type ImportedZone struct {
+	Zone string
+	// Made is how many resources were created; Changed and Deleted how many names of a zone that was there have other records now, or none.
+	Made, Changed, Deleted int
+	// There is how many records were there already.
+	There int
+	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not; Changes are
+	// those that the zone has otherwise.
+	Skipped, Differences, Changes []string
+	// Unnamed are the addresses of deleted records that stay assigned without a record.
+	Unnamed []string
+}
+
+// errRootZone refuses a file of the root zone.
+var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
+
+// ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
+// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out
+// with the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
+// differences, or deleted where how prunes.
+func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+	done ImportedZone, err error,
+) {
+	done.Zone = strings.TrimSuffix(zone, ".")
+	if zone == root {
+		return done, errRootZone
+	}
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return done, err
+	}
+	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune, where: how.Where,
+		broken: map[string]string{}}
+	var d *zoneDifference
+	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
+		d, err = i.compare(tx, a, configuration, view, zone, records)
+		return err
+	}); err != nil {
+		return done, err
+	}
+	done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+	next, stop := iter.Pull(i.steps(zone, d))
+	defer stop()
+	step, count := how.Step(len(records)), 0
+	job, more := next()
+	for first := true; first || more; first = false { // a zone without records is made, too
+		var part []func() error
+		for ; more && len(part) < step; job, more = next() {
+			part = append(part, job)
+		}
+		before := done
+		by := store.Author{Name: "command line", Comment: "import"}
+		if err := i.whole(func() error {
+			return a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
+				done = before
+				done.Skipped, done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
+				tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
+				i.c, i.done = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, &done
+				return i.run(configuration, view, zone, part)
+			})
+		}); err != nil {
+			return before, ipam.CutOff(err, count)
+		}
+		count += len(part)
+		how.Stepped(ctx, a.Store, count)
+	}
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		done.Unnamed, err = d.unnamed(tx, within)
+		return err
+	})
+	return done, err
+}
+
+// TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
+// ended: done is what came of it until then.
+func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+	done ImportedZone, whole bool, err error,
+) {
+	if zone == root {
+		return done, false, errRootZone
+	}
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return done, false, err
+	}
+	i := &zoneImport{again: true, authority: authorityOf(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
+		broken: map[string]string{}}
+	err = i.whole(func() error {
+		return a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
+			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
+			i.c = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
+			err := ensureView(i.c, within, view)
+			var d *zoneDifference
+			if err == nil {
+				d, err = i.compare(tx, a, configuration, view, zone, records)
+			}
+			if err == nil {
+				done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+				err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
+			}
+			if errors.Is(err, store.ErrTrialEnded) {
+				whole, err = false, nil
+			}
+			return err
+		})
+	})
+	return done, whole, err
+}
+
+// errHalfDone is a record that was refused when something was written for it already: the transaction is taken back, and begun again
+// without the record.
+var errHalfDone = errors.New("a record was refused half done")
+
+// whole runs a transaction, again as long as it ends with errHalfDone: each time one more record is left out.
+func (i *zoneImport) whole(run func() error) error {
+	for {
+		if err := run(); !errors.Is(err, errHalfDone) {
+			return err
+		}
+	}
+}
+
+// zoneImport is one import. again passes over what is there.
+type zoneImport struct {
+	again bool
+	// strict has a record that is left out end the import; prune deletes records that the file does not have.
+	strict, prune bool
+	c             *resource.Change
+	view          *store.Resource
+	zone          *store.Resource
+	done          *ImportedZone
+	// where names the row of a record; nil where nobody knows. broken are the records, by sameRecord, that were refused half done, and why.
+	where  func(record any) string
+	broken map[string]string
+	// authority is the SOA that the zone has; nil where none is known.
+	authority *dns.SOA
+	// dynamic marks what is made as made by an update.
+	dynamic bool
+	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
+	lends bool
+	fresh []freshAddress
+}
+
+// freshAddress is an address of a network that nobody had.
+type freshAddress struct {
+	network int64
+	addr    netip.Addr
+}
+
+// run makes a part of the records in a transaction.
+func (i *zoneImport) run(configuration, view, zone string, part []func() error) (err error) {
+	if i.view, err = findView(i.c.Tx, configuration, view); err != nil {
+		return err
+	}
+	if i.zone, err = i.makeZone(zone); err != nil {
+		return err
+	}
+	for _, job := range part {
+		if err := job(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobs gives what is to be done, in its order: hosts first, since the others lead to them; then data, then what links, aliases last of
+// all, since an alias may stand for any of them.
+func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] {
+	return func(yield func(func() error) bool) {
+		var hosts, plain, links, aliases []dns.RR
+		seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
+		for _, rr := range records {
+			if key := sameRecord(rr); seen[key] {
+				continue
+			} else {
+				seen[key] = true
+			}
+			if !dns.IsSubDomain(zone, dns.CanonicalName(rr.Header().Name)) {
+				if !yield(func() error { return i.skip(rr, "it lies outside of the zone") }) {
+					return
+				}
+				continue
+			}
+			switch rr.(type) {
+			case *dns.SOA:
+			case *dns.A, *dns.AAAA:
+				hosts = append(hosts, rr)
+			case *dns.MX, *dns.SRV:
+				links = append(links, rr)
+			case *dns.CNAME:
+				aliases = append(aliases, rr)
+			default:
+				plain = append(plain, rr)
+			}
+		}
+		for _, host := range byName(hosts) {
+			if !yield(func() error { return i.makeHost(host) }) {
+				return
+			}
+		}
+		for _, rr := range slices.Concat(plain, links) {
+			if !yield(func() error { return i.makeOne(rr) }) {
+				return
+			}
+		}
+		for job := range i.aliasJobs(aliases) {
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// skip leaves a record out, with the reason. Where the import is strict that is an error.
+func (i *zoneImport) skip(rr dns.RR, why string) error {
+	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why)
+	if i.where != nil {
+		if at := i.where(rr); at != "" {
+			text = at + ": " + text
+		}
+	}
+	if i.strict {
+		return problem.Invalid("records", "%s", text)
+	}
+	i.done.Skipped = append(i.done.Skipped, text+": correct the record, or create it by hand")
+	return nil
+}
+
+// refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
+func (i *zoneImport) refused(rr dns.RR, err error) error {
+	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
+		return i.skip(rr, p.Message)
+	}
+	return err
+}
+
+// makeZone finds the zone, or makes it with the ones that are missing above it.
+func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
+	found, err := zoneNamed(i.c.Tx, i.view, name)
+	if err != nil || found != nil {
+		return found, err
+	}
+	t, _ := i.c.API.Type("Zone")
+	z := &Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
+	z.Type, z.Parent, z.Config = "Zone", i.view.ID, i.view.Configuration
+	i.done.Made++
+	made, err := i.c.Following("absoluteName").Create(t, z)
+	if err != nil || i.authority == nil {
+		return made, err
+	}
+	return made, i.keepAuthority(made, i.authority)
+}
+
+// create makes a record.
+func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
+	if why, known := i.broken[sameRecord(rr)]; known {
+		return i.skip(rr, why)
+	}
+	h := o.(comparableRecord).record()
+	t, _ := i.c.API.Type(h.Type)
+	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
+	if !in {
+		return i.skip(rr, "it lies outside of the zone")
+	}
+	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // which alone would be the zone itself
+		relative += "." + i.zone.Key + "."
+	}
+	seconds := int64(ttl)
+	h.Name, h.Parent, h.Config, h.TTL, h.Dynamic = relative, i.zone.ID, i.zone.Configuration, &seconds, i.dynamic
+	if ttl > 1<<31-1 {
+		h.TTL = nil
+	}
+	written := i.c.Tx.Writes()
+	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
+	if err != nil {
+		p, ok := problem.As(i.c.Concealed(err))
+		if !ok { // no rule but the database refused it, and may say nothing more
+			return err
+		}
+		if there, e := i.isThere(o); there || e != nil {
+			return e
+		}
+		switch {
+		case p.Status >= 500 || i.dynamic || i.broken == nil:
+		case i.c.Tx.Writes() == written:
+			return i.skip(rr, p.Message)
+		default:
+			i.broken[sameRecord(rr)] = p.Message
+			return errHalfDone
+		}
+		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
+		other.Named = p.Named
+		return other
+	}
+	i.done.Made++
+	if i.lends {
+		return i.adopt(row)
+	}
+	return nil
+}
+
+// isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
+func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
+	x, ok := o.(comparableRecord)
+	if !ok || !i.again {
+		return false, nil
+	}
+	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.record().AbsoluteName)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range same {
+		other, err := i.c.API.Object(r)
+		if err != nil {
+			return false, err
+		}
+		if r.Type != x.record().Type || !x.same(other) {
+			continue
+		}
+		if alias, is := o.(*AliasRecord); is && other.(*AliasRecord).LinkedRecord.ID != alias.LinkedRecord.ID {
+			continue
+		}
+		if host, ok := o.(*HostRecord); ok {
+			if has, err := i.hasAddresses(r.ID, host); err != nil || !has {
+				return false, err
+			}
+		}
+		i.done.There++
+		return true, nil
+	}
+	return false, nil
+}
+
+// hasAddresses reports whether a host that is there has the addresses of another one, and no others.
+func (i *zoneImport) hasAddresses(id int64, host *HostRecord) (bool, error) {
+	linked, err := i.c.Tx.Links(id, "addresses")
+	if err != nil {
+		return false, err
+	}
+	rows, err := i.c.Tx.Load(linked)
+	if err != nil {
+		return false, err
+	}
+	have := map[string]bool{}
+	for _, r := range rows {
+		have[store.KeyAddr(r.Low).String()] = true
+	}
+	for _, item := range host.Addresses.Items {
+		if !have[item.Text["address"]] {
+			return false, nil
+		}
+	}
+	return len(have) == len(host.Addresses.Items), nil
+}
+
+// byName gives records by their names, in the order in which those come first.
+func byName(records []dns.RR) (all [][]dns.RR) {
+	at := map[string]int{}
+	for _, rr := range records {
+		name := dns.CanonicalName(rr.Header().Name)
+		if _, ok := at[name]; !ok {
+			at[name] = len(all)
+			all = append(all, nil)
+		}
+		all[at[name]] = append(all[at[name]], rr)
+	}
+	return all
+}
+
+// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
+// kept as records of their own data, but where updates change what is there.
+func (i *zoneImport) makeHost(records []dns.RR) error {
+	label := textOf(dns.CanonicalName(records[0].Header().Name))
+	host := &HostRecord{ReverseRecord: true}
+	host.Type = "HostRecord"
+	host.Addresses.Given = true
+	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
+	least := map[uint16]uint32{} // of each kind
+	for _, rr := range records {
+		h := rr.Header()
+		if known, ok := least[h.Rrtype]; !ok || h.Ttl < known {
+			least[h.Rrtype] = h.Ttl
+		}
+		if ttl = min(ttl, h.Ttl); !i.lends {
+			ttl = least[kind]
+		}
+	}
+	for _, rr := range records {
+		if h := rr.Header(); !i.lends && least[h.Rrtype] != ttl {
+			if err := i.makeGeneric(rr); err != nil {
+				return err
+			}
+			continue
+		}
+		addr, _ := addressOf(rr)
+		fits, err := i.fits(label, addr)
+		if err != nil {
+			return err
+		}
+		if fits {
+			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
+			continue
+		}
+		if err := i.makeGeneric(rr); err != nil {
+			return err
+		}
+	}
+	if len(host.Addresses.Items) == 0 {
+		return nil
+	}
+	return i.create(records[0], host, ttl)
+}
+
+// fits reports whether an address can be that of a host of a name: it lies in a network.
+func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
+	network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
+	if store.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || !ipam.Usable(network).Has(addr) || naming.Check(name, naming.HostName) != nil {
+		return false, err
+	}
+	if i.lends {
+		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
+		if err != nil {
+			return false, err
+		}
+		if len(there) == 0 {
+			i.fresh = append(i.fresh, freshAddress{network.ID, addr})
+		}
+	}
+	return true, nil
+}
+
+// sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
+func sameRecord(rr dns.RR) string {
+	switch rr.(type) {
+	case *dns.A, *dns.AAAA, *dns.CNAME, *dns.MX, *dns.NS, *dns.PTR, *dns.SOA, *dns.SRV, *dns.SVCB, *dns.HTTPS:
+		return strings.ToLower(rr.String())
+	}
+	name := rr.Header().Name
+	return dns.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
+}
+
+// EnsureView makes a view of a configuration where there is none of its name.
+func EnsureView(ctx context.Context, a *resource.API, configuration, name string) error {
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return err
+	}
+	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
+		return ensureView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
+	})
+}
+
+// OtherZones gives the names of the zones of a view that are none of those with the given names (naming.Key), and lie neither above nor
+// below one of them; none if there is no such view.
+func OtherZones(ctx context.Context, a *resource.API, configuration, view string, known []string) (names []string, err error) {
+	above := map[string]bool{}
+	for _, name := range known {
+		for rest := name; rest != ""; _, rest, _ = strings.Cut(rest, ".") {
+			above[rest] = true
+		}
+	}
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return nil, err
+	}
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		there, err := tx.ByName("views", within, view)
+		if err != nil || len(there) == 0 {
+			return err
+		}
+		for parents := []int64{there[0].ID}; len(parents) > 0; parents = parents[1:] {
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), store.HasParent(parents[0])}},
+				func(row *store.Resource) error {
+					switch {
+					case row.Type != "Zone" || slices.Contains(known, row.Key):
+					case above[row.Key]:
+						parents = append(parents, row.ID)
+					default:
+						names = append(names, row.Key)
+					}
+					return nil
+				}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+// ensureView makes the view of a configuration that has a name, where there is none.
+func ensureView(c *resource.Change, configuration int64, name string) error {
+	there, err := c.Tx.ByName("views", configuration, name)
+	if err != nil || len(there) > 0 {
+		return err
+	}
+	v := &View{}
+	v.Type, v.Name, v.Parent, v.Config = "View", name, configuration, configuration
+	_, err = c.Create(c.API.TypeNamed(v.Type), v)
+	return err
+}

@@ -1,0 +1,99 @@
+package dns
+
+import (
+	"net/netip"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerRealms declares the collections of Kerberos realms, and of what lies below them.
+func registerRealms(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "realms", Parents: []string{"configurations"}}, &KerberosRealm{})
+	r.Collection(resource.Collection{Name: "keyDistributionCenters", Parents: []string{"realms"}}, &KeyDistributionCenter{})
+	r.Collection(resource.Collection{Name: "servicePrincipals", Parents: []string{"realms"}}, &KerberosServicePrincipal{})
+}
+
+// KerberosRealm is the realm of Kerberos that servers and DHCP updates sign in with.
+type KerberosRealm struct {
+	schema.Head `head:"required" unique:"siblings"`
+	// Configuration is the configuration the realm lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Domain is the DNS domain of the realm.
+	Domain string `api:"domain,required"`
+}
+
+// KeyDistributionCenter is a server that gives out the tickets of a realm.
+type KeyDistributionCenter struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Host is its name or its address.
+	Host string `api:"host,required"`
+	// Port is the port it listens on.
+	Port int64 `api:"port,put" min:"1" max:"65535" default:"88"`
+}
+
+// KerberosServicePrincipal is what a service is called in a realm.
+type KerberosServicePrincipal struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// KeyVersionNumber is the version of its key.
+	KeyVersionNumber int64 `api:"keyVersionNumber,required" min:"1"`
+	// Password is the password of its key; it is taken, and never shown.
+	Password schema.Secret `api:"password,post,nonblank"`
+}
+
+// BeforeWrite reads the domain.
+func (x *KerberosRealm) BeforeWrite(*resource.Change) error {
+	x.Domain = naming.Clean(x.Domain)
+	if err := naming.Check(x.Domain, naming.AnyName); err != nil {
+		return problem.Field("InvalidFullyQualifiedDomainName", "domain", "%v", err)
+	}
+	return nil
+}
+
+// BeforeBelowDelete keeps a realm in which somebody signs in.
+func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	there, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),
+		store.HasParent(x.ID)}})
+	if err == nil && there != nil {
+		err = problem.InUse("the realm has the principal %s, %d", there.Name, there.ID)
+	}
+	return err
+}
+
+// BeforeWrite reads the host.
+func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
+	if _, err := netip.ParseAddr(x.Host); err == nil {
+		return nil
+	}
+	x.Host = naming.Clean(x.Host)
+	if err := naming.Check(x.Host, naming.AnyName); err != nil {
+		return problem.Field("InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "is neither an address nor a name: %v", err)
+	}
+	return nil
+}
+
+// Validate refuses what is no name of a service: DHCP/host.example.com, with its realm behind an @ or not.
+func (x *KerberosServicePrincipal) Validate(*resource.Change) error {
+	service, host, found := strings.Cut(x.Name, "/")
+	if !found || service == "" || host == "" || strings.ContainsAny(x.Name, " \t") {
+		return problem.Invalid("name", "%q is no service and its host, such as DHCP/host.example.com", x.Name)
+	}
+	return nil
+}
+
+// BeforeWrite asks for the password: a principal without one has no key.
+func (x *KerberosServicePrincipal) BeforeWrite(*resource.Change) error {
+	if !x.Password.Set() {
+		return problem.Missing("password")
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package dns
+
+import (
+	"encoding/json"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// placeName finds the zone that a row's absolute name belongs right below, the nearest one that is there, in the view that the row says or
+// in the only one that has such a zone; of a zone the view, where no zone is above it. Within a zone a row belongs there
+// (resource.Collection.Place).
+func placeName(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
+	if within.Collection != "views" && within.Collection != "configurations" {
+		return within, nil
+	}
+	// Zones of telephone numbers have their whole name from where they lie.
+	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
+		return within, nil
+	}
+	name, err := absoluteIn(members)
+	if err != nil {
+		return nil, err
+	}
+	views, err := viewsOf(c.Tx, within, members)
+	if err != nil {
+		return nil, err
+	}
+	zone := t.Collection == "zones"
+	var found []*store.Resource
+	for key := name; key != "" && found == nil; key = parentName(key) {
+		if zone && key == name {
+			continue
+		}
+		for _, view := range views {
+			for _, kind := range holders {
+				one, err := findIn(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
+				if err != nil {
+					return nil, err
+				}
+				if one != nil {
+					found = append(found, one)
+				}
+			}
+		}
+	}
+	if found == nil && zone {
+		found = views
+	}
+	switch len(found) {
+	case 1:
+		delete(members, "name") // which belongs to the zone that it came from
+		return found[0], nil
+	case 0:
+		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, problem.About(within.ID, within.Name))
+	}
+	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
+}
+
+// holders are the types of zones that names lie in.
+var holders = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
+
+// absoluteIn gives the absolute name that members have.
+func absoluteIn(members map[string]json.RawMessage) (string, error) {
+	var name string
+	if json.Unmarshal(members["absoluteName"], &name) != nil || strings.TrimSpace(name) == "" {
+		return "", problem.Missing("absoluteName")
+	}
+	name = naming.Clean(name)
+	if err := naming.Check(name, naming.AnyName); err != nil {
+		return "", problem.Invalid("absoluteName", "%v", err)
+	}
+	return name, nil
+}
+
+// viewsOf gives the views that a row may belong to: the one that it says, that it is within, or all of the configuration.
+func viewsOf(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
+	var said struct {
+		ID   int64  `json:"id"`
+		Name string `json:"name"`
+	}
+	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &said) != nil {
+		return nil, problem.Invalid("view", "must be an object with an id or a name")
+	}
+	delete(members, "view") // records have no such field
+	if within.Collection == "views" {
+		return []*store.Resource{within}, nil
+	}
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(within.ID)}},
+		func(r *store.Resource) error {
+			if said.Name == "" && (said.ID == 0 || said.ID == r.ID) || said.Name != "" && said.Name == r.Name {
+				views = append(views, r.Clone())
+			}
+			return nil
+		})
+	if err == nil && len(views) == 0 {
+		err = resource.NotFoundInlined("view", "there is no such view in %s", problem.About(within.ID, within.Name))
+	}
+	return views, err
+}

@@ -1,0 +1,155 @@
+package dns
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+//go:embed migrations/*/*_record_count.sql
+var recordCountMigrations embed.FS
+
+// recordCounts are the numbers of records in the zones of each view, by type.
+var recordCounts = store.NewSums(store.Table{Name: "record_count", Columns: []string{"view", "type", "n"}, Key: 2,
+	Derived: "counted anew from the records"})
+
+// countRecords counts the records of all views.
+const countRecords = "SELECT f.target AS view, r.type, count(*) AS n FROM resource r JOIN reference f ON f.source = r.parent AND" +
+	" f.field = 'view' WHERE r.collection = 'resourceRecords' GROUP BY 1, 2"
+
+// registerRecordCounts declares what is kept of how many records views have.
+func registerRecordCounts(r *resource.Registry) {
+	var views *store.Cache[int64, int64]
+	r.Extension(&store.Extension{Name: "recordCounts", Migrations: recordCountMigrations, Tables: []store.Table{recordCounts.Table},
+		Opened: func(s *store.Store) {
+			views = store.NewCache[int64](s, store.CacheOptions[int64]{Topics: []string{"zones"}, Late: true})
+		},
+		Follow: func(tx *store.Tx) store.Follower { return &recordFollower{tx: tx, views: views} },
+		Rebuild: func(tx *store.Tx) error {
+			if err := tx.Write("DELETE FROM record_count"); err != nil {
+				return err
+			}
+			return tx.Write("INSERT INTO record_count (view, type, n) " + countRecords)
+		},
+		Verify: func(tx *store.Tx, fault func(string, ...any)) error {
+			return tx.Faulty(fault, "what is kept of how many records view %d has is wrong by type: %s", "SELECT view, type || ', ' ||"+
+				" CAST(sum(n) AS TEXT) || ' too many' FROM (SELECT view, type, n FROM record_count UNION ALL"+
+				" SELECT view, type, -n FROM ("+countRecords+") counted) both_sides GROUP BY view, type HAVING sum(n) <> 0")
+		}})
+}
+
+// recordKey is what is counted together: the records of a type below a zone or a view.
+type recordKey struct {
+	below int64
+	kind  string
+}
+
+// recordFollower counts what one transaction does to records.
+type recordFollower struct {
+	tx *store.Tx
+	// views are the views of zones, by the zones' ids. A zone never changes its view, but the id of one whose commit failed may become
+	// another one's.
+	views *store.Cache[int64, int64]
+	// delta is by zone. changed are the views of zones that the transaction changes, some of which are there no more at its end,
+	// gone the views that are not.
+	delta   map[recordKey]int64
+	changed map[int64]int64
+	gone    []int64
+}
+
+// Changed counts a record, and notes what is needed of a zone or a view.
+func (f *recordFollower) Changed(before, after *store.Resource) error {
+	r := cmp.Or(after, before)
+	switch {
+	case r.Collection == "zones":
+		if f.changed == nil {
+			f.changed = map[int64]int64{}
+		}
+		f.changed[r.ID] = viewOf(r)
+	case r.Collection == "views" && after == nil:
+		f.gone = append(f.gone, r.ID)
+	case r.Collection == "resourceRecords" && (before == nil || after == nil || before.Parent != after.Parent || before.Type != after.Type):
+		if f.delta == nil {
+			f.delta = map[recordKey]int64{}
+		}
+		if before != nil {
+			f.delta[recordKey{before.Parent, before.Type}]--
+		}
+		if after != nil {
+			f.delta[recordKey{after.Parent, after.Type}]++
+		}
+	}
+	return nil
+}
+
+// BeforeCommit writes what was counted.
+func (f *recordFollower) BeforeCommit() error {
+	delta := map[recordKey]int64{}
+	for k, n := range f.delta {
+		view, err := f.view(k.below)
+		if err != nil {
+			return fmt.Errorf("counting records: %w", err)
+		}
+		if view != 0 {
+			delta[recordKey{view, k.kind}] += n
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(delta), func(a, b recordKey) int {
+		return cmp.Or(cmp.Compare(a.below, b.below), cmp.Compare(a.kind, b.kind))
+	})
+	var sums []store.Sum
+	for _, k := range keys {
+		if n := delta[k]; n != 0 {
+			sums = append(sums, store.Sum{Key: []any{k.below, k.kind}, N: n})
+		}
+	}
+	if err := recordCounts.Add(f.tx, sums); err != nil {
+		return fmt.Errorf("counting records: %w", err)
+	}
+	for _, id := range f.gone {
+		if err := f.tx.Write("DELETE FROM record_count WHERE view = ?", id); err != nil {
+			return fmt.Errorf("counting records: %w", err)
+		}
+	}
+	return nil
+}
+
+// view gives the view of the zone that records lie in; 0 where they are a template's.
+func (f *recordFollower) view(zone int64) (view int64, err error) {
+	if view, ok := f.changed[zone]; ok {
+		return view, nil
+	}
+	if view, ok := f.views.Get(f.tx, zone); ok {
+		return view, nil
+	}
+	r, err := f.tx.Get(zone)
+	if errors.Is(err, store.ErrNotFound) { // a template that goes with its records
+		return 0, nil
+	}
+	if err == nil && r.Collection == "zones" {
+		view = viewOf(r)
+	}
+	if err == nil {
+		f.views.Put(f.tx, zone, view)
+	}
+	return view, err
+}
+
+// recordCountsName is the last part of the path under which the numbers are answered.
+const recordCountsName = "recordCounts"
+
+// recordsOfView gives how many records the zones of a view have.
+func recordsOfView(tx *store.Tx, view *store.Resource) (map[string]int64, error) {
+	return recordCounts.By(tx, view.ID)
+}
+
+// recordsOfZone gives how many records lie right in a zone.
+func recordsOfZone(tx *store.Tx, zone *store.Resource) (map[string]int64, error) {
+	return tx.Totals(zone.ID, "resourceRecords")
+}

@@ -1,0 +1,88 @@
+package dns
+
+import (
+	"net/netip"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerResponsePolicies declares the collections of response policies and their items.
+func registerResponsePolicies(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "responsePolicies", Parents: []string{"configurations"}}, &ResponsePolicy{})
+	r.Collection(resource.Collection{Name: "policyItems", Parents: []string{"responsePolicies"}}, &ResponsePolicyItem{})
+}
+
+// checkRedirect asks for the target of a redirection.
+func checkRedirect(kind string, target *string) error {
+	if kind != "REDIRECT" {
+		return nil
+	}
+	if *target == "" {
+		return problem.Invalid("redirectTarget", "is needed with REDIRECT")
+	}
+	if _, err := netip.ParseAddr(*target); err == nil {
+		return nil
+	}
+	*target = naming.Clean(*target)
+	if err := naming.Check(*target, naming.AnyName); err != nil {
+		return problem.Invalid("redirectTarget", "is neither an address nor a name: %v", err)
+	}
+	return nil
+}
+
+// ResponsePolicy is a list of names and what is answered for them.
+type ResponsePolicy struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// PolicyType is what is answered: as ever, nothing, that there is no such name, or something else.
+	PolicyType string `api:"policyType,required" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
+	// TTL is the time to live of the answers in seconds.
+	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
+	// RedirectTarget is where a redirection leads: a name or an address.
+	RedirectTarget string `api:"redirectTarget"`
+}
+
+// BeforeWrite asks for the target of a redirection.
+func (x *ResponsePolicy) BeforeWrite(*resource.Change) error {
+	return checkRedirect(x.PolicyType, &x.RedirectTarget)
+}
+
+// ResponsePolicyItem is one name of a response policy.
+type ResponsePolicyItem struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+}
+
+// BeforeWrite reads the name.
+func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
+	x.Name = strings.ToLower(naming.Clean(x.Name))
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	return nil
+}
+
+// Validate refuses a name that has no room in a zone of the policy.
+func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
+	links, err := c.Tx.Referring(x.Parent)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Field != "responsePolicy" {
+			continue
+		}
+		zone, err := c.Tx.Get(l.Target)
+		if err != nil {
+			return err
+		}
+		if !hasRoom(x.Name, zone.Key) {
+			return problem.Invalid("name", "before the name of the zone %s it is longer than a name may be", problem.About(zone.ID, zone.Key))
+		}
+	}
+	return nil
+}

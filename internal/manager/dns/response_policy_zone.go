@@ -1,0 +1,245 @@
+package dns
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+
+	"github.com/miekg/dns"
+)
+
+// registerResponsePolicyZones declares the zones that response policies are served by.
+func registerResponsePolicyZones(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "zones"}, &ResponsePolicyZone{})
+}
+
+// ResponsePolicyZone tells resolvers to answer otherwise for some names.
+type ResponsePolicyZone struct {
+	schema.Head `head:"required,nonblank" parents:"views"`
+	// Configuration is the configuration the zone lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in.
+	View schema.Ref `api:"view,readOnly" ref:"View"`
+	// ResponsePolicyZoneType says whose the names are: LOCAL ones come from the response policy.
+	ResponsePolicyZoneType string `api:"responsePolicyZoneType,required" enum:"LOCAL|FEED|EXTERNAL"`
+	// ResponsePolicy has the names of a local zone.
+	ResponsePolicy schema.Ref `api:"responsePolicy" ref:"ResponsePolicy" back:"zones"`
+	// OverridePolicyType is what is done instead of what the names say.
+	OverridePolicyType string `api:"overridePolicyType" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
+	// OverrideRefreshTime is how often a zone of the type FEED or EXTERNAL is asked for: seconds, or as in ISO 8601, from a minute to 30 days.
+	OverrideRefreshTime string `api:"overrideRefreshTime"`
+	// RedirectTarget is where a redirection leads: a name or an address.
+	RedirectTarget string `api:"redirectTarget"`
+	// FeedCategories are the categories of a feed: letters, digits, hyphens and underscores.
+	FeedCategories []string `api:"feedCategories"`
+}
+
+// BeforeWrite places the zone, and reads its name.
+func (x *ResponsePolicyZone) BeforeWrite(*resource.Change) error {
+	x.Name, x.View = naming.Clean(x.Name), schema.Ref{ID: x.Parent}
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	if x.ResponsePolicy.ID != 0 && !x.IsLocal() {
+		return problem.Invalid("responsePolicy", "is for LOCAL zones alone")
+	}
+	if err := x.checkSource(); err != nil {
+		return err
+	}
+	return checkRedirect(x.OverridePolicyType, &x.RedirectTarget)
+}
+
+// checkSource reads what says where the names of a zone come from that are not local.
+func (x *ResponsePolicyZone) checkSource() error {
+	if len(x.FeedCategories) > 0 && x.ResponsePolicyZoneType != FeedPolicy {
+		return problem.Invalid("feedCategories", "are for FEED zones alone")
+	}
+	for _, category := range x.FeedCategories {
+		if category == "" || len(category) > 100 || strings.ContainsFunc(category, func(r rune) bool {
+			return r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+		}) {
+			return problem.Invalid("feedCategories", "%q is no category: letters, digits, hyphens and underscores, at most 100", category)
+		}
+	}
+	if x.OverrideRefreshTime == "" {
+		return nil
+	}
+	if x.IsLocal() {
+		return problem.Invalid("overrideRefreshTime", "is for zones of the types FEED and EXTERNAL")
+	}
+	if every := x.RefreshTime(); every < MinRefreshTime || every > MaxRefreshTime {
+		return problem.Invalid("overrideRefreshTime", "%q is no number of seconds, and no length of time as in ISO 8601, from %s to %s",
+			x.OverrideRefreshTime, MinRefreshTime, MaxRefreshTime)
+	}
+	return nil
+}
+
+// Bounds of overrideRefreshTime.
+const (
+	MinRefreshTime = time.Minute
+	MaxRefreshTime = 30 * 24 * time.Hour
+)
+
+// RefreshTime is how often a zone of others is looked at; 0 where it is as that says.
+func (x *ResponsePolicyZone) RefreshTime() time.Duration {
+	if seconds, err := strconv.ParseUint(x.OverrideRefreshTime, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	return schema.LengthOf(x.OverrideRefreshTime)
+}
+
+// Validate refuses a name that another zone of the view has, and one in which a name of its policy has no room.
+func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
+	if err := freeZoneName(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
+		return err
+	}
+	if old, ok := c.Old.(*ResponsePolicyZone); ok && old.ResponsePolicy == x.ResponsePolicy && old.Name == x.Name {
+		return nil
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
+		store.HasParent(x.ResponsePolicy.ID)}},
+		func(r *store.Resource) error {
+			if hasRoom(r.Name, x.Name) {
+				return nil
+			}
+			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be",
+				problem.About(r.ID, r.Name))
+		})
+}
+
+// hasRoom reports whether a name has room before that of a response policy zone.
+func hasRoom(name, zone string) bool {
+	whole, err := fqdn(naming.Join(name, zone))
+	if err != nil {
+		return false
+	}
+	n, err := dns.PackDomainName(whole, make([]byte, 256), 0, nil, false)
+	return err == nil && n <= 255
+}
+
+// Key is the zone's name as names compare.
+func (x *ResponsePolicyZone) Key() string { return naming.Key(x.Name) }
+
+// RuleOf gives what a response policy zone does instead of what its records say, and what its policy says that they do; each may be empty.
+func (x *ResponsePolicyZone) RuleOf(policies map[int64]*ResponsePolicy) (override, kind string) {
+	if p := policies[x.ResponsePolicy.ID]; p != nil {
+		kind = p.PolicyType
+	}
+	return x.OverridePolicyType, kind
+}
+
+// IsLocal reports whether the names come from the response policy, and not from elsewhere.
+func (x *ResponsePolicyZone) IsLocal() bool { return x.ResponsePolicyZoneType == LocalPolicy }
+
+// Types of response policy zones.
+const (
+	LocalPolicy    = "LOCAL"
+	FeedPolicy     = "FEED"
+	ExternalPolicy = "EXTERNAL"
+)
+
+// policyRule is what a response policy zone does with names.
+type policyRule struct {
+	policy       *store.Resource
+	kind, target string
+	ttl          uint32
+}
+
+// ruleOf gives what a response policy zone does with the names of its policy; the policy is nil where it has none.
+func (z *zoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
+	o, err := z.api.Object(zone)
+	if err != nil {
+		return rule, err
+	}
+	x, ok := o.(*ResponsePolicyZone)
+	if !ok || x.ResponsePolicy.ID == 0 || !x.IsLocal() {
+		return rule, nil
+	}
+	if rule.policy, err = z.tx.Get(x.ResponsePolicy.ID); err != nil {
+		return rule, err
+	}
+	if o, err = z.api.Object(rule.policy); err != nil {
+		return rule, err
+	}
+	p, ok := o.(*ResponsePolicy)
+	if !ok {
+		return rule, fmt.Errorf("resource %d is no response policy", rule.policy.ID)
+	}
+	rule.kind, rule.target, rule.ttl = p.PolicyType, p.RedirectTarget, uint32(DefaultTTL)
+	if x.OverridePolicyType != "" {
+		rule.kind, rule.target = x.OverridePolicyType, x.RedirectTarget
+	}
+	if p.TTL != nil {
+		rule.ttl = uint32(*p.TTL) //nolint:gosec // within its bounds
+	}
+	return rule, nil
+}
+
+// responses adds what a response policy zone answers for the names of its policy; only, where it is not nil, says for which names.
+func (z *zoneReader) responses(zone *store.Resource, only []string) error {
+	rule, err := z.ruleOf(zone)
+	if err != nil || rule.policy == nil {
+		return err
+	}
+	z.latest = max(z.latest, rule.policy.Version)
+	add := func(r *store.Resource) error {
+		z.latest = max(z.latest, r.Version)
+		owner, err := fqdn(naming.Join(r.Name, zone.Key))
+		if err != nil {
+			return err
+		}
+		rr, err := Response(owner, rule.ttl, rule.kind, rule.target)
+		if err == nil {
+			z.records = append(z.records, rr)
+		}
+		return err
+	}
+	if only == nil {
+		return z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
+			store.HasParent(rule.policy.ID)}}, add)
+	}
+	for _, name := range only {
+		rows, err := z.tx.ByName("policyItems", rule.policy.ID, name)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := add(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Response gives the record that tells a resolver what to answer for a name: as ever (ALLOWLIST), that it has nothing (BLACKHOLE), that it
+// is not there (BLOCKLIST), or what the target, a name or an address, has (REDIRECT).
+func Response(owner string, ttl uint32, kind, target string) (dns.RR, error) {
+	head := dns.RR_Header{Name: owner, Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: ttl}
+	switch kind {
+	case "ALLOWLIST":
+		return &dns.CNAME{Hdr: head, Target: "rpz-passthru."}, nil
+	case "BLACKHOLE":
+		return &dns.CNAME{Hdr: head, Target: "*."}, nil
+	case "BLOCKLIST":
+		return &dns.CNAME{Hdr: head, Target: root}, nil
+	}
+	if a, err := netip.ParseAddr(target); err == nil {
+		if a.Is4() {
+			head.Rrtype = dns.TypeA
+			return &dns.A{Hdr: head, A: a.AsSlice()}, nil
+		}
+		head.Rrtype = dns.TypeAAAA
+		return &dns.AAAA{Hdr: head, AAAA: a.AsSlice()}, nil
+	}
+	name, err := fqdn(target)
+	return &dns.CNAME{Hdr: head, Target: name}, err
+}

@@ -1,0 +1,319 @@
+package dns
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+
+	"github.com/miekg/dns"
+)
+
+// registerServiceBindings declares the types that bind a name to where its service is given.
+func registerServiceBindings(r *resource.Registry) {
+	for name, sample := range map[string]schema.Object{"SVCBRecord": &SVCBRecord{}, "HTTPSRecord": &HTTPSRecord{}} {
+		declareRecord(r, name, sample, linkToExternalHost.For(resource.Writing, name))
+	}
+}
+
+// ServiceParameters say how a service is reached (RFC 9460 section 7).
+type ServiceParameters struct {
+	// ALPNIdentifiers are the protocols that are spoken there, such as h2.
+	ALPNIdentifiers []string `api:"alpnIdentifiers,nonblank"`
+	// DefaultALPNIdentifierEnabled says whether the protocol that the service has by default is spoken, too; null means that it is.
+	DefaultALPNIdentifierEnabled *bool `api:"defaultAlpnIdentifierEnabled"`
+	// Port is the port of the service; null for that of its scheme.
+	Port *int64 `api:"port" min:"1" max:"65535"`
+	// IPv4AddressHints are addresses of the target, for who does not want to wait for them.
+	IPv4AddressHints []string `api:"ipv4AddressHints,nonblank"`
+	// IPv6AddressHints are addresses of the target, for who does not want to wait for them.
+	IPv6AddressHints []string `api:"ipv6AddressHints,nonblank"`
+	// EncryptedClientHello is the list of keys for encrypted client hellos, in base64.
+	EncryptedClientHello string `api:"encryptedClientHello" length:"16384"`
+	// MandatoryKeys are the keys that a client must understand, such as alpn and port.
+	MandatoryKeys []string `api:"mandatoryKeys,nonblank"`
+	// PrivateUseValues are other parameters, key65280 to key65534, with their values.
+	PrivateUseValues map[string]string `api:"privateUseValues"`
+}
+
+// serviceKeys are the keys of parameters by their names (RFC 9460 section 14.3).
+var serviceKeys = func() map[string]dns.SVCBKey {
+	keys := map[string]dns.SVCBKey{}
+	for _, k := range []dns.SVCBKey{dns.SVCB_ALPN, dns.SVCB_NO_DEFAULT_ALPN, dns.SVCB_PORT,
+		dns.SVCB_IPV4HINT, dns.SVCB_ECHCONFIG, dns.SVCB_IPV6HINT} {
+		keys[k.String()] = k
+	}
+	return keys
+}()
+
+// maxRecord is how many bytes of a message a record may take, but for the names in it, which are 255 each at most (RFC 1035 section 4.2.2).
+const maxRecord = 65535 - 2*255
+
+// The keys of private use.
+const (
+	firstPrivateKey = 65280
+	lastPrivateKey  = 65534
+)
+
+// privateKey reads the name of a key of private use.
+func privateKey(name string) (dns.SVCBKey, bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, "key"), 10, 16)
+	return dns.SVCBKey(n), err == nil && name == fmt.Sprintf("key%d", n) && n >= firstPrivateKey && n <= lastPrivateKey
+}
+
+// Check reads the parameters as they go into a message.
+func (x *ServiceParameters) Check() error {
+	_, err := x.values()
+	return err
+}
+
+// values gives the parameters as they go into a message, in the order of their keys.
+func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
+	if x == nil {
+		return nil, nil
+	}
+	if len(x.ALPNIdentifiers) > 0 {
+		values = append(values, &dns.SVCBAlpn{Alpn: x.ALPNIdentifiers})
+	}
+	if d := x.DefaultALPNIdentifierEnabled; d != nil && !*d {
+		if len(x.ALPNIdentifiers) == 0 {
+			return nil, schema.At("defaultAlpnIdentifierEnabled", "false needs alpnIdentifiers: nothing would be spoken there")
+		}
+		values = append(values, &dns.SVCBNoDefaultAlpn{})
+	}
+	if x.Port != nil {
+		values = append(values, &dns.SVCBPort{Port: uint16(*x.Port)}) //nolint:gosec // within its bounds
+	}
+	hints, err := hintsOf("ipv4AddressHints", x.IPv4AddressHints, netip.Addr.Is4)
+	if err != nil {
+		return nil, err
+	}
+	if hints != nil {
+		values = append(values, &dns.SVCBIPv4Hint{Hint: hints})
+	}
+	if x.EncryptedClientHello != "" {
+		keys, err := base64.StdEncoding.DecodeString(x.EncryptedClientHello)
+		if err != nil {
+			return nil, schema.At("encryptedClientHello", "is no base64")
+		}
+		values = append(values, &dns.SVCBECHConfig{ECH: keys})
+	}
+	if hints, err = hintsOf("ipv6AddressHints", x.IPv6AddressHints, netip.Addr.Is6); err != nil {
+		return nil, err
+	}
+	if hints != nil {
+		values = append(values, &dns.SVCBIPv6Hint{Hint: hints})
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.PrivateUseValues)) {
+		key, ok := privateKey(name)
+		if !ok {
+			return nil, schema.At("privateUseValues", "%q is none of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
+		}
+		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
+	}
+	return x.mandatory(values)
+}
+
+// mandatory puts what a client must understand before the parameters, all of which there must be (RFC 9460 section 8).
+func (x *ServiceParameters) mandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyValue, error) {
+	var needed []dns.SVCBKey
+	for _, name := range x.MandatoryKeys {
+		key, ok := serviceKeys[name]
+		if !ok {
+			key, ok = privateKey(name)
+		}
+		switch {
+		case !ok:
+			return nil, schema.At("mandatoryKeys", "%q is no key of a parameter; these are: %s, and key%d to key%d", name,
+				strings.Join(slices.Sorted(maps.Keys(serviceKeys)), ", "), firstPrivateKey, lastPrivateKey)
+		case !slices.ContainsFunc(values, func(v dns.SVCBKeyValue) bool { return v.Key() == key }):
+			return nil, schema.At("mandatoryKeys", "%q is not among the parameters", name)
+		case slices.Contains(needed, key):
+			return nil, schema.At("mandatoryKeys", "%q is given twice", name)
+		}
+		needed = append(needed, key)
+	}
+	if needed == nil {
+		return values, nil
+	}
+	slices.Sort(needed)
+	return append([]dns.SVCBKeyValue{&dns.SVCBMandatory{Code: needed}}, values...), nil
+}
+
+// hintsOf reads addresses of one family.
+func hintsOf(member string, texts []string, family func(netip.Addr) bool) (hints []net.IP, err error) {
+	for _, text := range texts {
+		a, err := netip.ParseAddr(text)
+		if err != nil || !family(a) || a.Is4In6() || a.Zone() != "" {
+			return nil, schema.At(member, "%q is no address of this family", text)
+		}
+		hints = append(hints, a.AsSlice())
+	}
+	return hints, nil
+}
+
+// ServiceBinding is what records have that bind a name to where its service is given (RFC 9460).
+type ServiceBinding struct {
+	RecordHead
+	// LinkedRecord is the host that gives the service, by id or by absoluteName; null means the name itself, or with the priority 0 that
+	// there is no service.
+	LinkedRecord schema.Ref `api:"linkedRecord" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+	// Priority is the preference: the lowest is tried first; 0 makes the name an alias for the service alone.
+	Priority int64 `api:"priority,required" min:"0" max:"65535"`
+	// ServiceParameters say how the service is reached; an alias has none.
+	ServiceParameters *ServiceParameters `api:"serviceParameters"`
+}
+
+// check derives the name, finds the host and refuses an alias that says more.
+func (x *ServiceBinding) check(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	values, err := x.ServiceParameters.values()
+	if err != nil {
+		return err
+	}
+	whole := &dns.SVCB{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeSVCB}, Target: ".", Value: values}
+	if _, err := dns.PackRR(whole, make([]byte, maxRecord), 0, nil, false); err != nil {
+		return problem.Field("InvalidResourceFieldValue", "serviceParameters", "cannot be put into a message: %v", err)
+	}
+	if x.Priority == 0 && len(values) > 0 {
+		return problem.Field("ConflictingResourceFieldValues", "serviceParameters",
+			"the priority 0 makes the record an alias, which has no parameters (RFC 9460 section 2.4.2)")
+	}
+	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+}
+
+// binding is the record's data.
+func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, error) {
+	if x.LinkedRecord.ID == 0 {
+		target = "."
+	}
+	values, err := x.ServiceParameters.values()
+	return dns.SVCB{Hdr: head, Priority: uint16(x.Priority), Target: target, Value: values}, err //nolint:gosec // within its bounds
+}
+
+// says reports whether a record's parameters are those of the binding, octet by octet, and can be kept in its fields.
+func (x *ServiceBinding) says(rr *dns.SVCB) bool {
+	values, err := x.ServiceParameters.values()
+	if err != nil {
+		return false
+	}
+	if p := x.ServiceParameters; p != nil && (p.Port != nil && *p.Port == 0 || !isText(p.ALPNIdentifiers...) ||
+		slices.ContainsFunc(p.ALPNIdentifiers, func(id string) bool { return strings.TrimSpace(id) == "" })) {
+		return false
+	}
+	own := &dns.SVCB{Hdr: rr.Hdr, Priority: rr.Priority, Target: rr.Target, Value: values}
+	var given, made dns.RFC3597
+	return given.ToRFC3597(rr) == nil && made.ToRFC3597(own) == nil && given.Rdata == made.Rdata
+}
+
+// alike reports whether both say the same of the same host; parameters that cannot be read are like none.
+func (x *ServiceBinding) alike(y *ServiceBinding) bool {
+	a, errA := x.binding(dns.RR_Header{}, "")
+	b, errB := y.binding(dns.RR_Header{}, "")
+	return errA == nil && errB == nil && x.LinkedRecord.ID == y.LinkedRecord.ID && a.String() == b.String()
+}
+
+// SVCBRecord binds a name of any service to where it is given.
+type SVCBRecord struct {
+	ServiceBinding
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"SVCB"`
+}
+
+// BeforeWrite derives the name and reads the data.
+func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
+
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *SVCBRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *SVCBRecord) same(o schema.Object) bool {
+	y, ok := o.(*SVCBRecord)
+	return ok && x.alike(&y.ServiceBinding)
+}
+
+// HTTPSRecord binds a name of the web to where its service is given.
+type HTTPSRecord struct {
+	ServiceBinding
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"HTTPS"`
+}
+
+// BeforeWrite derives the name and reads the data.
+func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
+
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *HTTPSRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *HTTPSRecord) same(o schema.Object) bool {
+	y, ok := o.(*HTTPSRecord)
+	return ok && x.alike(&y.ServiceBinding)
+}
+
+// boundService gives the binding of a record of a zone file; nil where it has parameters that are not kept by name, and its target.
+func boundService(rr *dns.SVCB) (x *ServiceBinding, target string) {
+	x = &ServiceBinding{Priority: int64(rr.Priority)}
+	if rr.Target != "." {
+		target = rr.Target
+	}
+	if len(rr.Value) == 0 {
+		return x, target
+	}
+	p := &ServiceParameters{}
+	x.ServiceParameters = p
+	for _, value := range rr.Value {
+		switch v := value.(type) {
+		case *dns.SVCBMandatory:
+			for _, key := range v.Code {
+				p.MandatoryKeys = append(p.MandatoryKeys, key.String())
+			}
+		case *dns.SVCBAlpn:
+			p.ALPNIdentifiers = v.Alpn
+		case *dns.SVCBNoDefaultAlpn:
+			p.DefaultALPNIdentifierEnabled = new(bool)
+		case *dns.SVCBPort:
+			port := int64(v.Port)
+			p.Port = &port
+		case *dns.SVCBIPv4Hint:
+			p.IPv4AddressHints = texts(v.Hint)
+		case *dns.SVCBIPv6Hint:
+			p.IPv6AddressHints = texts(v.Hint)
+		case *dns.SVCBECHConfig:
+			p.EncryptedClientHello = base64.StdEncoding.EncodeToString(v.ECH)
+		case *dns.SVCBLocal:
+			if p.PrivateUseValues == nil {
+				p.PrivateUseValues = map[string]string{}
+			}
+			if !utf8.Valid(v.Data) || bytes.ContainsFunc(v.Data, unicode.IsControl) { // which a field cannot hold
+				return nil, ""
+			}
+			p.PrivateUseValues[fmt.Sprintf("key%d", v.KeyCode)] = string(v.Data)
+		default:
+			return nil, ""
+		}
+	}
+	if p.Check() != nil { // such as a parameter that is nobody's yet
+		return nil, ""
+	}
+	return x, target
+}
+
+func texts(hints []net.IP) (list []string) {
+	for _, ip := range hints {
+		list = append(list, ip.String())
+	}
+	return list
+}

@@ -1,0 +1,118 @@
+package dns
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.
+func registerSigningKeys(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "signingKeys", Complete: completeKeys}, &TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
+}
+
+// TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it.
+type TSIGKey struct {
+	schema.Head `head:"required,nonblank" unique:"siblings" parents:"configurations"`
+	// Configuration is the configuration the key lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Algorithm is the hash of the HMAC.
+	Algorithm string `api:"algorithm,required" enum:"MD5|SHA1|SHA256|SHA512"`
+	// Length is how long the secret is, in bits.
+	Length int64 `api:"length,required" min:"1" max:"512"`
+	// State says whether there is a secret; REGENERATE, in a PATCH, makes another one.
+	State string `api:"state" enum:"GENERATED|NOT_GENERATED|REGENERATE"`
+	// KeyGenerationDateTime is when the secret was made.
+	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
+	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone. Release 9.6 calls it sharedSecret.
+	PrivateKey schema.Secret `api:"privateKey,once" also:"sharedSecret"`
+}
+
+// The states of a key, and what asks for another one.
+const (
+	keyGenerated    = "GENERATED"
+	keyNotGenerated = "NOT_GENERATED"
+	keyRegenerate   = "REGENERATE"
+)
+
+// BeforeWrite takes the secret that is given, or makes one.
+func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
+	old, _ := c.Old.(*TSIGKey)
+	switch {
+	case c.Given["state"] && x.State == keyRegenerate && old == nil:
+		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
+	case x.PrivateKey.Plain != "":
+		return x.take(c)
+	case x.PrivateKey.Given && !x.PrivateKey.Set():
+		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
+		return nil
+	case c.Given["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
+		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; privateKey with an empty text takes it away")
+	case c.Given["state"] && x.State == keyRegenerate,
+		x.State == keyGenerated && !x.PrivateKey.Set(),
+		x.State == "" && old == nil:
+		return x.generate(c)
+	case !x.PrivateKey.Set():
+		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
+	default:
+		x.State = keyGenerated
+	}
+	if old != nil && x.PrivateKey.Set() && x.Length != old.Length {
+		return problem.Invalid("length", "the secret has %d bits; another length takes another secret (REGENERATE in a PATCH of state)",
+			old.Length)
+	}
+	return nil
+}
+
+// take reads the secret that was given.
+func (x *TSIGKey) take(c *resource.Change) error {
+	text := strings.Join(strings.Fields(x.PrivateKey.Plain), "")
+	secret, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(secret) == 0 {
+		return problem.Field("InvalidPrivateKeyValue", "privateKey", "must be a secret in base64")
+	}
+	if bits := int64(len(secret)) * 8; bits != (x.Length+7)/8*8 {
+		return problem.Field("InvalidPrivateKeyValue", "privateKey", "has %d bits, and length says %d", bits, x.Length)
+	}
+	x.set(c, secret)
+	return nil
+}
+
+// generate makes a secret.
+func (x *TSIGKey) generate(c *resource.Change) error {
+	secret := make([]byte, (x.Length+7)/8)
+	if _, err := rand.Read(secret); err != nil {
+		return err
+	}
+	x.set(c, secret)
+	return nil
+}
+
+// set sets the secret, which the answer shows once.
+func (x *TSIGKey) set(c *resource.Change, secret []byte) {
+	text := base64.StdEncoding.EncodeToString(secret)
+	x.PrivateKey = schema.Secret{Plain: text, Given: true}
+	x.State, x.KeyGenerationDateTime = keyGenerated, c.Tx.Now().UTC()
+	c.Extra["privateKey"], c.Extra["sharedSecret"] = text, text
+}
+
+// Validate checks the name, by which configurations of name servers call the key.
+func (x *TSIGKey) Validate(*resource.Change) error {
+	if err := checkListName(x.Name); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	return nil
+}
+
+// AfterWrite lets what names the key have its new name.
+func (x *TSIGKey) AfterWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*TSIGKey); ok && old.Name != x.Name {
+		return renameInLists(c, x.ID, func(m Match) string { return m.Key }, old.Name, x.Name)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package dns
+
+import (
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerTXTRecords declares the type.
+func registerTXTRecords(r *resource.Registry) {
+	declareRecord(r, "TXTRecord", &TXTRecord{})
+}
+
+// TXTRecord holds text (RFC 1035 section 3.3.14).
+type TXTRecord struct {
+	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"TXT"`
+	// Text is the text; it is served in strings of 255 bytes.
+	Text string `api:"text,nonblank" length:"65000"`
+}
+
+// BeforeWrite derives the name, and refuses a record without text.
+func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if x.Text == "" && (c.Creates() || c.Given["text"]) {
+		p := problem.BadRequest("MissingRequiredField", "required and missing: text")
+		p.Fields = []string{"text"}
+		return p
+	}
+	return nil
+}
+
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *TXTRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *TXTRecord) same(o schema.Object) bool {
+	y, ok := o.(*TXTRecord)
+	return ok && x.Text == y.Text
+}

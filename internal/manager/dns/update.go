@@ -1,0 +1,460 @@
+package dns
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+
+	"github.com/miekg/dns"
+)
+
+// Refused is a change by a message that is not made, with the code that the message is answered with (RFC 2136 section 2.2).
+type Refused struct {
+	Code int
+	Why  string
+}
+
+func (r *Refused) Error() string { return r.Why }
+
+func refused(code int, why string) error { return &Refused{code, why} }
+
+// Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What
+// it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options,
+// roles and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed;
+// where the message is refused the error is a *Refused or a problem.
+func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR) (changed bool, err error) {
+	u, err := newUpdater(c, zone)
+	if err != nil {
+		return false, err
+	}
+	u.make.dynamic = true
+	for _, rr := range apex {
+		if kind := rr.Header().Rrtype; ofApex(kind) || slices.Contains(keyTypes, kind) {
+			u.served = append(u.served, rr)
+		}
+	}
+	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
+		return false, refused(dns.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
+	}
+	for _, rr := range slices.Concat(m.Answer, m.Ns) { // BIND refuses such a message before it looks at prerequisites, too
+		if class := rr.Header().Class; class != dns.ClassINET && class != dns.ClassANY && class != dns.ClassNONE {
+			return false, refused(dns.RcodeFormatError, rr.Header().Name+" has the class "+dns.Class(class).String()+": use IN, ANY or NONE")
+		}
+	}
+	if err := u.prerequisites(m.Answer); err != nil {
+		return false, err
+	}
+	if err := u.prescan(m.Ns); err != nil {
+		return false, err
+	}
+	for _, rr := range m.Ns {
+		if err := u.change(rr); err != nil {
+			return false, err
+		}
+	}
+	if changed, err = u.realizeAll(); err != nil {
+		return false, err
+	}
+	if len(u.make.done.Skipped) > 0 {
+		return false, refused(dns.RcodeRefused, u.make.done.Skipped[0])
+	}
+	return changed, u.markFresh()
+}
+
+// mostUpdated is how many prerequisites and changes a message may have, mostOfName how many of one name.
+const (
+	mostUpdated = 5000
+	mostOfName  = 200
+)
+
+// keyTypes are the types of records that say how a zone is signed: whoever could put one in would sign in its name.
+var keyTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3}
+
+// updater is an update that is under way.
+type updater struct {
+	c    *resource.Change
+	zone *store.Resource
+	apex string
+	make *zoneImport
+	// names are those that were looked at, order in which order.
+	names map[string]*updatedName
+	order []string
+	// datas are what dataOf gives of records: comparing many with each other costs much.
+	datas map[dns.RR]string
+	// served are the records of the apex that no resource stands for.
+	served []dns.RR
+	// refits makes hosts of addresses whose networks were made later.
+	refits bool
+}
+
+func newUpdater(c *resource.Change, zone *store.Resource) (*updater, error) {
+	view, err := c.Tx.Get(viewOf(zone))
+	if err != nil {
+		return nil, err
+	}
+	apex, err := fqdn(zone.Key)
+	if err != nil {
+		return nil, err
+	}
+	return &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{},
+		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, lends: true}}, nil
+}
+
+// data is dataOf, remembered.
+func (u *updater) data(rr dns.RR) string {
+	text, known := u.datas[rr]
+	if !known {
+		text = dataOf(rr)
+		u.datas[rr] = text
+	}
+	return text
+}
+
+// updatedName is a name: its resources with their records, and the records that it is to have.
+type updatedName struct {
+	name   string
+	rows   []updatedRow
+	wanted []dns.RR
+	// derived are the records that follow from something else, and stay: PTR records of hosts, and what is served at the apex.
+	derived []dns.RR
+	// changes is how many the message has of it.
+	changes int
+}
+
+// updatedRow is a resource with its records.
+type updatedRow struct {
+	row *store.Resource
+	rrs []dns.RR
+}
+
+// at gives a name as it is, and is to be so far.
+func (u *updater) at(name string) (*updatedName, error) {
+	name = dns.CanonicalName(name)
+	if n := u.names[name]; n != nil {
+		return n, nil
+	}
+	if !dns.IsSubDomain(u.apex, name) {
+		return nil, refused(dns.RcodeNotZone, name+" does not lie in the zone")
+	}
+	n := &updatedName{name: name}
+	rows, err := u.c.Tx.ByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
+	if err != nil {
+		return nil, err
+	}
+	z := &zoneReader{tx: u.c.Tx, api: u.c.API, addresses: map[int64][]netip.Addr{}, targets: map[int64]string{}}
+	for _, r := range rows {
+		if r.Collection != "resourceRecords" || r.Parent != u.zone.ID {
+			continue
+		}
+		if err := z.links(r); err != nil {
+			return nil, err
+		}
+		rrs, err := z.recordsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		n.rows = append(n.rows, updatedRow{r, rrs})
+		n.wanted = append(n.wanted, rrs...)
+	}
+	if addr, is := naming.ReverseAddress(name, u.zone.Key); is {
+		z.records = nil
+		if err := z.reverseBetween(u.zone, addr, addr); err != nil {
+			return nil, err
+		}
+		n.derived = z.records
+	}
+	if name == u.apex {
+		n.derived = append(n.derived, u.served...)
+	}
+	u.names[name] = n
+	u.order = append(u.order, name)
+	return n, nil
+}
+
+// has reports whether a name has records of a type; ANY is any.
+func (n *updatedName) has(kind uint16) bool {
+	return slices.ContainsFunc(n.all(), func(rr dns.RR) bool { return kind == dns.TypeANY || rr.Header().Rrtype == kind })
+}
+
+// all gives the records that a name is to have, those that lead back to hosts included.
+func (n *updatedName) all() []dns.RR { return slices.Concat(n.wanted, n.derived) }
+
+// prerequisites checks what has to hold (RFC 2136 section 3.2).
+func (u *updater) prerequisites(all []dns.RR) error {
+	var sets []dns.RR
+	for _, rr := range all {
+		h := rr.Header()
+		if h.Ttl != 0 {
+			return refused(dns.RcodeFormatError, "a prerequisite has a TTL")
+		}
+		n, err := u.at(h.Name)
+		if err != nil {
+			return err
+		}
+		is := n.has(h.Rrtype)
+		whole := h.Rdlength == 0
+		switch {
+		case h.Class == dns.ClassANY && whole && !is && h.Rrtype == dns.TypeANY:
+			return refused(dns.RcodeNameError, n.name+" is not there")
+		case h.Class == dns.ClassANY && whole && !is:
+			return refused(dns.RcodeNXRrset, n.name+" has no "+dns.Type(h.Rrtype).String())
+		case h.Class == dns.ClassNONE && whole && is && h.Rrtype == dns.TypeANY:
+			return refused(dns.RcodeYXDomain, n.name+" is there")
+		case h.Class == dns.ClassNONE && whole && is:
+			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.Type(h.Rrtype).String())
+		case (h.Class == dns.ClassANY || h.Class == dns.ClassNONE) && whole:
+		case h.Class == dns.ClassINET && lacksData(h):
+			return refused(dns.RcodeFormatError, "a prerequisite of the class IN has no data")
+		case h.Class == dns.ClassINET:
+			sets = append(sets, rr)
+		default:
+			return refused(dns.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
+		}
+	}
+	checked := map[string]bool{}
+	for _, rr := range sets { // each set as a whole is the one that is there
+		n, err := u.at(rr.Header().Name)
+		if err != nil {
+			return err
+		}
+		set := n.name + dns.Type(rr.Header().Rrtype).String()
+		if checked[set] {
+			continue
+		}
+		checked[set] = true
+		same := func(list []dns.RR) (of []string) {
+			for _, one := range list {
+				if one.Header().Rrtype == rr.Header().Rrtype && dns.CanonicalName(one.Header().Name) == n.name {
+					of = append(of, u.data(one))
+				}
+			}
+			slices.Sort(of)
+			return slices.Compact(of)
+		}
+		if !slices.Equal(same(sets), same(n.all())) {
+			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.Type(rr.Header().Rrtype).String())
+		}
+	}
+	return nil
+}
+
+// lacksData reports whether a record has no data although its type needs some.
+func lacksData(h *dns.RR_Header) bool {
+	_, known := dns.TypeToRR[h.Rrtype]
+	return h.Rdlength == 0 && known && h.Rrtype != dns.TypeANY && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL
+}
+
+// dataOf gives the type and the data of a record as texts that compare: names without regard to case.
+func dataOf(rr dns.RR) string {
+	one := dns.Copy(rr)
+	one.Header().Ttl, one.Header().Class, one.Header().Name = 0, dns.ClassINET, "."
+	return sameRecord(one)
+}
+
+// prescan refuses changes that cannot be made, before any is (RFC 2136 section 3.4.1).
+func (u *updater) prescan(all []dns.RR) error {
+	for _, rr := range all {
+		h := rr.Header()
+		n, err := u.at(h.Name)
+		if err != nil {
+			return err
+		}
+		if n.changes++; n.changes > mostOfName {
+			return refused(dns.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
+		}
+		if n.changes == 1 {
+			if err := u.own(n.name); err != nil {
+				return err
+			}
+		}
+		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
+			return refused(dns.RcodeRefused, "how the zone is signed is not changed by updates")
+		}
+		meta := IsMeta(h.Rrtype) && h.Rrtype != dns.TypeANY
+		switch {
+		case meta || h.Class == dns.ClassINET && (h.Rrtype == dns.TypeANY || h.Rdlength == 0):
+			return refused(dns.RcodeFormatError, "no record is of such a type")
+		case h.Class == dns.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == dns.ClassNONE && (h.Ttl != 0 || h.Rrtype == dns.TypeANY),
+			h.Class == dns.ClassNONE && lacksData(h):
+			return refused(dns.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
+		}
+	}
+	return nil
+}
+
+// own refuses a name that lies in a zone below, or is one: that zone says what it holds, and what the zone above says of it.
+func (u *updater) own(name string) error {
+	for at := name; at != u.apex; _, at, _ = naming.Cut(at) {
+		zones, err := sameName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
+		if err != nil {
+			return err
+		}
+		for _, z := range zones {
+			if z.Type == "Zone" && z.ID != u.zone.ID {
+				return refused(dns.RcodeRefused, name+" lies in the zone "+z.Key)
+			}
+		}
+	}
+	return nil
+}
+
+// change notes one change of the message (RFC 2136 section 3.4.2).
+func (u *updater) change(rr dns.RR) error {
+	h := rr.Header()
+	n, err := u.at(h.Name)
+	if err != nil {
+		return err
+	}
+	stays := func(kind uint16) bool { return n.name == u.apex && ofApex(kind) }
+	switch {
+	case stays(h.Rrtype):
+		return nil
+	case h.Class == dns.ClassANY:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool {
+			return (h.Rrtype == dns.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
+		})
+	case h.Class == dns.ClassNONE:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+	default:
+		u.add(n, rr)
+	}
+	return nil
+}
+
+// ofApex reports whether records of a type, at the name of the zone itself, follow from roles and options.
+func ofApex(kind uint16) bool { return kind == dns.TypeSOA || kind == dns.TypeNS }
+
+// add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
+func (u *updater) add(n *updatedName, rr dns.RR) {
+	alias := rr.Header().Rrtype == dns.TypeCNAME
+	switch {
+	case slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }):
+		return // it is there
+	case alias && slices.ContainsFunc(n.all(), func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
+		!alias && n.has(dns.TypeCNAME):
+		return
+	case alias:
+		n.wanted = nil
+	}
+	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) }), rr)
+}
+
+// realizeAll makes the resources of all names what they are to have: first what goes, records that lead to others before those, then what
+// comes, in the order in which it can be made.
+func (u *updater) realizeAll() (changed bool, err error) {
+	leads := func(name string) int {
+		if slices.ContainsFunc(u.names[name].rows, func(r updatedRow) bool { return r.row.Type != "HostRecord" }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(u.order, func(a, b string) int { return leads(a) - leads(b) })
+	var all []dns.RR
+	for _, name := range u.order {
+		n := u.names[name]
+		is, left, err := u.realize(n)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case is && len(n.wanted) == 0:
+			u.make.done.Deleted++
+		case is:
+			u.make.done.Changed++
+		}
+		changed, all = changed || is, append(all, left...)
+	}
+	if len(all) == 0 {
+		return changed, nil
+	}
+	for job := range u.make.jobs(u.apex, all) {
+		if err := job(); err != nil {
+			return false, err
+		}
+	}
+	return changed || u.make.done.Made > 0, nil
+}
+
+// realize makes the resources of a name that are there what it is to have, and gives the records that are to be made.
+func (u *updater) realize(n *updatedName) (changed bool, left []dns.RR, err error) {
+	left = slices.Clone(n.wanted)
+	take := func(rr dns.RR) (found dns.RR) {
+		i := slices.IndexFunc(left, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+		if i < 0 {
+			return nil
+		}
+		found = left[i]
+		left = slices.Delete(left, i, i+1)
+		return found
+	}
+	for _, r := range n.rows {
+		if r.row.Type == "HostRecord" {
+			is, rest, err := u.realizeHost(r, left)
+			if err != nil {
+				return false, nil, err
+			}
+			changed, left = changed || is, rest
+			continue
+		}
+		if len(r.rrs) != 1 { // it is served as nothing
+			continue
+		}
+		if addr, is := addressOf(r.rrs[0]); is && u.refits {
+			fits, err := u.make.fits(r.row.Key, addr)
+			if err != nil {
+				return false, nil, err
+			}
+			if fits {
+				changed = true
+				if err := u.remove(r.row); err != nil {
+					return false, nil, err
+				}
+				continue
+			}
+		}
+		if kept := take(r.rrs[0]); kept == nil {
+			err = u.remove(r.row)
+			changed = true
+		} else if kept.Header().Ttl != r.rrs[0].Header().Ttl {
+			err = u.retime(r.row, kept.Header().Ttl)
+			changed = true
+		}
+		if err != nil {
+			return false, nil, err
+		}
+	}
+	return changed, left, nil
+}
+
+// retime gives a record another time to live.
+func (u *updater) retime(row *store.Resource, ttl uint32) error {
+	seconds := int64(min(ttl, 1<<31-1))
+	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(comparableRecord).record().TTL = &seconds })
+	return err
+}
+
+// remove deletes a record. Others that lead to it lead to its name from then on, as to that of an external host.
+func (u *updater) remove(row *store.Resource) error {
+	if err := u.make.leadTo(row.ID, func() (schema.Ref, error) { return externalHost(u.c, u.make.view, row.Key) }); err != nil {
+		return err
+	}
+	return u.c.Following().Delete(row)
+}
+
+// CodeOf gives the code that a failure of Update is answered with, and why.
+func CodeOf(err error) (code int, why string) {
+	if r, ok := err.(*Refused); ok { //nolint:errorlint // nobody wraps it
+		return r.Code, r.Why
+	}
+	if p, ok := problem.As(err); ok && p.Status < 500 {
+		return dns.RcodeRefused, strings.TrimSpace(p.Message)
+	}
+	return dns.RcodeServerFailure, err.Error()
+}

@@ -1,0 +1,88 @@
+package dns
+
+import (
+	"net/netip"
+	"slices"
+
+	"portolan/internal/engine/schema"
+
+	"github.com/miekg/dns"
+)
+
+// realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.
+func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest []dns.RR, err error) {
+	var keep, add []netip.Addr
+	ttl := uint32(1<<31 - 1)
+	for _, rr := range wanted {
+		addr, is := addressOf(rr)
+		there := is && slices.ContainsFunc(r.rrs, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+		fits := false
+		if is && !there {
+			if fits, err = u.make.fits(r.row.Key, addr); err != nil {
+				return false, nil, err
+			}
+		}
+		switch {
+		case there:
+			keep = append(keep, addr)
+		case fits:
+			add = append(add, addr)
+		default:
+			rest = append(rest, rr)
+			continue
+		}
+		ttl = min(ttl, rr.Header().Ttl)
+	}
+	if len(keep)+len(add) == 0 {
+		return true, rest, u.removeHost(r)
+	}
+	sameTTL := len(r.rrs) > 0 && r.rrs[0].Header().Ttl == ttl
+	if len(add) == 0 && len(keep) == len(r.rrs) && sameTTL {
+		return false, rest, nil
+	}
+	before, err := u.c.Tx.Links(r.row.ID, "addresses")
+	if err != nil {
+		return false, nil, err
+	}
+	given := []string{"addresses"}
+	if !sameTTL {
+		given = append(given, "ttl")
+	}
+	seconds := int64(ttl)
+	if _, err := u.c.Following(given...).Change(r.row, func(o schema.Object) {
+		host := o.(*HostRecord)
+		host.Addresses = schema.RefList{Given: true}
+		for _, a := range append(keep, add...) {
+			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": a.String()}})
+		}
+		if !sameTTL {
+			host.TTL = &seconds
+		}
+	}); err != nil {
+		return false, nil, err
+	}
+	return true, rest, u.release(before)
+}
+
+// removeHost deletes a host, and gives its addresses back where they came with it.
+func (u *updater) removeHost(r updatedRow) error {
+	before, err := u.c.Tx.Links(r.row.ID, "addresses")
+	if err != nil {
+		return err
+	}
+	if err := u.remove(r.row); err != nil {
+		return err
+	}
+	return u.release(before)
+}
+
+// addressOf gives the address of an A or AAAA record.
+func addressOf(rr dns.RR) (addr netip.Addr, is bool) {
+	switch x := rr.(type) {
+	case *dns.A:
+		return netip.AddrFromSlice(x.A.To4())
+	case *dns.AAAA:
+		return netip.AddrFromSlice(x.AAAA.To16())
+	}
+	return addr, false
+}

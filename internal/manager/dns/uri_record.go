@@ -1,0 +1,59 @@
+package dns
+
+import (
+	"net/url"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerURIRecords declares the type.
+func registerURIRecords(r *resource.Registry) {
+	declareRecord(r, "URIRecord", &URIRecord{})
+}
+
+// URIRecord is an address of the web for a name (RFC 7553).
+type URIRecord struct {
+	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"URI"`
+	// Priority is the preference: the lowest is tried first.
+	Priority int64 `api:"priority,put" min:"0" max:"65535"`
+	// Weight divides the clients among records of the same priority.
+	Weight int64 `api:"weight,put" min:"0" max:"65535"`
+	// Target is the address, such as https://www.example.com/path.
+	Target string `api:"target,required,nonblank" length:"1000"`
+}
+
+// BeforeWrite derives the name and reads the address.
+func (x *URIRecord) BeforeWrite(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if !isURI(x.Target) {
+		return problem.Invalid("target", "%q is no address with a scheme (RFC 3986)", x.Target)
+	}
+	return nil
+}
+
+// maxTarget is how many characters a target has at most: zone files have no longer ones.
+const maxTarget = 1000
+
+// isURI reports whether a text is an address with a scheme, of characters that one may have (RFC 3986 section 2).
+func isURI(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r)
+	})
+}
+
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *URIRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *URIRecord) same(o schema.Object) bool {
+	y, ok := o.(*URIRecord)
+	return ok && x.Priority == y.Priority && x.Weight == y.Weight && x.Target == y.Target
+}

@@ -1,0 +1,68 @@
+package dns
+
+import (
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerViews declares the collection of views.
+func registerViews(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"},
+		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: recordsOfView}}, &View{})
+}
+
+// View is a namespace of DNS within a configuration: the same name may mean another thing in
+// another view.
+type View struct {
+	schema.Head `head:"post,nonblank" unique:"siblings"`
+	// Configuration is the configuration the view lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// DeviceRegistrationEnabled says whether devices may be registered in the view.
+	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
+	// DeviceRegistrationPortalAddress is the address of the registration portal.
+	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
+	// LiveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.
+	LiveDeployment bool `api:"liveDeployment"`
+	// FollowedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their
+	// records.
+	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
+	RestrictedRanges
+}
+
+// BeforeWrite keeps the ranges of the request for after.
+func (x *View) BeforeWrite(*resource.Change) error {
+	x.holdRanges()
+	return nil
+}
+
+// AfterWrite links them.
+func (x *View) AfterWrite(c *resource.Change) error { return x.keepRanges(c, x.ID) }
+
+// Validate checks what a view follows.
+func (x *View) Validate(c *resource.Change) error {
+	if x.FollowedServer.ID == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(x.FollowedServer.ID)
+	if store.IsNotFound(err) {
+		return resource.NotFoundInlined("followedServer", "there is no resource %d", x.FollowedServer.ID)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	if profile := c.API.TypeNamed(row.Type).TextOf(o, "profile"); profile != OtherServer {
+		return problem.Field("ConflictingResourceFieldValues", "followedServer",
+			"server %s is of the profile %s: a view follows a server of somebody else, whose profile is %s", problem.About(row.ID,
+				row.Name), profile, OtherServer)
+	}
+	return nil
+}
+
+// OtherServer is the profile of a server that somebody else runs.
+const OtherServer = "OTHER_DNS_SERVER"

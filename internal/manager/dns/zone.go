@@ -1,0 +1,319 @@
+package dns
+
+import (
+	"slices"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
+func registerZones(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
+		Workflow: func(string) string { return "ZONE" },
+		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
+		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
+		&Zone{})
+}
+
+// multiLabelNames makes one dotted zone instead of the zones in between.
+var multiLabelNames = resource.Flag("x-bcn-allow-multi-label-zonenames", "Make one dotted zone instead of the zones in between.")
+
+// Zone is a DNS zone within a view, below the view or below another zone.
+type Zone struct {
+	schema.Head `head:"required,nonblank" unless:"absoluteName" unique:"wholeName"`
+	// Configuration is the configuration the zone lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in, however deep.
+	View schema.Ref `api:"view,readOnly" ref:"View"`
+	// DeploymentEnabled says whether the zone is put on the wire.
+	DeploymentEnabled bool `api:"deploymentEnabled,put"`
+	// DynamicUpdateEnabled says whether the zone takes dynamic updates (RFC 2136).
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,put"`
+	// Template is the template of the zone.
+	Template schema.Ref `api:"template" ref:"ZoneTemplate" back:"appliedResources|zones"`
+	// Signed says whether the zone is signed (RFC 4033).
+	Signed bool `api:"signed,put"`
+	// SigningPolicy is the policy the zone is signed by.
+	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy" back:"appliedResources" onDelete:"refuse"`
+	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
+	// in between that are missing are made.
+	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
+	RestrictedRanges
+}
+
+// BeforeWrite places the zone and derives its absolute name.
+func (x *Zone) BeforeWrite(c *resource.Change) error {
+	x.holdRanges()
+	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
+		if err := x.placeByAbsoluteName(c); err != nil {
+			return err
+		}
+	}
+	if err := x.checkSigned(c); err != nil {
+		return err
+	}
+	name, err := numbered(c, x.Parent, naming.Clean(x.Name))
+	if err != nil {
+		return err
+	}
+	x.Name = name
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Field("InvalidZoneName", "name", "%v", err)
+	}
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients create zones
+		_, above, err := above(c.Tx, x.Parent)
+		if err != nil {
+			return err
+		}
+		x.AbsoluteName, x.Name = naming.Join(x.Name, above), ""
+		if err := x.placeByAbsoluteName(c); err != nil {
+			return err
+		}
+	}
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && !c.Creates() && c.Row.Name != x.Name {
+		return problem.Field("InvalidZoneName", "name",
+			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
+	}
+	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+		return err
+	}
+	parent, err := c.Tx.Head(x.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Type != "View" && parent.Type != "Zone" && parent.Type != "ENUMZone" {
+		return problem.Invalid("type", "a Zone lies in a view or a Zone, not in %s %d", parent.Type, x.Parent)
+	}
+	view, zone, err := above(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	x.View = schema.Ref{ID: view}
+	x.AbsoluteName = naming.Join(x.Name, zone)
+	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
+		return problem.Field("InvalidZoneName", "name", "%v", err)
+	}
+	return nil
+}
+
+// Validate refuses a name that another zone of the view has.
+func (x *Zone) Validate(c *resource.Change) error {
+	same, err := sameName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.ID != x.ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", x.AbsoluteName, r.ID)
+		}
+	}
+	return nil
+}
+
+// placeByAbsoluteName turns an absolute name into a name and a parent, making the zones between.
+func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
+	absolute := naming.Clean(x.AbsoluteName)
+	if err := naming.Check(absolute, naming.AnyName); err != nil {
+		return problem.Field("InvalidZoneName", "absoluteName", "%v", err)
+	}
+	view, zone, err := above(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	relative, ok := naming.Relative(absolute, zone)
+	if !ok || relative == "" {
+		return problem.Invalid("absoluteName", "%q does not lie below %q", absolute, zone)
+	}
+	if multiLabelNames.In(c.Options) {
+		x.Name = relative
+		return nil
+	}
+	labels := naming.Labels(relative)
+	for i := len(labels) - 1; i > 0; i-- {
+		zone = naming.Join(labels[i], zone)
+		same, err := sameName(c.Tx, x.Config, view, "zones", zone)
+		if err != nil {
+			return err
+		}
+		if len(same) > 0 {
+			x.Parent = same[0].ID
+			continue
+		}
+		between := &Zone{}
+		between.Type, between.Name, between.Parent, between.Config = "Zone", labels[i], x.Parent, x.Config
+		row, err := c.FollowingAsked("name").Create(c.Type, between)
+		if err != nil {
+			return err
+		}
+		x.Parent = row.ID
+	}
+	x.Name = labels[0]
+	return nil
+}
+
+// above gives the view a resource with that parent lies in, and the absolute name of the zone right
+// above it, empty below the view itself.
+func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
+	r, err := tx.Get(parent)
+	if err != nil {
+		return 0, "", err
+	}
+	if r.Collection == "views" || r.Collection == "templates" { // whose records have names of their own
+		return r.ID, "", nil
+	}
+	if r.Type == "InternalRootZone" {
+		return viewOf(r), "", nil
+	}
+	return viewOf(r), absoluteName(r), nil
+}
+
+// viewOf gives the view that a zone lies in; a template is a view of its own.
+func viewOf(r *store.Resource) int64 {
+	if r.Collection == "templates" {
+		return r.ID
+	}
+	for _, ref := range r.Refs {
+		if ref.Field == "view" {
+			return ref.Target
+		}
+	}
+	return 0
+}
+
+// sameName finds the resources of a collection with that absolute name in a view.
+func sameName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
+	found, err := tx.ByKey(configuration, naming.Key(absolute))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if r.Collection != collection {
+			continue
+		}
+		in := viewOf(r)
+		if r.Collection == "resourceRecords" {
+			zone, err := tx.Get(r.Parent)
+			if err != nil {
+				return nil, err
+			}
+			in = viewOf(zone)
+		}
+		if in == view {
+			same = append(same, r)
+		}
+	}
+	return same, nil
+}
+
+// AfterWrite links the zone's restricted ranges, and renames what lies below a zone that was renamed.
+func (x *Zone) AfterWrite(c *resource.Change) error {
+	if err := x.keepRanges(c, x.ID); err != nil {
+		return err
+	}
+	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
+		return nil
+	}
+	return renameBelow(c, x.ID)
+}
+
+// renameBelow lets the names of what lies below a zone follow it.
+func renameBelow(c *resource.Change, zone int64) error {
+	children, err := c.Tx.Children(zone)
+	if err != nil {
+		return err
+	}
+	row, err := c.Tx.Get(zone)
+	if err != nil {
+		return err
+	}
+	name := absoluteName(row)
+	if row.Type == "InternalRootZone" {
+		name = ""
+	}
+	policies, err := anyPolicies(c.Tx)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(children, renamedAtOnce) {
+		rows, err := c.Tx.Load(part)
+		if err != nil {
+			return err
+		}
+		var old, young []*store.Resource
+		for _, id := range part {
+			child := rows[id]
+			if child == nil {
+				continue // it went with another one
+			}
+			if child.Collection != "resourceRecords" || policies {
+				if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
+					return err
+				}
+				continue
+			}
+			renamed, err := renamedRecord(child, name)
+			if err != nil {
+				return err
+			}
+			old, young = append(old, child), append(young, renamed)
+		}
+		if err := c.Tx.RewriteMany(old, young); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renamedAtOnce is how many records are renamed at a time.
+const renamedAtOnce = 500
+
+// renamedRecord gives a record as its rules leave it in a zone that is called otherwise now: nothing of it but its absolute name follows
+// from that (RecordHead.checkName).
+func renamedRecord(r *store.Resource, zone string) (*store.Resource, error) {
+	absolute := naming.Join(r.Name, zone)
+	if err := naming.Check(absolute, naming.AnyName); err != nil && absolute != "" {
+		return nil, problem.Invalid("name", "with its zone, %v", err)
+	}
+	next := *r
+	next.Key = naming.Key(absolute)
+	var err error
+	next.Body, err = store.Rewritten(r.Body, map[string][]byte{"absoluteName": schema.AppendString(nil, absolute)})
+	return &next, err
+}
+
+// Key is the zone's absolute name as names compare.
+func (x *Zone) Key() string { return naming.Key(x.AbsoluteName) }
+
+// String is the zone's absolute name.
+func (x *Zone) String() string { return x.AbsoluteName }
+
+// zonePlace gives the view and the absolute name of a zone.
+func zonePlace(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
+	if err := naming.Check(name, naming.AnyName); err != nil {
+		return 0, "", problem.Invalid("name", "%v", err)
+	}
+	view, zone, err := above(c.Tx, parent)
+	if err != nil {
+		return 0, "", err
+	}
+	absolute = naming.Join(name, zone)
+	if err := naming.Check(absolute, naming.AnyName); err != nil {
+		return 0, "", problem.Invalid("name", "%v", err)
+	}
+	return view, absolute, nil
+}
+
+// freeZoneName refuses the name of another zone of the view.
+func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
+	same, err := sameName(c.Tx, h.Config, view, "zones", absolute)
+	for _, r := range same {
+		if r.ID != h.ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", absolute, r.ID)
+		}
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+package dns
+
+import (
+	"fmt"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+)
+
+// registerZoneTemplates declares templates of zones, and their application.
+func registerZoneTemplates(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "templates", Parents: []string{"views"}}, &ZoneTemplate{})
+	r.Collection(resource.Collection{Name: "templateApplications"}, &ZoneTemplateApplication{})
+	r.Computed(resource.ComputedSub{Below: "templates", Type: "ZoneTemplate", Name: "conflictingResources", Find: conflictingRecords})
+}
+
+// ZoneTemplate holds records that zones are to have.
+type ZoneTemplate struct{ ipam.TemplateHead }
+
+// conflictingRecords gives the records that are in the way of a template in the zones that have it.
+func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
+	c := &resource.Change{Tx: tx, API: api}
+	zones, err := ipam.TemplatedRows(tx, template.ID, "Zone")
+	if err != nil {
+		return nil, err
+	}
+	for _, zone := range zones {
+		a := &zoneApplication{c: c, zone: zone, template: template}
+		if err := a.compare(); err != nil {
+			return nil, err
+		}
+		for _, r := range a.inTheWay {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, nil
+}
+
+// ZoneTemplateApplication is the applying of zone templates to zones, and the record of it.
+type ZoneTemplateApplication struct {
+	ipam.Application `parents:"templates|zones"`
+}
+
+// BeforeWrite applies the templates.
+func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	x.Begin(c)
+	zones, err := ipam.TemplateSubjects(c, x.Parent, "Zone", "ZoneTemplate")
+	if err != nil {
+		return err
+	}
+	for _, zone := range zones {
+		template, err := c.Tx.Get(zone.Ref("template"))
+		if err != nil {
+			return err
+		}
+		a := &zoneApplication{c: c, zone: zone, template: template}
+		if err := a.compare(); err != nil {
+			return err
+		}
+		if len(a.inTheWay) > 0 && x.ConflictResolutionStrategy == ipam.AbortOnConflict {
+			return inTheWayRecords(template, zone, a.inTheWay)
+		}
+		kept, err := a.run(x.ConflictResolutionStrategy == ipam.Overwrite)
+		if err != nil {
+			return err
+		}
+		if kept == 0 {
+			continue
+		}
+		x.State = "COMPLETED_WITH_WARNINGS"
+		if err := event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "ZONE_TEMPLATE", Subcategory: "DNS", SourceName: absoluteName(zone),
+			Message: fmt.Sprintf("Template %d was not wholly applied to zone %s: %d of its records are in the way of others", template.ID,
+				absoluteName(zone), kept)}, zone.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) error {
+	var list problem.Resources
+	for _, r := range rows {
+		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
+	}
+	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d, %s: these are in the way: %s", template.ID,
+		zone.ID, absoluteName(zone), list)
+}
+
+// zoneApplication is the applying of a template to one zone.
+type zoneApplication struct {
+	c              *resource.Change
+	zone, template *store.Resource
+	// missing are the template's records that the zone does not have, inTheWay the zone's that they
+	// cannot stand beside; blocked are those of the missing that have something in their way.
+	missing  []comparableRecord
+	blocked  map[int]bool
+	inTheWay []*store.Resource
+}
+
+// compare looks for what is missing and what is in the way.
+func (a *zoneApplication) compare() error {
+	ids, err := a.c.Tx.Children(a.template.ID)
+	if err != nil {
+		return err
+	}
+	rows, err := a.c.Tx.Load(ids)
+	if err != nil {
+		return err
+	}
+	a.blocked = map[int]bool{}
+	seen := map[int64]bool{}
+	for _, id := range ids {
+		o, err := a.c.API.Object(rows[id])
+		if err != nil {
+			return err
+		}
+		x, ok := o.(comparableRecord)
+		if !ok {
+			continue
+		}
+		there, others, err := a.beside(x)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		a.missing = append(a.missing, x)
+		for _, r := range others {
+			a.blocked[len(a.missing)-1] = true
+			if !seen[r.ID] {
+				seen[r.ID] = true
+				a.inTheWay = append(a.inTheWay, r)
+			}
+		}
+	}
+	return nil
+}
+
+// beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
+// alias, and records of the same type and name that say something else.
+func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*store.Resource, err error) {
+	name := naming.Join(x.record().Name, absoluteName(a.zone))
+	same, err := sameName(a.c.Tx, a.zone.Configuration, viewOf(a.zone), "resourceRecords", name)
+	if err != nil {
+		return false, nil, err
+	}
+	_, alias := x.(*AliasRecord)
+	for _, r := range same {
+		o, err := a.c.API.Object(r)
+		if err != nil {
+			return false, nil, err
+		}
+		_, otherAlias := o.(*AliasRecord)
+		switch {
+		case x.same(o) && x.record().Type == r.Type && !alias:
+			return true, nil, nil
+		case alias && otherAlias && r.Ref("linkedRecord") == x.(*AliasRecord).LinkedRecord.ID:
+			return true, nil, nil
+		case alias || otherAlias || r.Type == x.record().Type && genericType(x) == genericType(o):
+			others = append(others, r)
+		}
+	}
+	return false, others, nil
+}
+
+// genericType tells generic records of different DNS types apart.
+func genericType(o schema.Object) string {
+	if g, ok := o.(*GenericRecord); ok {
+		return g.RecordType
+	}
+	return ""
+}
+
+// run makes what is missing, and gives how many records were left out for what is in their way.
+func (a *zoneApplication) run(over bool) (kept int, err error) {
+	if over {
+		for _, r := range a.inTheWay {
+			row, err := a.c.Tx.Get(r.ID)
+			if store.IsNotFound(err) { // went with another one
+				continue
+			}
+			if err != nil {
+				return 0, err
+			}
+			if err := a.c.Delete(row); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for i, x := range a.missing {
+		if a.blocked[i] && !over {
+			kept++
+			continue
+		}
+		h := x.record()
+		h.ID, h.Parent, h.AbsoluteName = 0, a.zone.ID, ""
+		t, _ := a.c.API.Type(h.Type)
+		if _, err := a.c.Following("name").Create(t, x); err != nil {
+			return 0, err
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,359 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between.
+// Where others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next ones.
+const (
+	mostMoved   = 10_000
+	movedAtOnce = 2500
+)
+
+// Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
+func (s *Service) Rolling(ctx context.Context) (bool, error) {
+	all, err := s.active(ctx)
+	return len(all) > 0, err
+}
+
+// active gives the ids of the rollouts that go on, or of which somebody is still being updated.
+func (s *Service) active(ctx context.Context) (ids []string, err error) {
+	return ids, s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT r.id FROM rollout r WHERE r.status IN (?,?) OR r.status IN (?,?) AND EXISTS (SELECT 1 FROM rollout_member m "+
+			"WHERE m.rollout = r.id AND m.state = ?) ORDER BY r.id", RolloutRunning, RolloutTakingBack, RolloutPaused, RolloutHalted,
+			memberUpdating)
+	})
+}
+
+// AdvanceRollouts takes every rollout one step further, or two where updates have ended: the first one notes that. One manager does it,
+// every second or so, and when updates have ended: update is that of its lease. What is to be done is read from a snapshot, so that nobody
+// waits for that.
+func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) error {
+	ids, err := s.active(ctx)
+	if err != nil {
+		return err
+	}
+	// Who has got an order is told a little later: its answer and what it says to it would be in the way of the next orders.
+	waiting := untold{wake: s.Wake}
+	defer waiting.tell()
+	for _, id := range ids {
+		for again, ended := true, false; again; {
+			var next step
+			e := s.store.View(ctx, func(tx *store.Tx) (err error) {
+				next, err = s.nextStep(tx, id)
+				return err
+			})
+			if e == nil && !next.empty() {
+				e = s.take(ctx, update, next, waiting.add)
+			}
+			if e != nil {
+				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
+			}
+			// Who takes the turns of those that are done with is looked for once, and then with the next look.
+			again = e == nil && (len(next.members) >= s.mostMoved || !ended && next.ends())
+			ended = ended || next.ends()
+		}
+	}
+	return err
+}
+
+// untold are service points that have an order and were not told yet.
+type untold struct {
+	wake func(servicePoint string)
+	mu   sync.Mutex
+	// points are their ids, timer tells them at the latest. Guarded by mu.
+	points []string
+	timer  *time.Timer
+}
+
+// add lets more wait, for mostUntold at the most.
+func (u *untold) add(points []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.points) == 0 && len(points) > 0 {
+		u.timer = time.AfterFunc(mostUntold, u.tell)
+	}
+	u.points = append(u.points, points...)
+}
+
+// tell tells those that wait.
+func (u *untold) tell() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	for _, id := range u.points {
+		u.wake(id)
+	}
+	u.points = nil
+}
+
+// step is what is to be done next about a rollout.
+type step struct {
+	rollout Rollout
+	// become is the status that it has from then on, reason why; wave is the one that is under way.
+	become, reason string
+	wave           int
+	members        []memberStep
+}
+
+// ends reports whether somebody is done with: others may have their turn then.
+func (n *step) ends() bool {
+	return slices.ContainsFunc(n.members, func(m memberStep) bool { return m.order == "" })
+}
+
+// memberStep moves a service point that takes part: order, where it is not empty, is the version that it is to run.
+type memberStep struct{ id, state, reason, order string }
+
+func (n *step) empty() bool {
+	r := &n.rollout
+	return n.become == r.Status && n.reason == r.Reason && len(n.members) == 0 && n.wave == r.Wave-1
+}
+
+// memberDeleted is why a service point is left out that there is no more.
+const memberDeleted = "it was deleted"
+
+// member is a service point that takes part, as it is now.
+type member struct {
+	id, state, before string
+	ordered           int64
+	// gone says that it was deleted, connected whether it is.
+	gone, connected bool
+	now             updatable
+}
+
+const selectMembers = "SELECT m.service_point, m.state, m.before, m.ordered, CASE WHEN s.id IS NULL THEN 1 ELSE 0 END, " +
+	"coalesce(p.connected, 0), coalesce(s.version, ''), coalesce(s.target_version, ''), coalesce(s.update_status, ''), " +
+	"coalesce(s.update_reason, ''), coalesce(s.platform, ''), coalesce(s.base_version, '') FROM rollout_member m " +
+	"LEFT JOIN service_point s ON s.id = m.service_point LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? "
+
+// membersOf reads those of a rollout that a condition names, in the order of their ids.
+func membersOf(tx *store.Tx, rollout, condition string, args ...any) (all []member, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		var m member
+		var gone, connected int
+		err := scan(&m.id, &m.state, &m.before, &m.ordered, &gone, &connected, &m.now.version, &m.now.target, &m.now.status, &m.now.reason,
+			&m.now.platform, &m.now.base)
+		m.gone, m.connected = gone == 1, connected == 1
+		all = append(all, m)
+		return err
+	}, selectMembers+condition, append([]any{rollout}, args...)...)
+}
+
+// nextStep says what is to be done next about a rollout: first how those are who have their order, then what follows from that.
+func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
+	r, err := readRollout(tx, id, "")
+	if err != nil {
+		return n, err
+	}
+	if err := r.count(tx); err != nil {
+		return n, err
+	}
+	n = step{rollout: r, become: r.Status, reason: r.Reason, wave: r.Wave - 1}
+	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
+		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
+		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.mostMoved)
+	if err != nil {
+		return n, err
+	}
+	counts := maps.Clone(r.Counts)
+	for _, m := range ordered {
+		if state, reason := m.after(&r, s.now()); state != m.state {
+			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
+			counts[m.state]--
+			counts[state]++
+		}
+	}
+	switch r.Status {
+	case RolloutRunning:
+		return n, s.goOn(tx, &n, counts)
+	case RolloutHalted: // some that have their order may still fail
+		if r.Reason != "" && r.Reason == r.tooMany(r.Counts) {
+			n.reason = r.tooMany(counts)
+		}
+	case RolloutTakingBack:
+		if counts[memberGoingBack] == 0 {
+			n.become, n.reason = RolloutTakenBack, ""
+			return n, nil
+		}
+		return n, s.orderMore(tx, &n, memberGoingBack, "AND m.state = ? AND m.ordered = 0", memberGoingBack)
+	}
+	return n, nil
+}
+
+// tooMany words that more service points failed than may, where so many are in each state; it is empty where they did not.
+func (r *Rollout) tooMany(counts map[string]int) string {
+	failed := counts[memberFailed] - r.excused
+	if failed <= r.MostFailed.count(r.Total) {
+		return ""
+	}
+	since := ""
+	if r.excused > 0 {
+		since = " since it was resumed"
+	}
+	return fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since, r.MostFailed)
+}
+
+// goOn says what is to be done next about a rollout that runs, where so many are in each state.
+func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
+	r := &n.rollout
+	if why := r.tooMany(counts); why != "" {
+		n.become, n.reason = RolloutHalted, why
+		return nil
+	}
+	if counts[memberWaiting]+counts[memberUpdating] == 0 {
+		back, err := membersOf(tx, r.ID, "AND m.state = ? AND p.connected = 1 LIMIT 1", memberAway)
+		if err != nil {
+			return err
+		}
+		if len(back) == 0 {
+			n.become, n.reason = RolloutDone, ""
+			switch {
+			case counts[memberUpdated] > 0:
+			case counts[memberSkipped] == r.Total:
+				n.reason = fmt.Sprintf("there was nothing to do: all of %d service points were skipped", r.Total)
+			default:
+				n.reason = fmt.Sprintf("none of %d service points was updated", r.Total)
+			}
+			return nil
+		}
+	}
+	if !r.open(s.now()) {
+		n.reason = "it waits for its window"
+		return nil
+	}
+	if err := s.orderable("version", r.Version, "", ""); err != nil {
+		if p, refused := problem.As(err); refused {
+			n.become, n.reason = RolloutHalted, p.Message
+			return nil
+		}
+		return err
+	}
+	return s.turn(tx, n, counts)
+}
+
+// after gives the state of a service point that has its order, and why.
+func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
+	goal, done := r.Version, memberUpdated
+	if r.Status == RolloutTakingBack {
+		goal, done = m.before, memberWentBack
+	}
+	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
+	switch {
+	case m.gone:
+		return memberSkipped, memberDeleted
+	case m.now.status == checkin.UpdateOK && m.now.version == goal:
+		return done, ""
+	case m.now.status == checkin.UpdateOK || m.now.target != goal:
+		return memberSkipped, anotherOrder
+	case m.now.status == checkin.UpdateFailed:
+		return memberFailed, m.now.reason
+	case late:
+		return memberFailed, fmt.Sprintf("it was still %s after %d s", m.now.status, r.GiveUpSeconds)
+	}
+	return m.state, ""
+}
+
+// anotherOrder is why a service point is left out that somebody has given another order.
+const anotherOrder = "it was given another order meanwhile"
+
+// orderedElsewhere reports whether a service point that was to have a version runs another one, or is to, that is not the one from before.
+func (m *member) orderedElsewhere(version string) bool {
+	is := m.now.target
+	if is == "" {
+		is = m.now.version
+	}
+	return is != version && is != m.before
+}
+
+// turn lets the wave that is under way go on, or the next one begin: that needs somebody who has been updated.
+func (s *Service) turn(tx *store.Tx, n *step, counts map[string]int) error {
+	id := n.rollout.ID
+	var open int
+	if err := tx.QueryRow("SELECT count(*) FROM rollout_member WHERE rollout = ? AND state IN (?,?) AND wave <= ?", id, memberWaiting,
+		memberUpdating, n.wave).Scan(&open); err != nil {
+		return err
+	}
+	if open == 0 && counts[memberWaiting] > 0 {
+		var next int
+		if err := tx.QueryRow("SELECT min(wave) FROM rollout_member WHERE rollout = ? AND state = ?", id, memberWaiting).Scan(&next); err != nil {
+			return err
+		}
+		if next > n.wave && counts[memberUpdated] == 0 {
+			n.become, n.reason = RolloutHalted, fmt.Sprintf("nobody was updated by the end of wave %d: nothing is known of version %s", n.wave+1,
+				n.rollout.Version)
+			return nil
+		}
+		n.wave = max(n.wave, next)
+	}
+	return s.orderMore(tx, n, memberUpdating, "AND (m.state = ? AND m.wave <= ? OR m.state = ? AND p.connected = 1)", memberWaiting,
+		n.wave, memberAway)
+}
+
+// orderMore gives as many of those that a condition names their order as may be away.
+func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args ...any) error {
+	r := &n.rollout
+	// Who was lost behind its order counts as away. Going back nobody waits for those that have been lost: the release may be why.
+	lost, states := "OR m.state IN (?,?) AND coalesce(p.connected, 0) = 0", []any{state, memberUpdated, memberFailed}
+	if r.Status == RolloutTakingBack {
+		lost, states = "AND p.connected = 1", []any{state}
+	}
+	var all, away int
+	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
+		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND "+
+		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, beforeItsTurn)...).Scan(&all, &away); err != nil {
+		return err
+	}
+	bound := max(r.MostAway.count(all), 1)
+	free := bound - away
+	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
+		append(args, s.mostMoved)...)
+	if err != nil {
+		return err
+	}
+	n.reason = ""
+	for _, m := range turns {
+		switch back := r.Status == RolloutTakingBack; {
+		case m.gone:
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: memberDeleted})
+		case back && m.before == "":
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "nothing is known of the version from before"})
+		case back && m.orderedElsewhere(r.Version):
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: anotherOrder})
+		case !m.connected && back: // whoever comes back is not to run it
+			n.members = append(n.members, memberStep{id: m.id, state: state, reason: "it was not connected when its turn came", order: m.before})
+		case !m.connected:
+			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})
+		case free <= 0:
+			if away >= bound {
+				n.reason = fmt.Sprintf("%d are away, and at most %d may be", away, bound)
+			}
+		default:
+			one := memberStep{id: m.id, state: state, order: r.Version}
+			if back {
+				one.order = m.before
+			}
+			n.members = append(n.members, one)
+			free--
+		}
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package fleet
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// Bounds of anycast: neighbors of a service point, addresses of an application, the length of a password (RFC 2385, section 4.5), and
+// what intervals are where nothing is said, in seconds.
+const (
+	maxNeighbors       = 16
+	maxAnycast         = 16
+	maxPassword        = 80
+	defaultKeepAlive   = 3
+	defaultHold        = 9
+	leastHold          = 3 // RFC 4271, section 4.2
+	mostHold           = 65535
+	mostHops           = 255
+	fieldAnycast       = "anycast"
+	fieldAnycastOfApps = "anycastAddresses"
+)
+
+// checkAnycast refuses settings that could not act, and completes them: with defaults, and with the passwords from
+// before where none are given.
+func checkAnycast(a, before *checkin.AnycastService) error {
+	bad := func(field, format string, args ...any) error {
+		return problem.Invalid(fieldAnycast+"."+field, format, args...)
+	}
+	switch protocol := strings.ToUpper(a.Protocol); {
+	case protocol == "OSPF", protocol == "RIP":
+		return bad("protocol", "%s is NOT_CONFIGURED: %s", protocol, checkin.NoOSPF)
+	case protocol != checkin.BGP:
+		return bad("protocol", "%q is not %s", a.Protocol, checkin.BGP)
+	case a.AutonomousSystemNumber == 0:
+		return bad("autonomousSystemNumber", "must be 1 to 4294967295")
+	}
+	a.Protocol = checkin.BGP
+	if id, err := netip.ParseAddr(a.RouterID); a.RouterID != "" && (err != nil || !id.Is4() || id.IsUnspecified()) {
+		return bad("routerId", "%q is no IPv4 address", a.RouterID)
+	}
+	if a.HoldTimeInterval == 0 {
+		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, mostHold))
+	}
+	if a.KeepAliveInterval == 0 {
+		a.KeepAliveInterval = min(defaultKeepAlive, a.HoldTimeInterval/3)
+	}
+	switch {
+	case a.HoldTimeInterval < leastHold || a.HoldTimeInterval > mostHold:
+		return bad("holdTimeInterval", "must be %d to %d seconds", leastHold, mostHold)
+	case a.KeepAliveInterval < 1 || a.KeepAliveInterval >= a.HoldTimeInterval:
+		return bad("keepAliveInterval", "must be 1 second or more, and less than holdTimeInterval")
+	case len(a.Neighbors) == 0 || len(a.Neighbors) > maxNeighbors:
+		return bad("neighbors", "needs 1 to %d", maxNeighbors)
+	}
+	seen := map[netip.Addr]bool{}
+	for i := range a.Neighbors {
+		n := &a.Neighbors[i]
+		at := fmt.Sprintf("neighbors[%d].", i)
+		addr, err := netip.ParseAddr(n.Address)
+		switch {
+		case err != nil || addr.Zone() != "" || addr.IsMulticast() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.Is4In6():
+			return bad(at+"address", "%q is not the address of a router", n.Address)
+		case seen[addr]:
+			return bad(at+"address", "%s is there twice", addr)
+		case n.AutonomousSystemNumber == 0:
+			return bad(at+"autonomousSystemNumber", "must be 1 to 4294967295")
+		case n.Port < 0 || n.Port > 65535:
+			return bad(at+"port", "must be 1 to 65535")
+		case n.HopLimit < 0 || n.HopLimit > mostHops:
+			return bad(at+"hopLimit", "must be 1 to %d", mostHops)
+		case n.HopLimit > 1 && n.AutonomousSystemNumber == a.AutonomousSystemNumber:
+			return bad(at+"hopLimit", "is of neighbors in another autonomous system alone")
+		case len(n.Password()) > maxPassword || strings.ContainsRune(n.Password(), 0):
+			return bad(at+"authenticationPassword", "has more than %d bytes, or a NUL", maxPassword)
+		}
+		seen[addr], n.Address, n.AuthenticationPasswordIsSet = true, addr.String(), false
+		if n.AuthenticationPassword == nil && before != nil {
+			if was := slices.IndexFunc(before.Neighbors, func(b checkin.BGPNeighbor) bool { return b.Address == n.Address }); was >= 0 {
+				n.AuthenticationPassword = before.Neighbors[was].AuthenticationPassword
+			}
+		}
+	}
+	return nil
+}
+
+// shownAnycast is how the settings are shown: without passwords.
+func shownAnycast(a *checkin.AnycastService) *checkin.AnycastService {
+	if a == nil {
+		return nil
+	}
+	shown := *a
+	shown.Neighbors = slices.Clone(a.Neighbors)
+	for i := range shown.Neighbors {
+		n := &shown.Neighbors[i]
+		n.AuthenticationPasswordIsSet, n.AuthenticationPassword = n.Password() != "", nil
+	}
+	return &shown
+}
+
+// readAnycast reads the settings from the database; nil where there are none.
+func readAnycast(text string) (a *checkin.AnycastService, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	return a, json.Unmarshal([]byte(text), &a)
+}
+
+func anycastOf(tx *store.Tx, servicePoint string) (*checkin.AnycastService, error) {
+	var text string
+	err := tx.QueryRow("SELECT anycast FROM service_point WHERE id = ?", servicePoint).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = Unknown(servicePoint)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readAnycast(text)
+}
+
+// AnycastChange is another way to tell routers; nil settings are none.
+type AnycastChange struct{ Settings *checkin.AnycastService }
+
+// configureAnycast changes how a service point tells routers. What applications have addresses for has to go on.
+func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
+	before, err := anycastOf(tx, id)
+	if err != nil {
+		return err
+	}
+	text := ""
+	if c.Settings != nil {
+		settings := *c.Settings // the transaction may be repeated
+		settings.Neighbors = slices.Clone(settings.Neighbors)
+		if err := checkAnycast(&settings, before); err != nil {
+			return err
+		}
+		kept, err := json.Marshal(settings)
+		if err != nil {
+			return err
+		}
+		text, c.Settings = string(kept), &settings
+	}
+	all, err := applicationsOf(tx, id)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		for _, address := range d.anycast {
+			if d.Status != checkin.Deleted && isNeighbor(c.Settings, address) {
+				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s, %s", address, d.Name, d.ID)
+			}
+			if d.Status != checkin.Deleted && !told(c.Settings, address) {
+				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s, %s, has %s, of which no neighbor would be told any more",
+					d.Name, d.ID, address)
+			}
+		}
+	}
+	return tx.Write("UPDATE service_point SET anycast = ? WHERE id = ?", text, id)
+}
+
+// told reports whether there is a neighbor that is told of an address: those of one family speak of that alone.
+func told(a *checkin.AnycastService, address string) bool {
+	addr, err := netip.ParseAddr(address)
+	return err == nil && a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool {
+		neighbor, err := netip.ParseAddr(n.Address)
+		return err == nil && neighbor.Is4() == addr.Is4()
+	})
+}
+
+// isNeighbor reports whether an address is that of a router that is told.
+func isNeighbor(a *checkin.AnycastService, address string) bool {
+	return a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool { return n.Address == address })
+}
+
+// owned reports whether an address is one that a node of a service point has for itself.
+func owned(nodes []checkin.Node, address string) bool {
+	return slices.ContainsFunc(nodes, func(n checkin.Node) bool {
+		return slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.Type != checkin.Anycast && a.IPAddress == address })
+	})
+}
+
+// answersAt reports whether an application listens at an address, by the addresses and ports that it claims.
+func answersAt(claims []string, address string) bool {
+	addr, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(claims, func(text string) bool {
+		at, err := netip.ParseAddrPort(text)
+		return err == nil && (at.Addr() == addr || at.Addr().IsUnspecified() && (at.Addr().Is6() || addr.Is4()))
+	})
+}
+
+// fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
+// kept.
+func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
+	bad := func(i int, format string, args ...any) error {
+		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)
+	}
+	settings, err := anycastOf(tx, d.servicePoint)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := nodesOf(tx, d.servicePoint)
+	claims := s.claims(d.Name, d.Configuration)
+	switch {
+	case err != nil || len(addresses) == 0:
+		return []string{}, err
+	case len(addresses) > maxAnycast:
+		return nil, problem.Invalid(fieldAnycastOfApps, "has more than %d addresses", maxAnycast)
+	case settings == nil:
+		return nil, problem.Invalid(fieldAnycastOfApps, "needs routers that are told of them: the service point has no anycast settings")
+	}
+	kept := make([]string, 0, len(addresses))
+	for i, text := range addresses {
+		addr, err := netip.ParseAddr(text)
+		if _, e := netip.ParsePrefix(text); e == nil {
+			return nil, bad(i, "%q is a prefix; an address without a length is wanted", text)
+		}
+		if err != nil || addr.Zone() != "" || addr.Is4In6() || !addr.IsGlobalUnicast() {
+			return nil, bad(i, "%q is no address that can be in many places", text)
+		}
+		text = addr.String()
+		switch {
+		case isNeighbor(settings, text):
+			return nil, bad(i, "%s is the address of a neighbor", text)
+		case owned(nodes, text):
+			return nil, bad(i, "%s is an address of the machine itself", text)
+		case !answersAt(claims, text):
+			return nil, bad(i, "the application does not listen at %s: routers would send clients to where nobody answers", text)
+		}
+		if slices.Contains(kept, text) {
+			return nil, bad(i, "%s is there twice", text)
+		}
+		if !told(settings, text) {
+			return nil, bad(i, "no neighbor of the service point would be told of %s: none has an address of its family", text)
+		}
+		for _, other := range others {
+			if other.ID != d.ID && other.Status != checkin.Deleted && slices.Contains(other.anycast, text) {
+				return nil, bad(i, "%s is an address of application %s, %s", text, other.Name, other.ID)
+			}
+		}
+		kept = append(kept, text)
+	}
+	return kept, nil
+}
+
+// anycastMoved records which anycast addresses have come and gone by a report, which is not kept yet; nil is none.
+func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
+	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
+		return nil
+	}
+	old, err := nodesOf(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	words := map[bool]string{true: "up", false: "down"}
+	for _, d := range all {
+		before, after := anycastAddresses(d, old), anycastAddresses(d, r.Nodes)
+		for i := range after {
+			if before[i].IsUp == after[i].IsUp {
+				continue
+			}
+			if err := s.moved(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
+				after[i].IPAddress); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// anycastAddresses are the addresses of an application, up where a node says that they are; none of nodes that nothing is heard of.
+func anycastAddresses(d deployed, nodes []checkin.Node) []AnycastAddress {
+	all := make([]AnycastAddress, len(d.anycast))
+	for i, address := range d.anycast {
+		all[i] = AnycastAddress{IPAddress: address, IsUseByAppID: d.ID}
+		for _, n := range nodes {
+			all[i].IsUp = all[i].IsUp || slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool {
+				return a.IPAddress == address && a.IsUp != nil && *a.IsUp && a.IsUseByAppID != nil && *a.IsUseByAppID == d.ID
+			})
+		}
+	}
+	return all
+}

@@ -1,0 +1,394 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+
+	"github.com/google/uuid"
+)
+
+// Stages of what was asked of an application (spec.md 2.3, updateStatus).
+const (
+	updateQueued  = "UPDATE_QUEUED"
+	updateRunning = checkin.ApplicationUpdating
+	deleteQueued  = "DELETE_QUEUED"
+	deleteRunning = checkin.DeleteRunning
+)
+
+// Application is an application of a service point as the API shows it (spec.md 2.3).
+type Application struct {
+	ID              string   `json:"id"`
+	Name            string   `json:"name"`
+	Version         string   `json:"version"`
+	Status          string   `json:"status"`
+	ErrorConditions []string `json:"errorConditions"`
+	TargetVersion   string   `json:"targetVersion,omitempty"`
+	// UpdateStatus is left out where nothing is under way.
+	UpdateStatus string `json:"updateStatus,omitempty"`
+	// AnycastIPAddress are its anycast addresses.
+	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
+
+	title string
+}
+
+// AnycastAddress is an anycast address of an application.
+type AnycastAddress struct {
+	IPAddress    string `json:"ipAddress"`
+	IsUseByAppID string `json:"isUseByAppId"`
+	IsUp         bool   `json:"isUp"`
+}
+
+// ApplicationDetail is one application, with how it is set up (ours).
+type ApplicationDetail struct {
+	Application
+	Configuration json.RawMessage `json:"configuration"`
+	// Title is what users call it; it is left out where they have not said.
+	Title string `json:"title,omitempty"`
+	// Limits are what it may take of its machine; they are left out where nothing was said.
+	Limits checkin.Limits `json:"limits,omitzero"`
+}
+
+// deployed is a row of the table of applications.
+type deployed struct {
+	ApplicationDetail
+	servicePoint, conditions string
+	generation               int64
+	// anycast are its anycast addresses.
+	anycast []string
+}
+
+const selectApplications = "SELECT id, service_point, name, version, target_version, status, update_status, conditions, configuration, " +
+	"generation, title, anycast, limits FROM application "
+
+func scanApplication(scan func(...any) error) (d deployed, err error) {
+	var configuration, anycast, limits string
+	if err := scan(&d.ID, &d.servicePoint, &d.Name, &d.Version, &d.TargetVersion, &d.Status, &d.UpdateStatus, &d.conditions, &configuration,
+		&d.generation, &d.Title, &anycast, &limits); err != nil {
+		return d, err
+	}
+	if err := errors.Join(json.Unmarshal([]byte(anycast), &d.anycast), json.Unmarshal([]byte(limits), &d.Limits)); err != nil {
+		return d, err
+	}
+	d.title = d.Title
+	d.Configuration, d.AnycastIPAddress, d.ErrorConditions = json.RawMessage(configuration), anycastAddresses(d, nil), []string{}
+	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
+}
+
+// ApplicationChange is what a request asks of an application: what is nil stays as it is.
+type ApplicationChange struct {
+	Name          *string
+	Version       *string
+	TargetVersion *string
+	Configuration json.RawMessage
+	// Title is what users call it.
+	Title *string
+	// AnycastAddresses are all that it is to have; nil leaves them.
+	AnycastAddresses []string
+	Limits           *checkin.Limits
+	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
+	Repeatable string
+}
+
+// Deploy lets a service point run an application, and gives its id.
+func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
+	configuration, err := s.check(*c.Name, c.Configuration)
+	if err != nil {
+		return "", err
+	}
+	version := s.programs[*c.Name].Version
+	if c.Version != nil {
+		version = *c.Version
+		if err := s.checkNew(*c.Name, version); err != nil {
+			return "", err
+		}
+	}
+	title := ""
+	if c.Title != nil {
+		title = *c.Title
+		if err := CheckName(title); err != nil {
+			return "", err
+		}
+	}
+	if id, err = s.newApplicationID(servicePoint, c.Repeatable); err != nil {
+		return "", err
+	}
+	err = s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		all, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(all, func(d deployed) bool { return d.ID == id }); i >= 0 {
+			asked := checkin.Limits{}
+			if c.Limits != nil {
+				asked = *c.Limits
+			}
+			if all[i].Name != *c.Name || string(all[i].Configuration) != string(configuration) || all[i].Limits != asked ||
+				all[i].Title != title || !slices.Equal(all[i].anycast, c.AnycastAddresses) {
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+			}
+			return errRepeated
+		}
+		if len(all) >= maxApplications {
+			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
+		}
+		if err := s.fit(all, id, *c.Name, configuration); err != nil {
+			return err
+		}
+		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id, Name: *c.Name}, Configuration: configuration},
+			servicePoint: servicePoint}
+		anycast, limits, err := s.place(tx, &d, all, c)
+		if err != nil {
+			return err
+		}
+		now := s.now().UnixMilli()
+		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created, title, "+
+			"anycast, limits) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration),
+			generation, now, title, anycast, limits); err != nil {
+			return err
+		}
+		if err := s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
+			return err
+		}
+		return notedOf(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
+	})
+	if errors.Is(err, errRepeated) {
+		err = nil
+	}
+	return id, err
+}
+
+// errRepeated takes back a change that was made before.
+var errRepeated = errors.New("the answer was lost")
+
+// newApplicationID makes the id of an application, a UUID (RFC 9562): a random one or, of a request that may be repeated, one that follows
+// from it.
+func (s *Service) newApplicationID(servicePoint, repeatable string) (string, error) {
+	if repeatable == "" {
+		return uuid.NewString(), nil
+	}
+	secret, err := s.authority.derive("application", repeatable, servicePoint)
+	if err != nil {
+		return "", err
+	}
+	id := uuid.UUID(secret[:16])
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8
+	return id.String(), nil
+}
+
+// Change changes an application: its configuration, or the version that it is to be updated to.
+func (s *Service) Change(ctx context.Context, servicePoint, id string, c ApplicationChange) error {
+	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.changeable(tx, servicePoint, id)
+		if err != nil {
+			return err
+		}
+		before := d
+		all, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		if c.Configuration != nil {
+			given := c.Configuration
+			if fill := s.programs[d.Name].Fill; fill != nil {
+				given = fill(given, d.Configuration)
+			}
+			if d.Configuration, err = s.check(d.Name, given); err != nil {
+				return err
+			}
+			if err := s.fit(all, id, d.Name, d.Configuration); err != nil {
+				return err
+			}
+		}
+		anycast, limits, err := s.place(tx, &d, all, c)
+		if err != nil {
+			return err
+		}
+		was := d.UpdateStatus
+		if c.TargetVersion != nil {
+			if err := s.checkTarget(d, *c.TargetVersion); err != nil {
+				return err
+			}
+			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // taken back
+				d.TargetVersion, d.UpdateStatus = "", ""
+			}
+		}
+		status := d.Status
+		if d.Status == checkin.DeployFailed { // it is tried anew
+			status = checkin.Deploying
+		}
+		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
+			return err
+		}
+		if err := tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
+			"anycast = ?, limits = ? WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, anycast, limits,
+			id); err != nil {
+			return err
+		}
+		if says := d.different(before); says != "" {
+			return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
+		}
+		return nil
+	})
+}
+
+// different words what of an application is another than before. Configurations may have secrets: what is in them is not told.
+func (d deployed) different(before deployed) string {
+	var all []string
+	if !bytes.Equal(d.Configuration, before.Configuration) {
+		all = append(all, "its configuration")
+	}
+	if !slices.Equal(d.anycast, before.anycast) {
+		all = append(all, "anycast addresses: "+cmp.Or(strings.Join(before.anycast, " "), "none")+" -> "+
+			cmp.Or(strings.Join(d.anycast, " "), "none"))
+	}
+	if d.Limits != before.Limits {
+		all = append(all, "its limits")
+	}
+	if d.TargetVersion != before.TargetVersion {
+		all = append(all, "target version: "+cmp.Or(before.TargetVersion, "none")+" -> "+cmp.Or(d.TargetVersion, "none"))
+	}
+	return strings.Join(all, ", ")
+}
+
+// place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
+func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
+	if c.AnycastAddresses != nil {
+		d.anycast = c.AnycastAddresses
+	}
+	if d.anycast, err = s.fitAnycast(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
+		return "", "", err
+	}
+	if c.Limits != nil {
+		d.Limits = *c.Limits
+		if err := checkLimits(d.Limits); err != nil {
+			return "", "", err
+		}
+	}
+	addresses, err := json.Marshal(append([]string{}, d.anycast...))
+	if err != nil {
+		return "", "", err
+	}
+	text, err := json.Marshal(d.Limits)
+	return string(addresses), string(text), err
+}
+
+// Bounds of limits: the least that an application of ours runs in, and more than machines have.
+const (
+	leastMemory = 64
+	mostMemory  = 1 << 22
+	leastCPU    = 5
+	mostCPU     = 100_000
+)
+
+// checkLimits refuses limits that nothing runs in; 0 is the default.
+func checkLimits(l checkin.Limits) error {
+	for _, one := range []struct {
+		field              string
+		value, least, most int
+	}{{"memoryMiB", l.MemoryMiB, leastMemory, mostMemory}, {"cpuPercent", l.CPUPercent, leastCPU, mostCPU}} {
+		if one.value != 0 && (one.value < one.least || one.value > one.most) {
+			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for what it is where nothing is said", one.least, one.most)
+		}
+	}
+	return nil
+}
+
+// changeable reads an application that is not about to go.
+func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
+	d, err = scanApplication(tx.QueryRow(selectApplications+"WHERE id = ? AND service_point = ?", id, servicePoint).Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return d, problem.NotFound("service point %q has no application %q", servicePoint, id)
+	case err == nil && (d.Status == checkin.Deleted || strings.HasPrefix(d.UpdateStatus, "DELETE_")):
+		return d, problem.Conflict("ApplicationIsDeleted", "application %s is being deleted", id)
+	}
+	return d, err
+}
+
+// Undeploy lets a service point end and forget an application.
+func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
+	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.changeable(tx, servicePoint, id)
+		if err != nil {
+			return err
+		}
+		if err := s.moves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
+			return err
+		}
+		if err := tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
+			id); err != nil {
+			return err
+		}
+		return notedOf(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
+	})
+}
+
+// Applications gives the applications of a service point.
+func (s *Service) Applications(ctx context.Context, servicePoint string) (all []ApplicationDetail, err error) {
+	all = []ApplicationDetail{}
+	return all, s.store.View(ctx, func(tx *store.Tx) error {
+		if err := there(tx, servicePoint); err != nil {
+			return err
+		}
+		rows, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		nodes, err := nodesOf(tx, servicePoint)
+		for _, d := range rows {
+			d.AnycastIPAddress = anycastAddresses(d, nodes)
+			if hide := s.programs[d.Name].Hide; hide != nil {
+				d.Configuration = hide(d.Configuration)
+			}
+			all = append(all, d.ApplicationDetail)
+		}
+		return err
+	})
+}
+
+// nodesOf gives the nodes of a service point as it reported them.
+func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
+	var body string
+	err := tx.QueryRow("SELECT body FROM report WHERE service_point = ?", servicePoint).Scan(&body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	var r checkin.Report
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &r)
+	}
+	return r.Nodes, err
+}
+
+// there refuses a service point that there is not.
+func there(tx *store.Tx, servicePoint string) error {
+	var one int
+	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Unknown(servicePoint)
+	}
+	return err
+}
+
+// goneAfter is how long an application is shown that is DELETED.
+const goneAfter = time.Minute
+
+// removeDeleted removes the applications that have been DELETED for a while.
+func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error {
+	before := s.now().Add(-goneAfter).UnixMilli()
+	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ? ORDER BY service_point, id", []any{before},
+		func(tx *store.Tx, id string) error {
+			return tx.Write("DELETE FROM application WHERE id = ? AND deleted > 0", id)
+		})
+}

@@ -1,0 +1,284 @@
+package fleet
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"database/sql"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// Lifetimes of certificates: of the authority itself, of a manager's check-in certificate, of a
+// service point's.
+const (
+	authorityLife    = 20 * 365 * 24 * time.Hour
+	managerLife      = 365 * 24 * time.Hour
+	servicePointLife = 30 * 24 * time.Hour
+	clockSkew        = 5 * time.Minute
+)
+
+// Authority issues the certificates of one manager's fleet. Its key is in the database, so that all
+// managers of a database share it.
+type Authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	now         func() time.Time
+}
+
+// Sealer seals secrets (resource.Sealer).
+type Sealer interface {
+	Seal(tx *store.Tx, about, plain string) (sealed string, err error)
+	Open(tx *store.Tx, about, sealed string) (plain string, err error)
+}
+
+// sealedKey begins the authority's key where it is sealed, which it is but in databases of an earlier release.
+const sealedKey = "sealed:"
+
+// LoadAuthority reads the authority, and makes it at the first start. Its key is sealed.
+func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authority, error) {
+	a := &Authority{now: s.Now}
+	read := func(tx *store.Tx) error {
+		var der, key []byte
+		if err := tx.QueryRow("SELECT value FROM secret WHERE name = 'authority-certificate'").Scan(&der); err != nil {
+			return err
+		}
+		if err := tx.QueryRow("SELECT value FROM secret WHERE name = 'authority-key'").Scan(&key); err != nil {
+			return err
+		}
+		text, sealed := strings.CutPrefix(string(key), sealedKey)
+		if sealed {
+			plain, err := sealer.Open(tx, authorityKey, text)
+			if err != nil {
+				return err
+			}
+			key = []byte(plain)
+		}
+		if !sealed && !tx.Writing() {
+			return errPlain
+		}
+		if !sealed {
+			if err := keepKey(tx, sealer, key); err != nil {
+				return err
+			}
+		}
+		var err error
+		if a.certificate, err = x509.ParseCertificate(der); err != nil {
+			return fmt.Errorf("reading the authority's certificate: %w", err)
+		}
+		if a.key, err = x509.ParseECPrivateKey(key); err != nil {
+			return fmt.Errorf("reading the authority's key: %w", err)
+		}
+		return nil
+	}
+	err := s.View(ctx, read)
+	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errPlain) {
+		return a, err
+	}
+	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		if err := read(tx); !errors.Is(err, sql.ErrNoRows) {
+			return err // another manager was faster
+		}
+		der, key, err := newAuthority(tx.Now())
+		if err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO secret (name, value) VALUES ('authority-certificate', ?), ('authority-key', ?)", der,
+			[]byte{}); err != nil {
+			return err
+		}
+		if err := keepKey(tx, sealer, key); err != nil {
+			return err
+		}
+		return read(tx)
+	})
+}
+
+// authorityKey is what the authority's key is sealed for.
+const authorityKey = "authority-key"
+
+// errPlain says that the key is still to be sealed.
+var errPlain = errors.New("the authority's key is not sealed")
+
+// keepKey writes the authority's key, sealed.
+func keepKey(tx *store.Tx, sealer Sealer, key []byte) error {
+	sealed, err := sealer.Seal(tx, authorityKey, string(key))
+	if err != nil {
+		return err
+	}
+	return tx.Write("UPDATE secret SET value = ? WHERE name = 'authority-key'", []byte(sealedKey+sealed))
+}
+
+func newAuthority(now time.Time) (der, keyDER []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Portolan fleet authority"},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, template, template, key.Public(), key); err != nil {
+		return nil, nil, fmt.Errorf("making the authority's certificate: %w", err)
+	}
+	keyDER, err = x509.MarshalECPrivateKey(key)
+	return der, keyDER, err
+}
+
+// serial gives 127 random bits (RFC 5280 section 4.1.2.2).
+func serial() *big.Int {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
+	b[0] &= 0x7f
+	return new(big.Int).SetBytes(b)
+}
+
+// Fingerprint is the SHA-256 of the authority's certificate.
+func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.certificate.Raw) }
+
+// NotAfter is when the authority's certificate ends.
+func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
+
+// PEM is the authority's certificate.
+func (a *Authority) PEM() string { return encodeCertificate(a.certificate.Raw) }
+
+// Pool trusts the authority alone.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
+func encodeCertificate(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// ServerCertificate issues a manager's own certificate for its check-in door or, with hosts, for any
+// of its doors.
+func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: checkin.ServerName}, DNSNames: []string{checkin.ServerName},
+		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(managerLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if host != "" {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("issuing a manager's certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// issue gives a service point's certificate of a generation for the key of a certificate request. Nothing of the
+// request but its key is taken over.
+func (a *Authority) issue(at seat, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: at.id, SerialNumber: strconv.FormatInt(generation, 10)},
+		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(servicePointLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if at.node > 1 {
+		template.Subject.OrganizationalUnit = []string{strconv.FormatInt(at.node, 10)}
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, template, a.certificate, request.PublicKey, a.key); err != nil {
+		return nil, fmt.Errorf("issuing a certificate: %w", err)
+	}
+	return der, nil
+}
+
+// generationOf is the generation of a service point's certificate: later ones have higher ones. It is 0 of those that were issued
+// before there were generations.
+func generationOf(certificate *x509.Certificate) int64 {
+	n, err := strconv.ParseInt(certificate.Subject.SerialNumber, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// seatOf is the node that a certificate was issued to: the first one where it names none.
+func seatOf(certificate *x509.Certificate) seat {
+	at := seat{certificate.Subject.CommonName, 1}
+	if units := certificate.Subject.OrganizationalUnit; len(units) == 1 {
+		if n, err := strconv.ParseInt(units[0], 10, 64); err == nil {
+			at.node = n
+		}
+	}
+	return at
+}
+
+// Verify checks that a certificate is one that this authority issued to a service point. Whether it is good still is asked of the
+// database (CheckIn): the clock of this machine does not decide.
+func (a *Authority) Verify(certificate *x509.Certificate) error {
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		CurrentTime: certificate.NotBefore})
+	return err
+}
+
+// derive gives 32 secret bytes that follow from the authority's key and the texts, and from nothing else.
+func (a *Authority) derive(purpose string, texts ...string) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		return nil, err
+	}
+	info := purpose
+	for _, text := range texts {
+		info += fmt.Sprintf("\n%d %s", len(text), text)
+	}
+	return hkdf.Key(sha256.New, der, nil, info, sha256.Size)
+}
+
+// parseRequest reads a certificate request and checks that it is signed by its key.
+func parseRequest(text string) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, problem.Invalid("request", "is no certificate request in PEM")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || request.CheckSignature() != nil {
+		return nil, problem.Invalid("request", "is no certificate request signed by its own key")
+	}
+	key, ok := request.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, problem.Invalid("request", "must have an ECDSA P-256 key")
+	}
+	return request, nil
+}
+
+// fingerprint names a certificate or a public key.
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,376 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// row is what a check-in needs to know of its service point.
+type row struct {
+	status                                      string
+	desired, acknowledged, generation, sequence int64
+	// digest is that of the report; reported says that there is one.
+	digest   string
+	reported bool
+	// process is the process that is answered (lineage.go); empty where none is known.
+	process string
+	// refused is the time of the last refusal of another machine with this identity, in Unix milliseconds; 0 if there is none.
+	refused int64
+	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
+	logs, several bool
+	at            seat
+}
+
+// byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
+// later one, is good: so a database that was restored knows those, too, that it has forgotten.
+func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
+	at := seatOf(shown)
+	points, err := knownPoints(tx, []string{at.id})
+	if err != nil {
+		return known, err
+	}
+	return shows(tx, points, at, shown)
+}
+
+// shows finds, among service points by their ids, the row of the one whose certificate is shown, at a seat.
+func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Certificate) (known row, err error) {
+	p, there := points[at.id]
+	known = p.row
+	known.at = at
+	if !there {
+		return known, unknown(tx, at.id)
+	}
+	if known.several {
+		floor, reported, copies := known.generation, 0, ""
+		err = tx.QueryRow("SELECT n.acknowledged, n.generation, n.sequence, n.digest, CASE WHEN n.body = '' THEN 0 ELSE 1 END, "+
+			"coalesce(l.process, ''), "+copiesBody+" FROM node n LEFT JOIN lineage l ON l.service_point = n.service_point AND l.node = n.number "+
+			"WHERE n.service_point = ? AND n.number = ?", at.id, at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
+			&known.digest, &reported, &known.process, &copies)
+		if errors.Is(err, sql.ErrNoRows) {
+			return known, errUnknown
+		}
+		if shows := generationOf(shown); err == nil && shows >= floor && shows < known.generation {
+			return known, errNodeRemoved
+		}
+		known.generation, known.reported = max(known.generation, floor), reported == 1
+		if err == nil {
+			known.refused, err = refusedIn(copies)
+		}
+	}
+	if err == nil && (generationOf(shown) < known.generation || !known.several && at.node != 1) {
+		return known, errUnknown
+	}
+	return known, err
+}
+
+// knownPoint is what is known of a service point that checks in: its row, and what it is to run, its applications left out.
+type knownPoint struct {
+	row
+	update checkin.Update
+	// servers and anycast are its time servers and how it tells routers, as they are kept.
+	servers, anycast string
+}
+
+// knownPoints reads service points, by their ids, of which there are up to mostTogether.
+func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err error) {
+	points = make(map[string]knownPoint, len(ids))
+	return points, eachOf(tx, ids, func(scan func(...any) error) error {
+		var id string
+		var p knownPoint
+		var reported, logs, several int
+		var copies string
+		err := scan(&id, &p.status, &p.desired, &p.acknowledged, &p.generation, &p.sequence, &p.digest, &reported, &logs, &several,
+			&p.update.Version, &p.update.Asked, &p.servers, &p.anycast, &p.process, &copies)
+		if err == nil {
+			p.refused, err = refusedIn(copies)
+		}
+		p.reported, p.logs, p.several = reported == 1, logs == 1, several == 1
+		points[id] = p
+		return err
+	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several, s.target_version, s.update_asked, s.ntp_servers, s.anycast, "+
+		"coalesce(l.process, ''), "+copiesBody+" FROM service_point s LEFT JOIN report r ON r.service_point = s.id "+
+		"LEFT JOIN lineage l ON l.service_point = s.id AND l.node = 1 WHERE s.id IN ", "")
+}
+
+// state is what it is to run, its applications and its update left out.
+func (p *knownPoint) state() (*checkin.Desired, error) {
+	d := &checkin.Desired{Generation: p.desired}
+	var err error
+	if d.Anycast, err = readAnycast(p.anycast); err == nil {
+		err = json.Unmarshal([]byte(p.servers), &d.NTPServers)
+	}
+	return d, err
+}
+
+// eachOf calls fn for the rows of a query whose text goes on, behind begins, with a list of ids, of which there are up to mostTogether, and
+// with ends.
+func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, begins, ends string) error {
+	args := anys(ids)
+	for len(args) > 1 && len(args) < mostTogether { // two texts of statements are enough
+		args = append(args, ids[0])
+	}
+	return tx.Each(fn, begins+"("+list(len(args))+")"+ends, args...)
+}
+
+// CheckIn takes a service point's report and answers when there is something new for it, or when the wait is over. Where that is not at
+// once, park is called, and what it gives is called with the answer, once, later and by another goroutine: no goroutine waits meanwhile,
+// and parked is true.
+func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request, park func() (Reply, error)) (a checkin.Answer,
+	parked bool, err error) {
+	if len(rq.Digest) > maxDigest || strings.ContainsRune(rq.Digest, 0) {
+		return a, false, problem.Invalid("digest", "has more than %d bytes, or a NUL", maxDigest)
+	}
+	if p := rq.Process; p != nil && (p.ID == "" || len(p.ID) > maxProcess || len(p.Before) > maxProcess || len(p.Address) > maxText ||
+		strings.ContainsRune(p.ID+p.Before+p.Address, 0)) {
+		return a, false, problem.Invalid("process", "has an id of more than %d bytes, or none, an address of more than %d, or a NUL", maxProcess,
+			maxText)
+	}
+	id := shown.Subject.CommonName
+	h := s.hold(id)
+	defer func() {
+		if !parked {
+			s.release(id, h)
+		}
+	}()
+	changed := s.next(h)
+	known, err := s.said(ctx, shown, rq)
+	if err != nil {
+		return a, false, err
+	}
+	rq.Report = nil // it is kept, and need not be remembered meanwhile
+	if rq.Leaving {
+		if known.another(rq) { // it is not this one that answers
+			return s.answer(shown, known, rq), false, nil
+		}
+		return s.answer(shown, known, rq), false, s.left(ctx, known)
+	}
+	s.hear(known)
+	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
+	if rq.WaitSeconds > 0 {
+		w.until = time.Now().Add(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
+	}
+	a, due := w.due()
+	if !due {
+		w.reply, err = park()
+		if err == nil {
+			w.wait()
+		}
+		return a, err == nil, err
+	}
+	return a, false, w.fill(ctx, &a)
+}
+
+// said takes what a service point says, and gives what is known of it then. Whether the certificate is good is looked at first or, of one
+// that sends a report, in the transaction that writes it.
+func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
+	if rq.Report == nil {
+		known, err = s.look(ctx, shown)
+		writes := generationOf(shown) > known.generation || acknowledges(rq, known) ||
+			!rq.Leaving && (known.another(rq) || s.forgets(known, rq))
+		if err != nil || !writes {
+			return known, err
+		}
+	} else if err = s.inTime(shown); err != nil {
+		return known, err
+	}
+	known.at = seatOf(shown)
+	return known, s.write(ctx, generationOf(shown), &known, rq)
+}
+
+// another reports whether a request comes from another process than the one that is answered.
+func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
+
+// forgets reports whether a request is to end a lineage of several machines, as the others do not ask any more.
+func (s *Service) forgets(r row, rq checkin.Request) bool {
+	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.began.Load()), s.now())
+}
+
+// acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
+// is from an agent that says what it was told, and runs nothing.
+func acknowledges(rq checkin.Request, known row) bool {
+	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
+}
+
+// Know refuses a certificate that is no service point's, or not any more.
+func (s *Service) Know(ctx context.Context, shown *x509.Certificate) error {
+	_, err := s.look(ctx, shown)
+	return err
+}
+
+// look reads what a check-in needs to know, and refuses a certificate that is not good.
+func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row, err error) {
+	err = s.store.Read(ctx, func(tx *store.Tx) error {
+		known, err = s.byCertificate(tx, shown)
+		return err
+	})
+	if err == nil {
+		err = s.inTime(shown)
+	}
+	return known, err
+}
+
+// inTime refuses a certificate that has expired.
+func (s *Service) inTime(shown *x509.Certificate) error {
+	if s.now().Before(shown.NotAfter) {
+		return nil
+	}
+	return errCertificateExpired
+}
+
+func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
+	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())),
+		TimeMillis: s.now().UnixMilli(), Sequence: known.sequence,
+		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
+		// What came is not what is kept: there is none yet, or another one was later.
+		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
+}
+
+// Bounds of a report: how many error conditions, nodes, and addresses of a node it may have, how long a text and the whole
+// may be, in bytes.
+const (
+	maxConditions = 100
+	maxNodes      = 64
+	maxAddresses  = 512
+	maxText       = 1 << 10
+	maxReport     = 64 << 10
+	maxVersion    = 128
+	maxDigest     = 128
+	maxProcess    = 64
+)
+
+// checkKind refuses a kind of service point that there is not, and a version that is none.
+func checkKind(variant, version string) error {
+	switch {
+	case variant != checkin.Fleet && variant != checkin.V4:
+		return problem.Invalid("variant", "%q is neither %s nor %s", variant, checkin.Fleet, checkin.V4)
+	case len(version) > maxVersion:
+		return problem.Invalid("version", "has more than %d bytes", maxVersion)
+	case strings.ContainsRune(version, 0):
+		return problem.Invalid("version", "holds a NUL")
+	}
+	return nil
+}
+
+// checkReport refuses a report beyond the bounds.
+func checkReport(r *checkin.Report, text []byte) error {
+	if err := checkKind(r.Variant, r.Version); err != nil {
+		return err
+	}
+	short := func(field string, texts ...string) error {
+		for _, text := range texts {
+			if len(text) > maxText || strings.ContainsRune(text, 0) {
+				return problem.Invalid("report", "%s: a text has more than %d bytes, or a NUL", field, maxText)
+			}
+		}
+		return nil
+	}
+	if len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes || len(r.Applications) > 2*maxApplications {
+		return problem.Invalid("report", "has more than %d error conditions, %d nodes or %d applications", maxConditions, maxNodes,
+			2*maxApplications)
+	}
+	err := short("errorConditions", r.ErrorConditions...)
+	for _, a := range r.Applications {
+		if len(a.ErrorConditions) > maxConditions {
+			return problem.Invalid("report", "applications: one has more than %d error conditions", maxConditions)
+		}
+		if err == nil {
+			err = short("applications", append([]string{a.ID, a.Name, a.Version, a.Status}, a.ErrorConditions...)...)
+		}
+	}
+	if err == nil {
+		err = short("platform", r.Platform, r.BaseVersion)
+	}
+	if m := r.Machine; m != nil && err == nil {
+		err = short("machine", m.OriginalVersion, m.Platform, m.NTPStatus.Stratum)
+	}
+	if u := r.Update; u != nil && err == nil {
+		err = short("update", u.Version, u.Status, u.Reason)
+	}
+	if p := r.HTTPProxySettings; p != nil && err == nil {
+		err = short("httpProxySettings", p.Host, p.Port, p.Scheme, p.User)
+	}
+	for _, n := range r.Nodes {
+		if len(n.Addresses) > maxAddresses || len(n.DNSServers) > maxAddresses {
+			return problem.Invalid("report", "nodes: one has more than %d addresses or DNS servers", maxAddresses)
+		}
+		texts := append([]string{n.ID, n.Name, n.Hostname, n.IPv4CIDRAddress, n.IPv4GatewayAddress, n.IPv6CIDRAddress, n.IPv6GatewayAddress},
+			n.DNSServers...)
+		for _, a := range n.Addresses {
+			texts = append(texts, a.Type, a.IPAddress)
+		}
+		if err == nil {
+			err = short("nodes", texts...)
+		}
+		if err == nil && n.DiagnosticsURL != "" && !isDiagnosticsURL(n.DiagnosticsURL) {
+			err = problem.Invalid("report", "nodes: %q is nowhere that diagnostics are shown", n.DiagnosticsURL)
+		}
+	}
+	if err == nil && len(text) > maxReport {
+		err = problem.Invalid("report", "has %d bytes, more than %d", len(text), maxReport)
+	}
+	return err
+}
+
+// isDiagnosticsURL reports whether a text is the URL of diagnostics at an address: people copy it into a shell.
+func isDiagnosticsURL(text string) bool {
+	at, ok := strings.CutPrefix(strings.TrimSuffix(text, checkin.DiagnosticsPath), "http://")
+	_, err := netip.ParseAddrPort(at)
+	return ok && err == nil && strings.HasSuffix(text, checkin.DiagnosticsPath) && !strings.Contains(at, "%")
+}
+
+// A service point's reports are written one after another, with a least interval between them. One that comes
+// too soon waits; who sends many at a time is refused.
+const (
+	leastShare  = 30 // of the interval at which service points report
+	mostWaiting = 2  // reports of one service point
+)
+
+// paced is who sends reports: a node, with certificates of a generation. Who shows one that was replaced does not slow down who shows the
+// new one.
+type paced struct {
+	at         seat
+	generation int64
+}
+
+// pace waits until the next report of somebody may be written.
+func (s *Service) pace(ctx context.Context, at paced) error {
+	least := s.interval / leastShare
+	now := time.Now()
+	s.mu.Lock()
+	next := s.paces[at]
+	if next.Before(now) {
+		next = now
+	}
+	wait := next.Sub(now)
+	if wait > mostWaiting*least {
+		s.mu.Unlock()
+		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
+		p.RetryAfter = wait
+		return p
+	}
+	s.paces[at] = next.Add(least)
+	s.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,286 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/wire/checkin"
+)
+
+// KeyLife is how long a registration key can be used.
+const KeyLife = 7 * 24 * time.Hour
+
+// Created is what the creation of a service point answers (spec.md 2.4).
+type Created struct {
+	FleetInstanceID      string `json:"fleetInstanceID"`
+	RegistrationKey      string `json:"registrationKey"`
+	RegistrationEndpoint string `json:"registrationEndpoint"`
+}
+
+// Wanted says what is to be created.
+type Wanted struct {
+	Name string
+	// Description is nil where there is none.
+	Description *string
+	// Variant is the kind that it is to be; empty is what it enrols as.
+	Variant string
+	// NTPServers are the servers that it asks for the time.
+	NTPServers []string
+	// NodeCount is how many nodes it may have; 0 means 1.
+	NodeCount int64
+	// Endpoint is where the service point is to enrol.
+	Endpoint string
+	// Repeatable, where it is not empty, says who asks and by which Idempotency-Key: whoever asks the same again gets the same
+	// registration key, until it was used or ran out.
+	Repeatable string
+}
+
+// Bounds of a service point's name and description, in characters.
+const (
+	maxName        = 128
+	maxDescription = 4000
+)
+
+// CheckName says what is wrong with a service point's name.
+func CheckName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case strings.TrimSpace(name) == "":
+		return problem.Invalid("name", "must not be blank")
+	case n > maxName:
+		return problem.Invalid("name", "has %d characters, more than %d", n, maxName)
+	case strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name):
+		return problem.Invalid("name", "holds a control character")
+	}
+	return nil
+}
+
+// Create makes a service point and its registration key. The name of one whose key has expired
+// gives that one a new key.
+func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
+	if err := CheckName(w.Name); err != nil {
+		return c, err
+	}
+	if d := w.Description; d != nil && (utf8.RuneCountInString(*d) > maxDescription || strings.ContainsRune(*d, 0)) {
+		return c, problem.Invalid("description", "has more than %d characters, or a NUL", maxDescription)
+	}
+	if w.NodeCount = max(w.NodeCount, 1); w.NodeCount > MaxNodeCount {
+		return c, problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
+	}
+	key, err := s.newKey(w)
+	if err != nil {
+		return c, err
+	}
+	c = Created{RegistrationKey: key.String(), RegistrationEndpoint: w.Endpoint}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		var id, status, hash, used string
+		var description sql.NullString
+		var expires, count int64
+		err := tx.QueryRow("SELECT id, status, key_hash, key_public, key_expires, description, node_count "+
+			"FROM service_point WHERE name = ?"+tx.Locking(),
+			w.Name).Scan(&id, &status, &hash, &used, &expires, &description, &count)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			if key, err = s.unspent(tx, key, ""); err != nil {
+				return err
+			}
+			c.FleetInstanceID, c.RegistrationKey = newID(w.Name), key.String()
+			if err := s.insert(tx, c.FleetInstanceID, w, key); err != nil {
+				return err
+			}
+			return noted(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
+		case err != nil:
+			return err
+		}
+		c.FleetInstanceID = id
+		switch now := s.now(); {
+		case statusAt(status, expires, now) == Expired:
+			if key, err = s.unspent(tx, key, hash); err != nil {
+				return err
+			}
+			c.RegistrationKey = key.String()
+			if err := s.rekey(tx, id, Expired, key); err != nil {
+				return err
+			}
+			if err := tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
+				w.Description, w.NodeCount, several(w.NodeCount), id); err != nil {
+				return err
+			}
+			return noted(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
+		case w.Repeatable != "" && hash == hashKey(key) && used == "":
+			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+			}
+			return nil // the answer was lost
+		}
+		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", w.Name, id)
+	})
+	return c, err
+}
+
+func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.RegistrationKey) error {
+	if err := s.moved(tx, id, fieldStatus, "", Waiting); err != nil {
+		return err
+	}
+	now := s.now()
+	// Not Write: where another one has taken the name meanwhile, it is looked at again.
+	servers, err := json.Marshal(append([]string{}, w.NTPServers...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, "+
+		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key),
+		now.Add(KeyLife).Unix(),
+		now.Unix(),
+		string(servers), w.NodeCount, several(w.NodeCount))
+	return err
+}
+
+// rekey gives a service point a new registration key. No certificate that it was given before is good from then on.
+func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.RegistrationKey) error {
+	if before != Waiting {
+		if err := s.moved(tx, id, fieldStatus, before, Waiting); err != nil {
+			return err
+		}
+	}
+	if err := s.spend(tx, id); err != nil {
+		return err
+	}
+	now := s.now()
+	least := now.Add(endsBefore).UnixMilli()
+	tx.Touch(store.Detail(topic, id))
+	for _, table := range []string{"node", "lineage"} {
+		if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
+			return err
+		}
+	}
+	// Nothing is heard of it from then on.
+	n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1", id)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		if err := s.moved(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
+			return err
+		}
+	}
+	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', acknowledged = 0, "+
+		"several = CASE WHEN node_count > 1 THEN 1 ELSE 0 END, "+
+		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
+		Waiting, hashKey(key), now.Add(KeyLife).Unix(), least, least, id)
+}
+
+// endsBefore is for how long behind a new registration key certificates of other managers, whose clocks are a little ahead, would not be
+// good.
+const endsBefore = time.Minute
+
+// spend notes that the registration key of a service point is not to be given again, for twice as long as one can be used.
+func (s *Service) spend(tx *store.Tx, id string) error {
+	return tx.Write("INSERT INTO spent_key (key_hash, until) SELECT key_hash, ? FROM service_point WHERE id = ? ON CONFLICT DO NOTHING",
+		s.now().Add(2*KeyLife).Unix(), id)
+}
+
+// unspent gives a registration key, and another one in its place where it was given to somebody before, or is the one that has expired.
+func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
+	var spent int
+	err := tx.QueryRow("SELECT 1 FROM spent_key WHERE key_hash = ?", hashKey(key)).Scan(&spent)
+	if errors.Is(err, sql.ErrNoRows) && hashKey(key) != expired {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return key, err
+	}
+	return s.newKey(Wanted{})
+}
+
+// forgetSpent forgets the registration keys that could not be used any more.
+func (s *Service) forgetSpent(ctx context.Context, update store.Updater) error {
+	now := s.now().Unix()
+	return s.each(ctx, update, "SELECT key_hash FROM spent_key WHERE until < ? ORDER BY key_hash", []any{now},
+		func(tx *store.Tx, hash string) error {
+			return tx.Write("DELETE FROM spent_key WHERE key_hash = ?", hash)
+		})
+}
+
+// Rekey gives a service point a new registration key, as where its machine was lost: it waits for its registration from then on, and
+// its certificate is refused.
+func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, err error) {
+	key, err := s.newKey(Wanted{})
+	if err != nil {
+		return c, err
+	}
+	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		var before string
+		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before)
+		if errors.Is(err, sql.ErrNoRows) {
+			return Unknown(id)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.rekey(tx, id, before, key); err != nil {
+			return err
+		}
+		return notedOf(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
+	})
+	if err == nil {
+		s.forget(id)
+	}
+	return c, err
+}
+
+// newKey makes a registration key. One that can be asked for again follows from the authority's key, from who asks, and from the name:
+// it is kept nowhere.
+func (s *Service) newKey(w Wanted) (key checkin.RegistrationKey, err error) {
+	key.Authority = s.authority.Fingerprint()
+	if w.Repeatable == "" {
+		_, _ = rand.Read(key.Secret[:]) // crypto/rand.Read never fails
+		return key, nil
+	}
+	secret, err := s.authority.derive("registration key", w.Repeatable, w.Name)
+	copy(key.Secret[:], secret)
+	return key, err
+}
+
+func hashKey(k checkin.RegistrationKey) string { return access.Hash(string(k.Secret[:])) }
+
+// newID makes an id from the name and a random tail (reference/fleet.md).
+func newID(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+		if b.Len() >= 40 {
+			break
+		}
+	}
+	front := strings.Trim(b.String(), "_")
+	if front == "" {
+		front = "sp"
+	}
+	return front + "-" + randomText(9) + "-" + randomText(12)
+}
+
+func randomText(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // 32 letters: five bits each, without bias
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
+	for i := range b {
+		b[i] = alphabet[b[i]&31]
+	}
+	return string(b)
+}

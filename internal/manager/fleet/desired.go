@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
+// point's check-ins that are held open are answered.
+func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
+		generation, err := s.nextDesired(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx, generation); err != nil {
+			return err
+		}
+		return desires(tx, servicePoint, generation)
+	})
+	if err == nil {
+		s.Wake(servicePoint)
+	}
+	return err
+}
+
+// nextDesired locks a service point, and gives the generation that its desired state is to have.
+func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
+	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, Unknown(servicePoint)
+	}
+	return s.nextGenerationOf(generation), err
+}
+
+// nextGenerationOf is the generation of a desired state behind another one; in SQL it is later. It follows from the time, so that a
+// database that was restored gives none again that it gave before.
+func (s *Service) nextGenerationOf(desired int64) int64 { return max(s.now().UnixMilli(), desired+1) }
+
+// desires notes that the desired state of a service point has changed to a generation.
+func desires(tx *store.Tx, servicePoint string, generation int64) error {
+	tx.Touch(store.Detail(topic, servicePoint))
+	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
+}
+
+// desiredAt is what a node of a service point is to run, if that is there.
+func (s *Service) desiredAt(tx *store.Tx, at seat) (map[seat]*checkin.Desired, error) {
+	points, err := knownPoints(tx, []string{at.id})
+	if err != nil {
+		return nil, err
+	}
+	return s.desired(tx, []seat{at}, points)
+}
+
+// desired is what nodes of service points, of which there are up to mostTogether, are to run. A service point that is not among points, by
+// its id, is not there, and its nodes get nothing.
+func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]knownPoint) (map[seat]*checkin.Desired, error) {
+	states := make(map[seat]*checkin.Desired, len(seats))
+	if len(seats) == 0 {
+		return states, nil
+	}
+	ids := make([]string, len(seats))
+	for i, at := range seats {
+		ids[i] = at.id
+	}
+	applications := map[string][]checkin.DesiredApplication{}
+	if err := eachApplication(tx, ids, func(a deployed) {
+		if a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			applications[a.servicePoint] = append(applications[a.servicePoint], s.desiredOf(a))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for _, at := range seats {
+		p, there := points[at.id]
+		if !there {
+			continue
+		}
+		d, err := p.state()
+		if err != nil {
+			return nil, err
+		}
+		d.Applications = append([]checkin.DesiredApplication{}, applications[at.id]...)
+		if p.update.Version != "" && p.several {
+			siblings, err := nodes(tx, at.id)
+			if err != nil {
+				return nil, err
+			}
+			if !mayUpdate(siblings, at.node, p.update.Version) {
+				p.update.Version = ""
+			}
+		}
+		if p.update.Version != "" {
+			d.Update = &p.update
+		}
+		states[at] = d
+	}
+	return states, nil
+}
+
+// desiredOf is how an application is to run.
+func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
+	version := a.Version
+	if a.TargetVersion != "" {
+		version = a.TargetVersion
+	}
+	return checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version, Configuration: a.Configuration, Title: a.Title,
+		Anycast: a.anycast, Limits: a.Limits, Contented: s.programs[a.Name].Contented}
+}
+
+// later is, in SQL, the generation that a desired state has next, at a time that is given twice.
+const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
+
+// Served is what the applications of a service point that have content serve.
+type Served struct {
+	// There says that there is such a service point. Applications are the names of those that it is to run and that have content; of what
+	// was never reported the first one that ever had is known alone.
+	There        bool
+	Applications []string
+	// Content names what all of them serve: the earliest of theirs, empty while one serves nothing.
+	Content string
+	// Trouble is what they say is wrong, Engines what answers in the place of some.
+	Trouble, Engines []string
+}
+
+// Serves says, in a transaction, what a service point serves.
+func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err error) {
+	all, err := applicationsOf(tx, servicePoint)
+	if err != nil {
+		return is, err
+	}
+	var text string
+	err = tx.QueryRow("SELECT coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+		servicePoint).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return is, nil
+	}
+	var r checkin.Report
+	if err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &r)
+	}
+	if err != nil {
+		return is, err
+	}
+	is.There = true
+	for _, a := range all {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			continue
+		}
+		var now checkin.Application
+		if i := slices.IndexFunc(r.Applications, func(one checkin.Application) bool { return one.ID == a.ID }); i >= 0 {
+			now = r.Applications[i]
+		}
+		if !now.Contented && !s.programs[a.Name].Contented {
+			continue
+		}
+		if len(is.Applications) == 0 || earlier(now.Content, is.Content) {
+			is.Content = now.Content
+		}
+		is.Applications, is.Trouble = append(is.Applications, a.Name), append(is.Trouble, now.ErrorConditions...)
+		if now.Engine != "" {
+			is.Engines = append(is.Engines, now.Engine)
+		}
+	}
+	return is, nil
+}
+
+// ContentChanged notes, in a transaction, that a service point is to serve something else.
+func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) {
+	tx.Touch(store.Detail(topic, servicePoint))
+}

@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"net/http"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+func refuse(code, message string) error {
+	return problem.Forbidden(code, "%s", message)
+}
+
+// Enrol gives a service point its certificate for its registration key. A key is good once: for the
+// first key pair that comes with it, or for as many as the service point may have nodes. The same pair may come again until its first
+// check-in, so that
+// an answer that was lost on the way costs nothing. A refusal changes nothing.
+func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin.EnrolAnswer, err error) {
+	key, err := checkin.ParseKey(rq.RegistrationKey)
+	if err != nil {
+		return a, problem.BadRequest("RegistrationKeyDamaged", "%v", err)
+	}
+	if key.Authority != s.authority.Fingerprint() {
+		return a, refuse("RegistrationKeyForeign", "the registration key was made by another manager")
+	}
+	if err := checkKind(rq.Variant, rq.Version); err != nil {
+		return a, err
+	}
+	request, err := parseRequest(rq.Request)
+	if err != nil {
+		return a, err
+	}
+	public := fingerprint(request.RawSubjectPublicKeyInfo)
+	if _, err := s.enrolling(ctx, key, public); err != nil { // who has no key does not come to write
+		return a, err
+	}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		known, err := s.byKey(tx, key, public, tx.Locking())
+		if err != nil {
+			return err
+		}
+		at, generation := seat{known.id, 1}, s.nextGeneration(known.generation)
+		if known.several {
+			if rq.Variant != checkin.Fleet {
+				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+			}
+			if at, generation, err = s.seatFor(tx, known, public); err != nil {
+				return err
+			}
+			if err := sit(tx, at, public, generation); err != nil {
+				return err
+			}
+		}
+		der, err := s.authority.issue(at, generation, request)
+		if err != nil {
+			return err
+		}
+		a = checkin.EnrolAnswer{ID: known.id, Name: known.name, Node: at.node, Certificate: encodeCertificate(der), Authority: s.authority.PEM()}
+		if known.enrolled {
+			return nil
+		}
+		return tx.Write("UPDATE service_point SET key_public = ?, variant = ?, version = ? WHERE id = ?", public, rq.Variant, rq.Version,
+			known.id)
+	})
+	if err == nil {
+		s.log.InfoContext(ctx, "a service point enrolled", "id", a.ID)
+	}
+	return a, err
+}
+
+// enrolled is what an enrolment needs to know of a service point.
+type enrolled struct {
+	id, name          string
+	generation, nodes int64
+	// enrolled says that it has reported, several that it may have, or had, several nodes.
+	enrolled, several bool
+}
+
+func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolled, err error) {
+	err = s.store.Read(ctx, func(tx *store.Tx) error {
+		known, err = s.byKey(tx, key, public, "")
+		return err
+	})
+	return known, err
+}
+
+// byKey finds the service point that a registration key is good for. It is locked where locking says so.
+func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolled, err error) {
+	var status, used string
+	var expires int64
+	var several int
+	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation, node_count, several "+
+		"FROM service_point WHERE key_hash = ?"+locking,
+		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation, &known.nodes, &several)
+	known.several = several == 1
+	known.enrolled = status != Waiting && status != Expired
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return known, refuse("RegistrationKeyUnknown",
+			"the registration key is not known here: its service point was deleted, or it got a newer key")
+	case err != nil:
+		return known, err
+	case known.several && expires > s.now().Unix(): // who sits where is seen to in its place
+		return known, nil
+	case used != "" && (used != public || known.enrolled):
+		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
+	case expires <= s.now().Unix():
+		return known, refuse("RegistrationKeyExpired", "the registration key expired on "+time.Unix(expires, 0).UTC().Format(time.RFC3339))
+	}
+	return known, nil
+}
+
+// nextGeneration is that of a certificate to be issued to a service point whose certificates are good from a generation on. It follows
+// from the time, so that also a database that was restored gives later ones than it gave before.
+func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().UnixMilli(), goodFrom+1) }
+
+// errDeleted is a certificate of a service point that was deleted, errUnknown another one that is no longer, or never was, a service
+// point's, errNodeRemoved one of a node that was taken away.
+// errCertificateExpired is one that can be renewed,
+// and nothing else.
+var (
+	errDeleted = problem.New(http.StatusGone, checkin.ServicePointDeleted, "this service point was deleted: it is to run nothing any more")
+	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
+		"this service point is not known here, or its certificate was replaced")
+	errNodeRemoved = problem.New(http.StatusGone, checkin.NodeRemoved,
+		"this node was taken away from its service point, or another machine has its place")
+	errCertificateExpired = problem.New(http.StatusUnauthorized, checkin.CertificateExpired,
+		"the certificate of this service point has expired: it has to be renewed first")
+)
+
+// unknown is the refusal of a service point that is not there: errDeleted or errUnknown.
+func unknown(tx *store.Tx, id string) error {
+	var deleted bool
+	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM deleted_service_point WHERE id = ?)", id).Scan(&deleted)
+	switch {
+	case err != nil:
+		return err
+	case deleted:
+		return errDeleted
+	}
+	return errUnknown
+}
+
+// Renew gives a service point a new certificate for the one it shows, which may have expired. The old one stays good until
+// the new one is used.
+func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin.RenewRequest) (a checkin.RenewAnswer, err error) {
+	request, err := parseRequest(rq.Request)
+	if err != nil {
+		return a, err
+	}
+	id := shown.Subject.CommonName
+	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
+	err = s.change(ctx, func(tx *store.Tx) error {
+		if err := locked(tx, id); err != nil {
+			if _, gone := problem.As(err); gone {
+				err = unknown(tx, id)
+			}
+			return err
+		}
+		known, err := s.byCertificate(tx, shown)
+		if err != nil {
+			return err
+		}
+		der, err := s.authority.issue(seatOf(shown), s.nextGeneration(known.generation), request)
+		a.Certificate = encodeCertificate(der)
+		return err
+	})
+	if err == nil {
+		s.log.InfoContext(ctx, "a service point's certificate was renewed", "id", id, "expired", !s.now().Before(shown.NotAfter))
+	}
+	return a, err
+}

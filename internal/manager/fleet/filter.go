@@ -1,0 +1,347 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/wire/checkin"
+)
+
+// Filter names service points by their fields. What it does not name does not matter; all that it names must be so. What a field means, and
+// what it may be, stands in fields.
+type Filter struct {
+	ID                      string `json:"id,omitempty"`
+	Name                    string `json:"name,omitempty"`
+	NameContains            string `json:"nameContains,omitempty"`
+	Description             string `json:"description,omitempty"`
+	Status                  string `json:"status,omitempty"`
+	ConnectionStatus        string `json:"connectionStatus,omitempty"`
+	Version                 string `json:"version,omitempty"`
+	TargetVersion           string `json:"targetVersion,omitempty"`
+	UpdateStatus            string `json:"updateStatus,omitempty"`
+	Platform                string `json:"platform,omitempty"`
+	Variant                 string `json:"variant,omitempty"`
+	LastSeenSince           string `json:"lastSeenSince,omitempty"`
+	LastSeenBefore          string `json:"lastSeenBefore,omitempty"`
+	ErrorCondition          string `json:"errorCondition,omitempty"`
+	NodeCount               string `json:"nodeCount,omitempty"`
+	Application             string `json:"application,omitempty"`
+	ApplicationStatus       string `json:"applicationStatus,omitempty"`
+	ApplicationVersion      string `json:"applicationVersion,omitempty"`
+	ApplicationUpdateStatus string `json:"applicationUpdateStatus,omitempty"`
+	Node                    string `json:"node,omitempty"`
+	Hostname                string `json:"hostname,omitempty"`
+	Address                 string `json:"address,omitempty"`
+	Gateway                 string `json:"gateway,omitempty"`
+	// Labels are labels that it has. An empty value is any.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Within are sets of labels, one of which it has to have as Labels are had; nil means any.
+	Within []map[string]string `json:"-"`
+	// Named says that Name matters, also where it is empty.
+	Named bool `json:"-"`
+}
+
+// field is a field of a filter: where it is given, what it means, and what it may be where that is not anything.
+type field struct {
+	name    string
+	value   *string
+	means   string
+	allowed []string
+	// reads, which may be nil, gives a value as it is compared, and refuses what cannot be read.
+	reads func(value string) (string, error)
+	// column is what it is compared with in the database; empty where that shows in what is read alone. ofApplication says that it is one of
+	// an application.
+	column        string
+	ofApplication bool
+	// part: it has to be a part of what is there.
+	part bool
+}
+
+// fields are the fields of a filter, its labels apart.
+func (f *Filter) fields() []field {
+	return []field{{name: "id", value: &f.ID, column: "s.id", means: "Their id"},
+		{name: "name", value: &f.Name, column: "s.name", means: "The name of one service point"},
+		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true,
+			means: "A part of their name, in small letters or large ones"},
+		{name: "description", value: &f.Description, column: "s.description", means: "Their description"},
+		{name: "status", value: &f.Status, allowed: statuses, means: "Their status"},
+		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, means: "Their connectionStatus"},
+		{name: "version", value: &f.Version, column: "s.version", means: "The version that they run"},
+		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", means: "The version that they are updated to"},
+		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", means: "Their updateStatus"},
+		{name: "platform", value: &f.Platform, column: "s.platform", means: "Their platform, such as linux/amd64"},
+		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", means: "Their kind"},
+		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+			"at which or behind which they were last heard of"},
+		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+			"before which they were last heard of, or never"},
+		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their " +
+			"applications, in small letters or large ones"},
+		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
+		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
+		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
+			allowed: slices.Sorted(maps.Keys(nextStatuses)), means: "The status of an application that they run"},
+		{name: "applicationVersion", value: &f.ApplicationVersion, column: "a.version", ofApplication: true,
+			means: "The version of an application that they run"},
+		{name: "applicationUpdateStatus", value: &f.ApplicationUpdateStatus, column: "a.update_status", ofApplication: true,
+			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, means: "The updateStatus of an application that they run"},
+		{name: "node", value: &f.Node, means: "The id of one of their nodes, its end such as node-2, or its name"},
+		{name: "hostname", value: &f.Hostname, means: "The host name of one of their nodes"},
+		{name: "address", value: &f.Address, means: "An address of one of their nodes"},
+		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
+}
+
+// readMoment reads a moment, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
+func readMoment(text string) (string, error) {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return text, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "", fmt.Errorf("%q is neither Unix milliseconds nor a time such as 2026-01-31T12:00:00Z", text)
+	}
+	return strconv.FormatInt(at.UnixMilli(), 10), nil
+}
+
+// readCount reads a number of nodes.
+func readCount(text string) (string, error) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return "", fmt.Errorf("%q is no whole number", text)
+	}
+	return strconv.FormatUint(n, 10), nil
+}
+
+// moment gives a moment that was read, in Unix milliseconds.
+func moment(read string) int64 {
+	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has seen to that
+	return millis
+}
+
+// FilterField is a field of a filter: what it means, and what it may be, where that is not anything.
+type FilterField struct {
+	Name, Meaning string
+	Allowed       []string
+}
+
+// FilterFields are the fields of a filter, its labels apart.
+func FilterFields() (all []FilterField) {
+	for _, one := range new(Filter).fields() {
+		all = append(all, FilterField{one.name, one.means, one.allowed})
+	}
+	return all
+}
+
+// FilterNames are their names.
+func FilterNames() (names []string) {
+	for _, one := range FilterFields() {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+// Set sets a field of a filter by its name, and refuses a name that there is not and a value that it cannot have.
+func (f *Filter) Set(name, value string) error {
+	fields := f.fields()
+	i := slices.IndexFunc(fields, func(one field) bool { return one.name == name })
+	if i < 0 {
+		return problem.Query(name, "there is no such field; there are labels, %s", strings.Join(FilterNames(), ", "))
+	}
+	one := fields[i]
+	*one.value = value
+	f.Named = f.Named || name == "name"
+	if err := one.check(true); err != nil || one.reads == nil {
+		return err
+	}
+	read, err := one.reads(value)
+	if err != nil {
+		return problem.Query(name, "%v", err)
+	}
+	*one.value = read
+	return nil
+}
+
+// UnmarshalJSON reads a filter. A field that there is not would let all through, as would one without a value: both are refused.
+func (f *Filter) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return problem.Invalid("filter", "must be an object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == "labels" {
+			if json.Unmarshal(members[name], &f.Labels) != nil {
+				return problem.Invalid("filter.labels", "must be an object of texts")
+			}
+			continue
+		}
+		var value string
+		if json.Unmarshal(members[name], &value) != nil || value == "" {
+			return problem.Invalid("filter."+name, "must be a text that is not empty")
+		}
+		if err := f.Set(name, value); err != nil {
+			if wrong, ok := problem.As(err); ok {
+				return problem.Invalid("filter", "%s", wrong.Message)
+			}
+			return err
+		}
+	}
+	return f.check()
+}
+
+// check refuses a value that there is not; given says that the field was given.
+func (f field) check(given bool) error {
+	switch {
+	case *f.value == "" && given && f.name != "name":
+		return problem.Query(f.name, "must not be empty")
+	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
+		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
+	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
+		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
+	}
+	return nil
+}
+
+// check refuses values that there are not.
+func (f *Filter) check() error {
+	for _, one := range f.fields() {
+		if err := one.check(false); err != nil {
+			return err
+		}
+	}
+	if len(f.Labels) > maxLabels {
+		return problem.Query("label", "there are %d, more than %d", len(f.Labels), maxLabels)
+	}
+	for name, value := range f.Labels {
+		if err := checkLabel(name, cmp.Or(value, "any")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// likeEscaper takes the meaning from what LIKE would not take as it is.
+var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
+// where words what a database can answer of the filter.
+func (f *Filter) where() (conditions string, args []any) {
+	var all []string
+	and := func(condition string, values ...any) {
+		all, args = append(all, condition), append(args, values...)
+	}
+	var ofApplication []string
+	var ofIts []any
+	for _, one := range f.fields() {
+		switch {
+		case one.ofApplication:
+			if *one.value != "" {
+				ofApplication, ofIts = append(ofApplication, one.column+" = ?"), append(ofIts, *one.value)
+			}
+		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
+		case one.part:
+			// As it is written, and in small letters: the databases know those of other alphabets or not.
+			part := "%" + likeEscaper.Replace(*one.value) + "%"
+			and("("+one.column+" LIKE ? ESCAPE '!' OR lower("+one.column+") LIKE ? ESCAPE '!')", part, strings.ToLower(part))
+		default:
+			and(one.column+" = ?", *one.value)
+		}
+	}
+	status := "s.status"
+	if len(f.Labels) > 0 { // few have a label and most have a status: the index of the labels is to be used
+		status = "s.status || ''"
+	}
+	switch f.Status {
+	case "":
+	case Expired: // it is noted a little later than it is so
+		and(status+" IN (?, ?)", Waiting, Expired)
+	default:
+		and(status+" = ?", f.Status)
+	}
+	if f.ApplicationStatus == "" { // one that has ended is shown a while longer
+		ofApplication = append(ofApplication, "a.status <> '"+checkin.Deleted+"'")
+	}
+	if len(ofIts) > 0 {
+		and("s.id IN (SELECT a.service_point FROM application a WHERE "+strings.Join(ofApplication, " AND ")+")", ofIts...)
+	}
+	if len(f.Labels) > 0 {
+		and(labelsAre(f.Labels, &args))
+	}
+	if f.Within != nil {
+		either := make([]string, len(f.Within))
+		for i, labels := range f.Within {
+			either[i] = labelsAre(labels, &args)
+		}
+		and("(" + strings.Join(either, " OR ") + ")")
+	}
+	if all == nil {
+		return "", nil
+	}
+	return "WHERE " + strings.Join(all, " AND "), args
+}
+
+// labelsAre words that a service point has labels, and adds the arguments of that.
+func labelsAre(labels map[string]string, args *[]any) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if value := labels[name]; value != "" {
+			all, *args = append(all, "s.id IN (SELECT service_point FROM label WHERE name = ? AND value = ?)"), append(*args, name, value)
+		} else {
+			all, *args = append(all, "s.id IN (SELECT service_point FROM label WHERE name = ?)"), append(*args, name)
+		}
+	}
+	return "(" + strings.Join(all, " AND ") + ")"
+}
+
+// byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
+func (f *Filter) byRow() bool { return !f.byPresence() && !f.byReport() }
+
+// byPresence reports whether it has to be known when it was last heard of for that, byReport whether what it has reported has to be read.
+func (f *Filter) byPresence() bool {
+	return f.ConnectionStatus != "" || f.LastSeenSince != "" || f.LastSeenBefore != ""
+}
+func (f *Filter) byReport() bool { return f.ErrorCondition != "" || f.byNodes() }
+
+// byNodes reports whether its nodes have to be looked at for that.
+func (f *Filter) byNodes() bool {
+	return f.Node != "" || f.Hostname != "" || f.Address != "" || f.Gateway != ""
+}
+
+// isSo reports whether a service point that is in this state, and was last heard of then, in Unix milliseconds, is one of those, as far as
+// that says.
+func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
+	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
+	never := lastSeen == 0
+	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
+		(f.LastSeenBefore == "" || never || lastSeen < moment(f.LastSeenBefore))
+}
+
+// keeps reports whether a service point that the database has found is one of those.
+func (f *Filter) keeps(i *Instance) bool {
+	if !f.isSo(i.Status, i.ConnectionStatus, i.LastSeen) {
+		return false
+	}
+	return f.isWrong(i) && (!f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode))
+}
+
+// isWrong reports whether what is wrong with a service point, or with one of its applications, is as the filter says.
+func (f *Filter) isWrong(i *Instance) bool {
+	part := strings.ToLower(f.ErrorCondition)
+	says := func(text string) bool { return strings.Contains(strings.ToLower(text), part) }
+	return part == "" || slices.ContainsFunc(i.ErrorConditions, says) ||
+		slices.ContainsFunc(i.Applications, func(a Application) bool { return slices.ContainsFunc(a.ErrorConditions, says) })
+}
+
+// isNode reports whether a node is as the filter says.
+func (f *Filter) isNode(n checkin.Node) bool {
+	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node || strings.HasSuffix(n.ID, "-"+f.Node)) &&
+		(f.Hostname == "" || strings.EqualFold(n.Hostname, f.Hostname)) &&
+		(f.Gateway == "" || n.IPv4GatewayAddress == f.Gateway || n.IPv6GatewayAddress == f.Gateway) &&
+		(f.Address == "" || slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.IPAddress == f.Address }))
+}

@@ -1,0 +1,297 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// Instance is a fleet service point as the API shows it (spec.md 2.1).
+type Instance struct {
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Description      *string        `json:"description,omitempty"`
+	Status           string         `json:"status"`
+	LastSeen         int64          `json:"lastSeen"`
+	ConnectionStatus string         `json:"connectionStatus"`
+	Version          string         `json:"version"`
+	TargetVersion    string         `json:"targetVersion,omitempty"`
+	UpdateStatus     string         `json:"updateStatus"`
+	ErrorConditions  []string       `json:"errorConditions"`
+	Nodes            []checkin.Node `json:"nodes"`
+	Applications     []Application  `json:"applications"`
+	// Labels are ours; they are left out where there are none.
+	Labels map[string]string `json:"labels,omitempty"`
+	// UpdateError is why the last update failed, where updateStatus is UPDATE_FAILED; ours. The service point runs the release from before.
+	UpdateError string `json:"updateError,omitempty"`
+
+	proxy    *checkin.ProxySettings
+	platform string
+	// machine, dnsServers and ntpServers show of the v4 kind alone.
+	machine    *checkin.Machine
+	anycast    *checkin.AnycastService
+	nodeCount  int64
+	dnsServers []string
+	ntpServers string
+	// revision is another one whenever something else is to be shown in a list, its presence apart (migrations/*/0018).
+	revision int64
+}
+
+// Detail is a single service point: with what the list leaves out (reference/fleet.md).
+type Detail struct {
+	Instance
+	Nodes []DetailNode `json:"nodes"`
+	// HTTPProxySettings is null where no proxy is set.
+	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
+	// Platform is what its programs are built for, such as linux/amd64 (ours); it is left out where it has not said.
+	Platform string `json:"platform,omitempty"`
+	// Anycast is how it tells routers of anycast addresses (ours); it is left out where it does not.
+	Anycast *checkin.AnycastService `json:"anycast,omitempty"`
+	// NodeCount is how many nodes it may have (ours).
+	NodeCount int64 `json:"nodeCount"`
+	// Pending says that what it is to run has changed, and that it, or one of its nodes that are connected, does not have that on its disk
+	// yet (ours): it runs what it was last told.
+	Pending bool `json:"pending"`
+}
+
+// DetailNode is a node with its DNS servers, an empty array where it has none.
+type DetailNode struct {
+	checkin.Node
+	DNSServers []string `json:"dnsServers"`
+	// ConnectionStatus, LastSeen, in Unix milliseconds, and Version are ours, and of service points that may have several nodes alone.
+	ConnectionStatus string `json:"connectionStatus,omitempty"`
+	LastSeen         int64  `json:"lastSeen,omitempty"`
+	Version          string `json:"version,omitempty"`
+}
+
+const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
+	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, s.revision, " +
+	"coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
+	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
+
+// scanner reads the rows of selectInstances.
+type scanner struct {
+	service *Service
+	now     time.Time
+}
+
+// scanner gives one for all rows of an answer.
+func (s *Service) scanner() scanner { return scanner{s, s.now()} }
+
+// heardHere gives when this manager last heard of a service point; ok is false where it has not.
+func (s *Service) heardHere(id string) (h heard, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok = s.heard[id]
+	return h, ok
+}
+
+// scan reads one row.
+func (c scanner) scan(scan func(...any) error) (Instance, error) {
+	var i Instance
+	var description sql.NullString
+	var expires, lastSeen, connected int64
+	var reported, reason, anycast string
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform,
+		&i.ntpServers, &anycast, &i.nodeCount, &expires, &i.revision, &lastSeen, &connected, &reported); err != nil {
+		return i, err
+	}
+	if description.Valid {
+		i.Description = &description.String
+	}
+	i.Status = statusAt(i.Status, expires, c.now)
+	i.LastSeen, i.ConnectionStatus = c.seen(i.ID, lastSeen, connected == 1)
+	var r checkin.Report
+	if reported != "" {
+		if err := json.Unmarshal([]byte(reported), &r); err != nil {
+			return i, err
+		}
+	}
+	i.Applications, i.proxy, i.ErrorConditions, i.Labels = []Application{}, r.HTTPProxySettings, []string{}, map[string]string{}
+	if i.Status == Unhealthy {
+		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
+	}
+	if i.UpdateStatus == checkin.UpdateFailed { // which leaves it healthy, in the release from before
+		i.UpdateError = reason
+	}
+	var err error
+	if i.anycast, err = readAnycast(anycast); err != nil {
+		return i, err
+	}
+	i.machine = r.Machine
+	if len(r.Nodes) > 0 {
+		i.dnsServers = r.Nodes[0].DNSServers
+	}
+	if i.Nodes = r.Nodes; i.Nodes == nil {
+		i.Nodes = []checkin.Node{}
+	}
+	for n := range i.Nodes {
+		if i.Nodes[n].Addresses == nil {
+			i.Nodes[n].Addresses = []checkin.NodeAddress{}
+		}
+	}
+	return i, nil
+}
+
+// seen says when a service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now, and whether it is
+// connected: noted says that it has not said that it ends.
+func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
+	now := c.now.UnixMilli()
+	if h, ok := c.service.heardHere(id); ok {
+		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
+	}
+	lastSeen = min(anywhere, now)
+	if lastSeen > 0 && noted && now-lastSeen <= c.service.silence().Milliseconds() {
+		return lastSeen, Connected
+	}
+	return lastSeen, NotConnected
+}
+
+// silence is how long nothing may be heard of a service point that is CONNECTED.
+func (s *Service) silence() time.Duration { return checkin.MissedIntervals * s.interval }
+
+// statusAt is the status at a moment: a key that ran out makes WAITING into EXPIRED.
+func statusAt(status string, expires int64, now time.Time) string {
+	if status == Waiting && expires <= now.Unix() {
+		return Expired
+	}
+	return status
+}
+
+// List gives fn the service points that a filter names, in the order of their names.
+func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) error {
+	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
+		ids := make([]any, len(page))
+		for i, k := range page {
+			ids[i] = k.id
+		}
+		all, err := c.listed(tx, ids)
+		for i := range all {
+			if err == nil && f.keeps(&all[i]) {
+				err = fn(all[i])
+			}
+		}
+		return err
+	})
+}
+
+// listed reads service points as a list shows them, in the order of their names.
+func (c scanner) listed(tx *store.Tx, ids []any) ([]Instance, error) {
+	page, err := c.read(tx, "WHERE s.id IN ("+list(len(ids))+") ORDER BY s.name", ids)
+	for _, i := range page {
+		for n := range i.Nodes {
+			i.Nodes[n].DNSServers, i.Nodes[n].DiagnosticsURL = nil, ""
+		}
+	}
+	return page, err
+}
+
+// read reads service points, with what they run.
+func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, err error) {
+	places := map[string]int{}
+	var ids []any
+	if err := tx.Each(func(scan func(...any) error) error {
+		i, err := c.scan(scan)
+		places[i.ID] = len(page)
+		page, ids = append(page, i), append(ids, i.ID)
+		return err
+	}, selectInstances+where, args...); err != nil || len(page) == 0 {
+		return page, err
+	}
+	if err := labelled(tx, page, places, ids); err != nil {
+		return nil, err
+	}
+	return page, tx.Each(func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		if err == nil {
+			i := &page[places[d.servicePoint]]
+			if d.AnycastIPAddress = anycastAddresses(d, nil); i.ConnectionStatus == Connected {
+				d.AnycastIPAddress = anycastAddresses(d, i.Nodes)
+			}
+			i.Applications = append(i.Applications, d.Application)
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ("+list(len(ids))+") ORDER BY created, id", ids...)
+}
+
+// Get gives one service point.
+func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
+	c := s.scanner()
+	var rows []node
+	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
+		if rows, err = nodes(tx, id); err != nil {
+			return err
+		}
+		one, err := c.read(tx, "WHERE s.id = ?", []any{id})
+		if err == nil && len(one) == 0 {
+			return Unknown(id)
+		}
+		if err != nil {
+			return err
+		}
+		d.Instance = one[0]
+		var desired, acknowledged int64
+		err = tx.QueryRow("SELECT desired, acknowledged FROM service_point WHERE id = ?", id).Scan(&desired, &acknowledged)
+		d.Pending = acknowledged < desired
+		return err
+	})
+	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform
+	d.Anycast, d.NodeCount = shownAnycast(d.anycast), d.nodeCount
+	for _, n := range d.Instance.Nodes {
+		d.Nodes = append(d.Nodes, DetailNode{Node: n, DNSServers: append([]string{}, n.DNSServers...)})
+	}
+	first := 0 // of the machines of a node, in the order in which merged has put them together
+	for _, n := range rows {
+		for ; n.report != nil && first < len(d.Nodes) && len(n.report.Nodes) > 0; n.report.Nodes = n.report.Nodes[1:] {
+			one := &d.Nodes[first]
+			one.ConnectionStatus, one.LastSeen, one.Version = NotConnected, n.lastSeen, n.report.Version
+			if n.connected {
+				one.ConnectionStatus = Connected
+			}
+			first++
+		}
+	}
+	return d, err
+}
+
+// Unknown is the problem of a service point that there is not.
+func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
+
+// Delete forgets a service point. Its certificate is refused from then on, with ServicePointDeleted, so that its machines end what they
+// run.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
+		tx.Touch(store.Detail(topic, id))
+		if err := notedOf(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
+			return err
+		}
+		if err := s.spend(tx, id); err != nil {
+			return err
+		}
+		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return Unknown(id)
+		}
+		if err := tx.Write("INSERT INTO deleted_service_point (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
+			return err
+		}
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage"} {
+			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.forget(id)
+	}
+	return err
+}

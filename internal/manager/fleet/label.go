@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+)
+
+// Bounds of labels: how many a service point has, and how many bytes a value.
+const (
+	maxLabels     = 64
+	maxLabelValue = 255
+)
+
+// labelName is what the name of a label looks like.
+var labelName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z._/-]{0,61}[0-9A-Za-z])?$`)
+
+// checkLabel refuses what is no label.
+func checkLabel(name, value string) error {
+	switch {
+	case !labelName.MatchString(name):
+		return problem.Invalid("labels", "%q is no name of a label: up to 63 letters, digits and . _ / -, the first and the last "+
+			"a letter or a digit", name)
+	case value == "":
+		return problem.Invalid("labels."+name, "must not be empty; null takes a label away")
+	case len(value) > maxLabelValue || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+		return problem.Invalid("labels."+name, "has more than %d bytes, or a control character", maxLabelValue)
+	}
+	return nil
+}
+
+// labelled puts the labels into service points that were read.
+func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) error {
+	return tx.Each(func(scan func(...any) error) error {
+		var id, name, value string
+		if err := scan(&id, &name, &value); err != nil {
+			return err
+		}
+		page[places[id]].Labels[name] = value
+		return nil
+	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+list(len(ids))+")", ids...)
+}
+
+// Labels gives the labels of a service point; the problem of one that there is not.
+func (s *Service) Labels(ctx context.Context, id string) (labels map[string]string, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		labels = map[string]string{}
+		var there int
+		if err := tx.QueryRow("SELECT count(*) FROM service_point WHERE id = ?", id).Scan(&there); err != nil {
+			return err
+		}
+		if there == 0 {
+			return Unknown(id)
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			var name, value string
+			err := scan(&name, &value)
+			labels[name] = value
+			return err
+		}, "SELECT name, value FROM label WHERE service_point = ?", id)
+	})
+	return labels, err
+}
+
+// relabel changes labels of a service point: nil takes one away.
+func relabel(tx *store.Tx, id string, labels map[string]*string) error {
+	for name, value := range labels {
+		if value == nil {
+			if err := tx.Write("DELETE FROM label WHERE service_point = ? AND name = ?", id, name); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := checkLabel(name, *value); err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO label (service_point, name, value) VALUES (?,?,?) ON CONFLICT (service_point, name) DO UPDATE SET "+
+			"value = excluded.value", id, name, *value); err != nil {
+			return err
+		}
+	}
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM label WHERE service_point = ?", id).Scan(&n); err != nil {
+		return err
+	}
+	if n > maxLabels {
+		return problem.Invalid("labels", "there would be %d, more than %d", n, maxLabels)
+	}
+	return nil
+}

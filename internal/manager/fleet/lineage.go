@@ -1,0 +1,223 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// A lineage is what is known of the processes that answered as one node of a service point. A copy of a state directory has the identity
+// of the original: both machines show a good certificate, and their processes answer in turn.
+type lineage struct {
+	// Processes are the latest ones, the one that answered last first.
+	Processes []process `json:"processes"`
+	// Next numbers the processes in the order in which they came. Returns is how often one has answered again behind another one since
+	// the last one came.
+	Next    int64 `json:"next"`
+	Returns int   `json:"returns"`
+	// Accepted is the process that is answered, once several machines were found, and Others what the others show as their addresses.
+	Accepted string   `json:"accepted,omitempty"`
+	Others   []string `json:"others,omitempty"`
+	// Refused is when another one was refused last, in Unix milliseconds.
+	Refused int64 `json:"refused,omitempty"`
+}
+
+// process is a process of an agent.
+type process struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Number  int64  `json:"number"`
+	// Returned says that it has answered again behind another one.
+	Returned bool `json:"returned,omitempty"`
+}
+
+// mostReturns is how often processes may answer again behind another one without two machines being there: a check-in that was late, and
+// the one behind it, make two. keptProcesses is how many are known.
+const (
+	mostReturns   = 2
+	keptProcesses = 8
+)
+
+// othersGone is the time without a check-in of another machine after which a lineage forgets the others. A refused agent asks every five
+// minutes.
+const othersGone = 20 * time.Minute
+
+// othersAreGone reports whether other machines had othersGone to ask since the last refusal, in Unix milliseconds, and since a manager
+// began.
+func othersAreGone(refused int64, began, now time.Time) bool {
+	last := time.UnixMilli(refused)
+	if last.Before(began) {
+		last = began
+	}
+	return now.Sub(last) > othersGone
+}
+
+// hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
+// whether the process gets no answer.
+func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refused bool) {
+	if l.Accepted != "" {
+		switch {
+		case p.ID == l.Accepted:
+		case p.Before != l.Accepted || slices.ContainsFunc(l.Processes, func(one process) bool { return one.ID == p.ID }):
+			l.Refused = now.UnixMilli()
+			return true, true
+		default:
+			l.Accepted, changed = p.ID, true // it was started again
+			l.add(p)
+		}
+		at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == l.Accepted })
+		if at >= 0 && othersAreGone(l.Refused, began, now) { // the others have identities of their own, or are off
+			*l = lineage{Processes: l.Processes[at : at+1], Next: l.Next}
+			l.Processes[0].Returned, changed = false, true
+		}
+		return changed, false
+	}
+	at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == p.ID })
+	switch {
+	case at == 0:
+		return false, false
+	case at < 0:
+		l.add(p)
+		l.Returns = 0
+		for i := range l.Processes {
+			l.Processes[i].Returned = false
+		}
+		return true, false
+	}
+	one := l.Processes[at]
+	one.Address, one.Returned = p.Address, true
+	l.Processes = slices.Insert(slices.Delete(l.Processes, at, at+1), 0, one)
+	if l.Returns++; l.Returns <= mostReturns {
+		return true, false
+	}
+	first := one
+	for _, other := range l.Processes {
+		if other.Returned && other.Number < first.Number {
+			first = other
+		}
+	}
+	l.Accepted, l.Refused = first.ID, now.UnixMilli()
+	for _, other := range l.Processes {
+		if other.Returned && other.ID != l.Accepted {
+			l.Others = append(l.Others, other.Address)
+		}
+	}
+	return true, p.ID != l.Accepted
+}
+
+// add puts a process first.
+func (l *lineage) add(p checkin.Process) {
+	l.Next++
+	l.Processes = slices.Insert(l.Processes, 0, process{ID: p.ID, Address: p.Address, Number: l.Next})
+	l.Processes = l.Processes[:min(len(l.Processes), keptProcesses)]
+}
+
+// latest is the process that is answered: the one that answered last, or the accepted one.
+func (l *lineage) latest() string {
+	if l.Accepted != "" || len(l.Processes) == 0 {
+		return l.Accepted
+	}
+	return l.Processes[0].ID
+}
+
+// condition says that several machines answer; it is empty where they do not.
+func (l *lineage) condition() string {
+	if l.Accepted == "" {
+		return ""
+	}
+	address := ""
+	for _, one := range l.Processes {
+		if one.ID == l.Accepted {
+			address = one.Address
+		}
+	}
+	all := append([]string{address}, l.Others...)
+	return fmt.Sprintf("%d machines answer as this service point, at %s: the one at %s is taken for the original, the others are refused; "+
+		"portolan fleet rekey gives a key for one machine", len(all), strings.Join(all, " and "), address)
+}
+
+// errOtherMachine refuses a machine whose place another one has.
+var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine answers as this service point, and this one "+
+	"has a copy of its state directory: enrol this one as a service point of its own, or give the service point a new registration key")
+
+// lineages reads the lineages of nodes of service points, of which there are up to mostTogether.
+func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
+	all = map[seat]*lineage{}
+	return all, eachOf(tx, ids, func(scan func(...any) error) error {
+		var at seat
+		var body string
+		if err := scan(&at.id, &at.node, &body); err != nil {
+			return err
+		}
+		all[at] = &lineage{}
+		return json.Unmarshal([]byte(body), all[at])
+	}, "SELECT service_point, node, body FROM lineage WHERE service_point IN ", "")
+}
+
+// copiesBody is an SQL expression: the body of the lineage l if several machines were found, else an empty text.
+const copiesBody = `CASE WHEN l.body LIKE '%"accepted":%' THEN l.body ELSE '' END`
+
+// refusedIn gives the time of the last refusal, in Unix milliseconds, from the value of copiesBody; 0 if it is empty.
+func refusedIn(body string) (int64, error) {
+	if body == "" {
+		return 0, nil
+	}
+	var l lineage
+	err := json.Unmarshal([]byte(body), &l)
+	return max(l.Refused, 1), err
+}
+
+// writeLineage keeps the lineage of a node.
+func writeLineage(tx *store.Tx, at seat, l *lineage) error {
+	body, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return tx.Write("INSERT INTO lineage (service_point, node, process, body) VALUES (?,?,?,?) "+
+		"ON CONFLICT (service_point, node) DO UPDATE SET process = excluded.process, body = excluded.body",
+		at.id, at.node, l.latest(), string(body))
+}
+
+// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where the
+// number of machines changes, the digest is discarded, so that the agent reports again with or without the condition.
+func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
+	p := w.rq.Process
+	if p == nil {
+		return nil, nil
+	}
+	if l == nil {
+		l = &lineage{}
+	}
+	at, several := w.known.at, 1+len(l.Others)
+	changed, no := l.hears(*p, time.UnixMilli(s.began.Load()), tx.Now())
+	if changed {
+		if err := writeLineage(tx, at, l); err != nil {
+			return nil, err
+		}
+	}
+	if n := 1 + len(l.Others); n != several {
+		is.digest, is.sequence = "", 0
+		if err := errors.Join(s.moved(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
+			cmp.Or(l.condition(), "no other machine has asked for "+othersGone.String())),
+			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
+			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {
+			return nil, err
+		}
+		tx.Touch(store.Detail(topic, at.id))
+	}
+	if no {
+		return errOtherMachine, nil
+	}
+	w.condition = l.condition()
+	return nil, nil
+}

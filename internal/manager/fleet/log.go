@@ -1,0 +1,195 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+
+	"github.com/google/uuid"
+)
+
+// logTopic is the topic, with the id (store.Detail), of an end of a log that has come.
+const logTopic = "fleet log"
+
+// logTime is how long somebody waits for the end of a log, and how long it is kept for them.
+const logTime = 20 * time.Second
+
+// mostLogs is how many ends of logs of one service point are waited for at a time.
+const mostLogs = 8
+
+// Log gives the end of an application's log, of so many bytes, as its service point has it now: it is asked for with the answer to the
+// check-in that is held open, at whichever manager that is.
+func (s *Service) Log(ctx context.Context, servicePoint, application string, bytes int) (text []byte, err error) {
+	if bytes < 1 || bytes > checkin.MostLog {
+		return nil, problem.Query("bytes", "must be 1 to %d", checkin.MostLog)
+	}
+	id := uuid.NewString()
+	came := s.awaitLog(id)
+	defer s.leaveLog(context.WithoutCancel(ctx), id)
+	if err := s.change(ctx, func(tx *store.Tx) error { return s.askForLog(tx, id, servicePoint, application, bytes) }); err != nil {
+		return nil, err
+	}
+	s.Wake(servicePoint)
+	wait := time.NewTimer(logTime)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-wait.C:
+			return nil, problem.Conflict("NotConnected", "service point %q has not sent the log within %v", servicePoint, logTime)
+		case <-s.closing:
+			return nil, problem.Conflict("NotConnected", "the manager is about to end")
+		case <-came:
+		}
+		came = s.awaitLog(id)
+		text, done, err := s.takenLog(ctx, id)
+		if done || err != nil {
+			return text, err
+		}
+	}
+}
+
+func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, bytes int) error {
+	var waiting, connected, there int
+	err := tx.QueryRow("SELECT (SELECT count(*) FROM wanted_log w WHERE w.service_point = s.id), coalesce(p.connected, 0), "+
+		"(SELECT count(*) FROM application a WHERE a.service_point = s.id AND a.id = ?) FROM service_point s LEFT JOIN presence p "+
+		"ON p.service_point = s.id WHERE s.id = ?", application, servicePoint).Scan(&waiting, &connected, &there)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Unknown(servicePoint)
+	case err != nil:
+		return err
+	case there == 0:
+		return problem.NotFound("service point %q has no application %q", servicePoint, application)
+	case waiting >= mostLogs:
+		return problem.Conflict("TooManyLogs", "%d logs of service point %q are waited for already", waiting, servicePoint)
+	case connected == 0 && !s.heardOf(servicePoint):
+		return problem.Conflict("NotConnected", "service point %q is not connected", servicePoint)
+	}
+	tx.Touch(store.Detail(topic, servicePoint))
+	if err := tx.Write("INSERT INTO wanted_log (id, service_point, application, bytes, asked) VALUES (?,?,?,?,?)", id, servicePoint,
+		application,
+		bytes, s.now().UnixMilli()); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE service_point SET logs_asked = 1 WHERE id = ?", servicePoint)
+}
+
+// heardOf reports whether this manager has heard of a service point that is CONNECTED.
+func (s *Service) heardOf(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.heard[id]
+	return ok && time.Since(h.at) < s.silence()
+}
+
+// awaitLog gives what is closed when the end of a log may have come.
+func (s *Service) awaitLog(id string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	came := make(chan struct{})
+	s.logs[id] = came
+	return came
+}
+
+// leaveLog forgets the end of a log, whether it has come or not. Where that fails, the sweep does.
+func (s *Service) leaveLog(ctx context.Context, id string) {
+	s.mu.Lock()
+	delete(s.logs, id)
+	s.mu.Unlock()
+	if err := s.change(ctx, func(tx *store.Tx) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) }); err != nil {
+		s.log.WarnContext(ctx, "forgetting the end of a log", "error", err)
+	}
+}
+
+// logCame wakes who waits for the ends of logs; nil is any.
+func (s *Service) logCame(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, came := range s.logs {
+		for _, one := range ids {
+			if one == id {
+				close(came)
+				delete(s.logs, id)
+			}
+		}
+		if ids == nil {
+			close(came)
+			delete(s.logs, id)
+		}
+	}
+}
+
+// takenLog gives the end of a log, where it has come.
+func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bool, err error) {
+	var answered int64
+	var why, body string
+	if err := s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT answered, problem, body FROM wanted_log WHERE id = ?", id).Scan(&answered, &why, &body)
+	}); err != nil && !errors.Is(err, sql.ErrNoRows) || answered == 0 {
+		return nil, false, err
+	}
+	if why != "" {
+		return nil, true, problem.Conflict("NoLog", "the service point has no log of it: %s", why)
+	}
+	text, err = base64.StdEncoding.DecodeString(body)
+	return text, true, err
+}
+
+// logsFor takes the ends of logs that a service point is to be asked for. Each is asked for once: an answer that is lost is not missed for
+// long.
+func (s *Service) logsFor(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
+	return all, s.change(ctx, func(tx *store.Tx) error {
+		all = nil
+		if err := tx.Write("UPDATE service_point SET logs_asked = 0 WHERE id = ?", servicePoint); err != nil {
+			return err
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			var w checkin.WantedLog
+			err := scan(&w.ID, &w.Application, &w.Bytes)
+			all = append(all, w)
+			return err
+		}, "SELECT id, application, bytes FROM wanted_log WHERE service_point = ? AND answered = 0 ORDER BY asked, id", servicePoint)
+	})
+}
+
+// TakeLog takes the end of a log from a service point that was asked for it.
+func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
+	if len(rq.Text) > checkin.MostLog {
+		return a, problem.Invalid("text", "has more than %d bytes", checkin.MostLog)
+	}
+	if len(rq.Problem) > maxText || strings.ContainsRune(rq.Problem, 0) {
+		return a, problem.Invalid("problem", "has more than %d bytes, or a NUL", maxText)
+	}
+	if err := s.Know(ctx, shown); err != nil {
+		return a, err
+	}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		n, err := tx.Exec("UPDATE wanted_log SET answered = ?, problem = ?, body = ? WHERE id = ? AND service_point = ? AND answered = 0",
+			s.now().UnixMilli(), rq.Problem, base64.StdEncoding.EncodeToString(rq.Text), rq.ID, shown.Subject.CommonName)
+		if err == nil && n == 0 {
+			return problem.NotFound("nobody waits for log %q", rq.ID)
+		}
+		tx.Touch(store.Detail(logTopic, rq.ID))
+		return err
+	})
+	if err == nil {
+		s.logCame([]string{rq.ID})
+	}
+	return a, err
+}
+
+// forgetLogs forgets the ends of logs that nobody waits for any more.
+func (s *Service) forgetLogs(ctx context.Context, update store.Updater) error {
+	return s.each(ctx, update, "SELECT id FROM wanted_log WHERE asked < ? ORDER BY id", []any{s.now().Add(-2 * logTime).UnixMilli()},
+		func(tx *store.Tx, id string) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) })
+}

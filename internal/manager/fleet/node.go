@@ -1,0 +1,447 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+
+	"github.com/google/uuid"
+)
+
+// MaxNodeCount is how many nodes a service point may have.
+const MaxNodeCount = 8
+
+// seat is a place for a machine: a node of a service point, by its number, from 1 on.
+type seat struct {
+	id   string
+	node int64
+}
+
+func (s seat) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
+
+// node is a row of the table of nodes: those of service points that may have several.
+type node struct {
+	number, generation, acknowledged, lastSeen, sequence int64
+	connected                                            bool
+	public, digest, body                                 string
+	// report is what body says; nil before there was one.
+	report *checkin.Report
+}
+
+// nodes reads the nodes of a service point in the order of their numbers; none of one that never could have several. What was taken away is
+// left out.
+func nodes(tx *store.Tx, id string) (all []node, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		var n node
+		var connected int64
+		if err := scan(&n.number, &n.public, &n.generation, &n.acknowledged, &n.lastSeen, &connected, &n.sequence, &n.digest,
+			&n.body); err != nil {
+			return err
+		}
+		n.connected = connected == 1
+		if n.body != "" {
+			if err := json.Unmarshal([]byte(n.body), &n.report); err != nil {
+				return err
+			}
+		}
+		all = append(all, n)
+		return nil
+	}, "SELECT number, key_public, generation, acknowledged, last_seen, connected, sequence, digest, body FROM node WHERE service_point = ? "+
+		"AND key_public <> '' ORDER BY number", id)
+}
+
+// acknowledgedBy is the generation of the desired state that all nodes that are connected have on their disks.
+func acknowledgedBy(all []node) (generation int64) {
+	first := true
+	for _, n := range all {
+		if n.connected && (first || n.acknowledged < generation) {
+			generation, first = n.acknowledged, false
+		}
+	}
+	return generation
+}
+
+// turn gives the node whose turn it is to be updated to a release: one after the other, so that the others serve. It is 0 where all that
+// are connected have it, and where there is none.
+func turn(all []node, target string) int64 {
+	if target == "" {
+		return 0
+	}
+	for _, n := range all {
+		if n.connected && n.report != nil && n.report.Update != nil && n.report.Update.Status == checkin.UpdateRunning {
+			return n.number // also where another one has come back meanwhile
+		}
+	}
+	for _, n := range all {
+		if n.connected && (n.report == nil || n.report.Version != target || n.report.Update != nil) {
+			return n.number
+		}
+	}
+	return 0
+}
+
+// mayUpdate reports whether a node may go on to a release now: it is its turn, or it has it.
+func mayUpdate(all []node, number int64, target string) bool {
+	now := turn(all, target)
+	has := slices.ContainsFunc(all, func(n node) bool { return n.number == number && n.report != nil && n.report.Version == target })
+	return now == 0 || now == number || has
+}
+
+// several is what the column says of a service point that may have so many nodes. It stays so when it has one alone later.
+func several(count int64) int64 {
+	if count > 1 {
+		return 1
+	}
+	return 0
+}
+
+// regroup changes nodes of a service point by fn, and makes its report anew, with what follows from it; where it is the turn of another one
+// to be updated then, that is told. The service point is locked.
+func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
+	var target string
+	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil {
+		return err
+	}
+	all, err := nodes(tx, id)
+	if err != nil {
+		return err
+	}
+	before := turn(all, target)
+	if err := fn(); err != nil {
+		return err
+	}
+	is, err := s.lockState(tx, id)
+	if err != nil {
+		return err
+	}
+	if all, err = nodes(tx, id); err != nil {
+		return err
+	}
+	now := *is
+	if r := merged(all, is.nodeCount, is.update.target); r != nil {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		now.acknowledged = max(is.acknowledged, acknowledgedBy(all))
+		now.sequence, now.digest, now.body = 0, "", string(text)
+		if err := s.applyReport(tx, &now, r); err != nil {
+			return err
+		}
+	}
+	if turn(all, now.update.target) != before {
+		s.redesire(tx, &now)
+	}
+	return s.writeState(tx, is, &now)
+}
+
+// AddNode lets a service point have one node more, and gives the key that it enrols with.
+func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, err error) {
+	key, err := s.newKey(Wanted{})
+	if err != nil {
+		return c, err
+	}
+	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		if err := locked(tx, id); err != nil {
+			return err
+		}
+		var count int64
+		if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&count); err != nil {
+			return err
+		}
+		if err := s.recount(tx, id, count+1); err != nil {
+			return err
+		}
+		if err := s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix()); err != nil {
+			return err
+		}
+		return notedOf(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
+	})
+	if err == nil {
+		s.Wake(id)
+	}
+	return c, err
+}
+
+// replaceKey gives a service point another registration key, without an end of what has enrolled. One that expires at 0 is none.
+func (s *Service) replaceKey(tx *store.Tx, id, hash string, expires int64) error {
+	if err := s.spend(tx, id); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hash, expires, id)
+}
+
+// RemoveNode takes a node away from a service point, which may have one less then. Its certificate is refused from then on, and the
+// registration key is not good any more: the machine may have it still.
+func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
+		if err := locked(tx, id); err != nil {
+			return err
+		}
+		all, err := nodes(tx, id)
+		if err != nil {
+			return err
+		}
+		names := make([]string, len(all))
+		for i, n := range all {
+			names[i] = seat{id, n.number}.String()
+		}
+		i := slices.Index(names, name)
+		switch {
+		case i < 0 && len(all) == 0:
+			return problem.NotFound("service point %q has no node %q that could be taken away: it has one node", id, name)
+		case i < 0:
+			return problem.NotFound("service point %q has no node %q; there are %s", id, name, strings.Join(names, ", "))
+		case len(all) == 1:
+			return problem.Conflict("LastNode", "%s is the only node: portolan fleet rekey lets another machine take its place", name)
+		}
+		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
+			return err
+		}
+		if err := notedOf(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
+			return err
+		}
+		return s.regroup(tx, id, func() error {
+			tx.Touch(store.Detail(topic, id))
+			// Its place remembers which certificates are not good.
+			floor := max(all[i].generation+1, s.now().Add(endsBefore).UnixMilli())
+			return errors.Join(tx.Write("DELETE FROM lineage WHERE service_point = ? AND node = ?", id, all[i].number),
+				tx.Write("UPDATE node SET key_public = '', generation = ?, acknowledged = 0, last_seen = 0, connected = 0, "+
+					"sequence = 0, digest = '', body = '' WHERE service_point = ? AND number = ?", floor, id, all[i].number),
+				s.setCount(tx, id, func(count int64) int64 { return max(count-1, int64(len(all))-1) }))
+		})
+	})
+	if err == nil {
+		s.Wake(id)
+	}
+	return err
+}
+
+// setCount changes how many nodes a service point may have.
+func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error {
+	var before int64
+	if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&before); err != nil {
+		return err
+	}
+	count := to(before)
+	if count == before {
+		return nil
+	}
+	if err := s.moved(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE service_point SET node_count = ?, several = CASE WHEN several = 1 OR ? > 1 THEN 1 ELSE 0 END WHERE id = ?", count,
+		count, id)
+}
+
+// recount lets a service point have so many nodes.
+func (s *Service) recount(tx *store.Tx, id string, count int64) error {
+	if count < 1 || count > MaxNodeCount {
+		return problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
+	}
+	var several int64
+	var public, variant string
+	if err := tx.QueryRow("SELECT several, key_public, variant FROM service_point WHERE id = ?", id).Scan(&several, &public,
+		&variant); err != nil {
+		return err
+	}
+	if count > 1 && variant == checkin.V4 {
+		return problem.Invalid("nodeCount", "a Service Point v4 has one node")
+	}
+	all, err := nodes(tx, id)
+	if err != nil {
+		return err
+	}
+	if n := len(all); int64(n) > count {
+		return problem.Conflict("NodesInUse", "nodeCount: there are %d nodes, such as %s: one has to be taken away first", n,
+			seat{id, all[n-1].number})
+	}
+	return s.regroup(tx, id, func() error {
+		tx.Touch(store.Detail(topic, id))
+		if err := s.setCount(tx, id, func(int64) int64 { return count }); err != nil || several == 1 || count == 1 || public == "" {
+			return err
+		}
+		// What is known of the only one is of the first now; that it has come need not have been written yet.
+		return tx.Write("INSERT INTO node (service_point, number, key_public, generation, acknowledged, last_seen, connected, sequence, "+
+			"digest, body) SELECT s.id, 1, s.key_public, s.generation, s.acknowledged, coalesce(p.last_seen, ?), coalesce(p.connected, 1), "+
+			"coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
+			"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+			s.now().UnixMilli(), id)
+	})
+}
+
+// seatFor finds the place of a machine that enrols with the key pair public, that of an enrolment whose answer was lost, or a free one, and
+// gives it with the generation of its certificate: no earlier one is good there.
+func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat, generation int64, err error) {
+	all, err := nodes(tx, known.id)
+	if err != nil {
+		return at, 0, err
+	}
+	at = seat{known.id, 1}
+	for _, n := range all {
+		if n.public == public {
+			if n.report != nil {
+				return at, 0, refuse("RegistrationKeyUsed", "the registration key has been used by this machine already")
+			}
+			at.node = n.number
+			return at, s.nextGeneration(max(known.generation, n.generation)), nil
+		}
+		if n.number == at.node {
+			at.node++
+		}
+	}
+	if int64(len(all)) >= known.nodes {
+		return at, 0, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has been used already by all nodes that the service "+
+			"point may have, %d; portolan fleet node add gives one for another node", known.nodes))
+	}
+	var floor int64
+	err = tx.QueryRow("SELECT coalesce(max(generation), 0) FROM node WHERE service_point = ? AND number = ?", at.id, at.node).Scan(&floor)
+	return at, s.nextGeneration(max(known.generation, floor)), err
+}
+
+// sit notes that a machine enrols as a node, with a certificate of a generation: no earlier one is good.
+func sit(tx *store.Tx, at seat, public string, generation int64) error {
+	return tx.Write("INSERT INTO node (service_point, number, key_public, generation) VALUES (?,?,?,?) ON CONFLICT (service_point, number) "+
+		"DO UPDATE SET key_public = excluded.key_public, generation = excluded.generation", at.id, at.node, public, generation)
+}
+
+// writeNodes writes when some nodes were heard of: of those that are connected some in one transaction, and one by one of those that
+// come back.
+func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
+	due := slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
+	for part := range slices.Chunk(due, atOnce) {
+		var back []seat
+		if err := s.change(ctx, func(tx *store.Tx) error {
+			back = back[:0]
+			for _, one := range part {
+				n, err := tx.Exec("UPDATE node SET last_seen = ? WHERE service_point = ? AND number = ? AND connected = 1 AND key_public <> ''",
+					s.now().Add(-time.Since(at[one])).UnixMilli(), one.id, one.node)
+				if err != nil {
+					return err
+				}
+				if n == 0 {
+					back = append(back, one)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, one := range back {
+			if err := s.change(ctx, func(tx *store.Tx) error { return s.nodeBack(tx, one, at[one]) }); err != nil {
+				return err
+			}
+		}
+		s.mu.Lock()
+		for _, one := range part {
+			if h, ok := s.heardNodes[one]; ok {
+				h.written = at[one]
+				s.heardNodes[one] = h
+			}
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// nodeBack notes that a node is connected again, unless it was taken away.
+func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
+	var connected int64
+	err := locked(tx, one.id)
+	if err == nil {
+		err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", one.id, one.node).
+			Scan(&connected)
+	}
+	if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) || err == nil && connected == 1 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.regroup(tx, one.id, func() error {
+		return errors.Join(tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
+			s.now().Add(-time.Since(heard)).UnixMilli(), one.id, one.node),
+			s.moved(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
+	})
+}
+
+// nodeLeft notes that a node has ended; it reports whether another one is connected.
+func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
+	if err := locked(tx, at.id); err != nil {
+		return false, err
+	}
+	all, err := nodes(tx, at.id)
+	if err != nil {
+		return false, err
+	}
+	was := false
+	for _, n := range all {
+		if n.number == at.node {
+			was = n.connected
+		} else {
+			others = others || n.connected
+		}
+	}
+	if !was {
+		return others, nil
+	}
+	return others, s.regroup(tx, at.id, func() error {
+		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
+			at.id, at.node), s.moved(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
+	})
+}
+
+// silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
+func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
+	before := s.now().Add(-s.silence()).UnixMilli()
+	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ? "+
+		"ORDER BY service_point", []any{before},
+		func(tx *store.Tx, id string) error {
+			err := locked(tx, id)
+			if _, gone := problem.As(err); gone { // it was deleted meanwhile
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			all, err := nodes(tx, id)
+			if err != nil {
+				return err
+			}
+			for _, n := range all {
+				at := seat{id, n.number}
+				if !n.connected || n.lastSeen >= before || s.nodeHeard(at) {
+					continue
+				}
+				s.log.WarnContext(ctx, "a node is not connected", "node", at.String(), "silentFor", s.silence().String())
+				if err := s.regroup(tx, id, func() error {
+					return errors.Join(tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number),
+						s.moved(tx, id, fieldNode, Connected, NotConnected, at.String()))
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+}
+
+// nodeHeard reports whether this manager has heard of a node that is CONNECTED.
+func (s *Service) nodeHeard(at seat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.heardNodes[at]
+	return ok && time.Since(h.at) < s.silence()
+}

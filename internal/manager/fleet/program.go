@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/wire/checkin"
+)
+
+// claims are the addresses and ports of an application.
+func (s *Service) claims(name string, configuration json.RawMessage) []string {
+	if program := s.programs[name]; program.Claims != nil {
+		return program.Claims(configuration)
+	}
+	return nil
+}
+
+// clash reports whether two addresses with ports are the same, or one of them is every address.
+func clash(a, b string) bool {
+	one, err := netip.ParseAddrPort(a)
+	other, e := netip.ParseAddrPort(b)
+	if err != nil || e != nil {
+		return a == b
+	}
+	return one.Port() == other.Port() && one.Addr().Is4() == other.Addr().Is4() &&
+		(one.Addr() == other.Addr() || one.Addr().IsUnspecified() || other.Addr().IsUnspecified())
+}
+
+// Bounds of an application's configuration, of those of all applications of a service point together, and of their number.
+const (
+	maxConfiguration  = 128 << 10
+	maxConfigurations = 512 << 10
+	maxApplications   = 64
+)
+
+// fit refuses a configuration that is too long beside those of the other applications of the service point, or claims what is theirs.
+func (s *Service) fit(all []deployed, id, name string, configuration json.RawMessage) error {
+	size := len(configuration)
+	mine := s.claims(name, configuration)
+	for _, d := range all {
+		if d.ID == id || d.Status == checkin.Deleted {
+			continue
+		}
+		size += len(d.Configuration)
+		for _, theirs := range s.claims(d.Name, d.Configuration) {
+			if i := slices.IndexFunc(mine, func(one string) bool { return clash(one, theirs) }); i >= 0 {
+				return problem.Invalid("configuration", "%s is taken by application %s, %s, at %s", mine[i], d.ID, d.Name, theirs)
+			}
+		}
+	}
+	if size > maxConfigurations {
+		return problem.Invalid("configuration", "has, with those of the service point's other applications, %d bytes, more than %d", size,
+			maxConfigurations)
+	}
+	return nil
+}
+
+// check refuses a configuration of a program, and gives it as it is kept.
+func (s *Service) check(name string, configuration json.RawMessage) (json.RawMessage, error) {
+	program, ok := s.programs[name]
+	if !ok {
+		var names []string
+		for known := range s.programs {
+			names = append(names, known)
+		}
+		slices.Sort(names)
+		return nil, problem.Invalid("name", "%q is no application; there are %s", name, strings.Join(names, ", "))
+	}
+	if len(configuration) == 0 {
+		configuration = json.RawMessage("{}")
+	}
+	if len(configuration) > maxConfiguration {
+		return nil, problem.Invalid("configuration", "has more than %d bytes", maxConfiguration)
+	}
+	return configuration, program.Check(configuration)
+}
+
+// checkVersion refuses what is no version.
+func checkVersion(field, version string) error {
+	if version == "" || len(version) > maxVersion || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return problem.Invalid(field, "must have 1 to %d characters of ASCII, and no blanks", maxVersion)
+	}
+	return nil
+}
+
+// checkNew refuses a version of an application that is deployed: another one than that of this manager comes with the release of its
+// service point alone, which is then the one that it has.
+func (s *Service) checkNew(name, version string) error {
+	const field = "version"
+	if err := checkVersion(field, version); err != nil {
+		return err
+	}
+	if newest := s.programs[name].Version; version != newest {
+		return problem.Invalid(field, "%q is not the version of this manager, %s: applications come with the release of their service point; "+
+			"without a version it has the one that there is", version, newest)
+	}
+	return nil
+}
+
+// checkTarget refuses a version that an application cannot come to have: it comes with the release of its service point.
+func (s *Service) checkTarget(d deployed, version string) error {
+	const field = "targetVersion"
+	if err := checkVersion(field, version); err != nil {
+		return err
+	}
+	if newest := s.programs[d.Name].Version; version != d.Version && version != newest {
+		return problem.Invalid(field, "%q is neither the version that it has, %s, nor the one of this manager, %s: applications come with the "+
+			"release of their service point", version, d.Version, newest)
+	}
+	return nil
+}

@@ -1,0 +1,462 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/testkit/pgtest"
+	"portolan/internal/wire/checkin"
+)
+
+// manyWriters are more than there may be.
+const manyWriters = 9
+
+// says lets service points say something at the same time: all that is given waits before the first one is written. It gives what became
+// of each.
+func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
+	t.Helper()
+	h.f.mu.Lock()
+	h.f.reports.writers = manyWriters // nobody else begins
+	h.f.mu.Unlock()
+	errs := make([]error, len(all))
+	ended := make(chan struct{})
+	for i, w := range all {
+		go func() {
+			errs[i] = h.f.write(h.ctx, w.generation, w.known, w.rq)
+			ended <- struct{}{}
+		}()
+		h.waits(t, i+1)
+	}
+	h.f.mu.Lock()
+	h.f.reports.writers = 1
+	h.f.mu.Unlock()
+	h.f.writeWaiting()
+	for range all {
+		<-ended
+	}
+	h.until(t, func(r *reports) bool {
+		return len(r.busy) == 0 && len(r.waiting) == 0 && r.writers == 0 && r.alone == 0
+	})
+	return errs
+}
+
+// until waits until the reports are as they should be.
+func (h *harbour) until(t *testing.T, is func(*reports) bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		h.f.mu.Lock()
+		r := &h.f.reports
+		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers, r.alone)
+		h.f.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(now)
+		}
+	}
+}
+
+// waits waits until so many reports wait.
+func (h *harbour) waits(t *testing.T, n int) {
+	t.Helper()
+	h.until(t, func(r *reports) bool { return len(r.waiting) == n })
+}
+
+// said is a report of a service point of a version.
+func (h *harbour) said(id string, sequence int64, version string) *pendingReport {
+	h.f.mu.Lock()
+	clear(h.f.paces) // one that comes soon need not wait here
+	h.f.mu.Unlock()
+	return &pendingReport{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
+}
+
+func (h *harbour) stands(t *testing.T, id string) (is *pointState) {
+	t.Helper()
+	if err := h.f.change(h.ctx, func(tx *store.Tx) (err error) {
+		is, err = h.f.lockState(tx, id)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// What many say at the same time is written together: the last that each has said stays, and who is refused takes nobody along.
+func TestReportsTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 5)
+		if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+			return errors.Join(tx.Write("UPDATE service_point SET desired = 5"),
+				tx.Write("UPDATE service_point SET generation = 7 WHERE id = ?", h.ids[3]))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		last, late := h.said(h.ids[0], 2, "3"), h.said(h.ids[0], 1, "4")
+		last.generation, late.generation = 1, 1
+		acknowledged := h.said(h.ids[4], 3, "")
+		acknowledged.rq.Report = nil
+		errs := h.says(t, h.said(h.ids[0], 1, "2"), h.said(h.ids[1], 1, "2"), last, late, h.said("gone", 1, "2"),
+			h.said(h.ids[3], 1, "2"), h.said(h.ids[2], 1, "2"), acknowledged)
+		want := []error{nil, nil, nil, nil, errUnknown, errUnknown, nil, nil}
+		for i := range errs {
+			if !errors.Is(errs[i], want[i]) {
+				t.Errorf("%d: %v, want %v", i, errs[i], want[i])
+			}
+		}
+		for i, want := range []string{"3 1 2 2 true", "2 0 1 1 true", "2 0 1 1 true", "1 7 0 0 true", "1 0 0 3 true"} {
+			is := h.stands(t, h.ids[i])
+			got := fmt.Sprint(is.update.version, " ", is.generation, " ", is.sequence, " ", is.acknowledged, " ", is.connected)
+			if got != want {
+				t.Errorf("%d: %s, want %s", i, got, want)
+			}
+		}
+		if last.known.digest != "3" || last.known.sequence != 2 || !last.known.reported || last.known.generation != 1 {
+			t.Errorf("of the last one is known %+v", last.known)
+		}
+		h.shows(t, Filter{})
+	})
+}
+
+// Of one service point one is written at a time, and never more than mostTogether; who gives up waiting is not written.
+func TestReportsTakeTurns(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.mu.Lock()
+	h.f.reports.writers = manyWriters
+	h.f.mu.Unlock()
+	ctx, cancel := context.WithCancel(h.ctx)
+	gaveUp := make(chan error)
+	given := h.said(h.ids[0], 9, "9")
+	go func() { gaveUp <- h.f.write(ctx, 0, given.known, given.rq) }()
+	h.waits(t, 1)
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	h.waits(t, 0)
+	h.f.mu.Lock()
+	for i := range mostTogether + 2 {
+		h.f.reports.waiting = append(h.f.reports.waiting, h.saidUnpaced(fmt.Sprint("b", i)), h.saidUnpaced("a"))
+	}
+	h.f.mu.Unlock()
+	for _, want := range []int{mostTogether, 3, 0} { // of a one alone, until that is written
+		some := h.f.nextReports()
+		if len(some) != want {
+			t.Errorf("%d are taken, want %d", len(some), want)
+		}
+		for i := range some {
+			if i > 0 && some[i-1].id() >= some[i].id() {
+				t.Errorf("%s is taken before %s", some[i-1].id(), some[i].id())
+			}
+		}
+	}
+	if h.f.reports.writers != manyWriters-1 {
+		t.Errorf("%d write on", h.f.reports.writers)
+	}
+	h.f.mu.Lock()
+	delete(h.f.reports.busy, "a")
+	h.f.mu.Unlock()
+	if some := h.f.nextReports(); len(some) != 1 || some[0].id() != "a" {
+		t.Errorf("%d are taken behind the first of a", len(some))
+	}
+}
+
+// saidUnpaced is one that is not paced.
+func (h *harbour) saidUnpaced(id string) *pendingReport {
+	return &pendingReport{known: &row{at: seat{id, 1}}}
+}
+
+// What a node of several says is written with the others; who is none, was taken away or says what it may not is refused alone. The service
+// point is there with the first report.
+func TestReportsOfNodes(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 2)
+		id, two := h.ids[0], int64(2)
+		write := func(query string) {
+			t.Helper()
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write(query, id) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("UPDATE service_point SET key_public = 'k' WHERE id = ?")
+		if err := h.f.Modify(h.ctx, id, InstanceChange{NodeCount: &two}); err != nil {
+			t.Fatal(err)
+		}
+		write("DELETE FROM presence WHERE service_point = ?")
+		if h.stands(t, id).connected {
+			t.Error("it is there before it has said anything")
+		}
+		stranger := h.said(id, 1, "2")
+		stranger.known.at.node = 2
+		for i, c := range []struct {
+			w    *pendingReport
+			want error
+		}{{h.said(id, 1, "2"), nil}, {stranger, errUnknown}} {
+			if errs := h.says(t, c.w, h.said(h.ids[1], int64(i+1), "2")); !errors.Is(errs[0], c.want) || errs[1] != nil {
+				t.Errorf("%d: %v, want %v", i, errs, c.want)
+			}
+		}
+		write("UPDATE node SET generation = 5 WHERE service_point = ?")
+		other := h.said(id, 2, "2")
+		other.generation, other.rq.Report.Variant = 5, checkin.V4
+		if errs := h.says(t, other, h.said(h.ids[1], 3, "3")); errs[0] == nil || errs[1] != nil {
+			t.Errorf("as a v4: %v", errs)
+		}
+		if errs := h.says(t, h.said(id, 2, "2"), h.said(h.ids[1], 4, "4")); !errors.Is(errs[0], errNodeRemoved) || errs[1] != nil {
+			t.Errorf("with a certificate from before: %v", errs)
+		}
+		if is := h.stands(t, id); !is.connected || is.update.version != "2" {
+			t.Errorf("it stands %+v", is)
+		}
+		if is := h.stands(t, h.ids[1]); is.update.version != "4" {
+			t.Errorf("the other one has %s", is.update.version)
+		}
+	})
+}
+
+// An error of one takes nobody along: then each is written alone.
+func TestReportsAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 3)
+		broken := errors.New("broken")
+		h.f.Tell(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
+			if ids[0] == h.ids[1] {
+				return broken
+			}
+			return nil
+		})
+		var all []*pendingReport
+		for _, id := range h.ids {
+			w := h.said(id, 1, "2")
+			w.rq.Report.ErrorConditions = []string{"ill"}
+			all = append(all, w)
+		}
+		if errs := h.says(t, all...); errs[0] != nil || !errors.Is(errs[1], broken) || errs[2] != nil {
+			t.Errorf("%v", errs)
+		}
+		for i, want := range []string{Unhealthy, Healthy, Unhealthy} {
+			if is := h.stands(t, h.ids[i]); is.status != want {
+				t.Errorf("%d is %s", i, is.status)
+			}
+		}
+	})
+}
+
+// Reports wait behind orders.
+func TestReportsBehindOrders(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.ordering.begin()
+	w := h.said(h.ids[0], 1, "2")
+	ended := make(chan error)
+	go func() { ended <- h.f.write(h.ctx, 0, w.known, w.rq) }()
+	h.waits(t, 1)
+	select {
+	case <-ended:
+		t.Error("it was written before the order was told")
+	case <-time.After(50 * time.Millisecond):
+	}
+	h.f.ordering.end()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who shows a certificate that was replaced is slowed down alone, and what is remembered of that goes when it is over.
+func TestPaces(t *testing.T) {
+	h := newHarbour(t, "", 1)
+	h.f.interval = time.Hour
+	w := h.said(h.ids[0], 1, "2")
+	if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write("UPDATE service_point SET generation = 7") }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, 20*time.Second) // the next report of either would wait for two minutes
+	defer cancel()
+	for generation, want := range map[int64]error{1: errUnknown, 7: nil} {
+		if err := h.f.write(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
+			t.Errorf("of generation %d: %v, want %v", generation, err, want)
+		}
+	}
+	given, giveUp := context.WithCancel(h.ctx)
+	giveUp()
+	if err := h.f.write(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
+		t.Errorf("who comes too soon does not wait: %v", err)
+	}
+	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 2 {
+		t.Errorf("%d paces are remembered, want 2 (%v)", len(h.f.paces), err)
+	}
+	for one := range h.f.paces {
+		h.f.paces[one] = time.Now().Add(-time.Second)
+	}
+	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 0 {
+		t.Errorf("%d paces are remembered, want none (%v)", len(h.f.paces), err)
+	}
+}
+
+// What a report says of itself is compared without the generation that is in force: a question's answer stays then.
+func TestAppliedChangesNoList(t *testing.T) {
+	h := newHarbour(t, "", 2)
+	f := Filter{Status: Healthy}
+	where, args := f.where()
+	kept := func() bool {
+		t.Helper()
+		_, ok := h.f.found.Now(fmt.Sprintf("%s %q", where, args))
+		return ok
+	}
+	first := h.said(h.ids[0], 1, "2")
+	first.rq.Report.Applied = 5
+	if errs := h.says(t, first); errs[0] != nil {
+		t.Fatal(errs)
+	}
+	h.shows(t, f)
+	again := h.said(h.ids[0], 2, "2")
+	again.rq.Report.Applied = 61
+	if errs := h.says(t, again); errs[0] != nil || !kept() {
+		t.Errorf("what was found is kept: %v (%v)", kept(), errs)
+	}
+	h.shows(t, Filter{})
+	h.shows(t, f)
+	if errs := h.says(t, h.said(h.ids[0], 3, "3")); errs[0] != nil || kept() {
+		t.Errorf("behind another version it is kept: %v (%v)", kept(), errs)
+	}
+	h.shows(t, f)
+}
+
+// Of each service point the last events are kept, however many come in one transaction.
+func TestKeptEvents(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 2)
+		n := 0
+		for _, many := range []int{keptEvents - 1, 5, 1} {
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				for range many {
+					n++
+					if err := h.f.movedMany(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range h.ids {
+			events, err := h.f.Events(h.ctx, id)
+			if err != nil || len(events) != keptEvents || events[keptEvents-1].After != fmt.Sprint(n) ||
+				events[0].After != fmt.Sprint(n-keptEvents+1) {
+				t.Errorf("%d events are kept, the first is %+v, the last %+v (%v)", len(events), events[0], events[len(events)-1], err)
+			}
+		}
+	})
+}
+
+// locks keeps a service point locked until what it gives is called.
+func (h *harbour) locks(t *testing.T, id string) (release func()) {
+	held, let, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
+			err := locked(tx, id)
+			close(held)
+			<-let
+			return err
+		})
+	}()
+	<-held
+	return func() {
+		close(let)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A service point that somebody else has locked holds up itself, and nobody who reports with it.
+func TestReportsBesideALock(t *testing.T) {
+	h := newHarbour(t, pgtest.URL(t), 6)
+	release := h.locks(t, h.ids[2])
+	type result struct {
+		id  string
+		err error
+	}
+	results := make(chan result)
+	for _, id := range h.ids {
+		w := h.said(id, 1, "2")
+		go func() { results <- result{id, h.f.write(h.ctx, 0, w.known, w.rq)} }()
+	}
+	for range len(h.ids) - 1 {
+		if r := <-results; r.err != nil || r.id == h.ids[2] {
+			t.Errorf("%s: %v", r.id, r.err)
+		}
+	}
+	w := h.said(h.ids[0], 2, "3") // and also behind it
+	if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+		t.Error(err)
+	}
+	release()
+	if r := <-results; r.err != nil || r.id != h.ids[2] {
+		t.Errorf("%s: %v", r.id, r.err)
+	}
+}
+
+// Orders of several versions lock service points in the order of their ids, as reports do.
+func TestOrdersLockInOrder(t *testing.T) {
+	h := newHarbour(t, pgtest.URL(t), 2)
+	slices.Sort(h.ids)
+	release, ended := h.locks(t, h.ids[0]), make(chan error)
+	go func() {
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later one has the version that comes first
+			_, err := h.f.takeMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
+			return err
+		})
+	}()
+	for waiting := 0; waiting == 0; {
+		if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").
+				Scan(&waiting)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errs := h.says(t, h.said(h.ids[1], 1, "2")); errs[0] != nil { // which would wait for the orders, and they for the first
+		t.Error(errs)
+	}
+	release()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// That a service point, or one of its nodes, does not have yet what it is to run is shown.
+func TestPending(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 1)
+		id := h.ids[0]
+		pending := func(want bool, when string) {
+			t.Helper()
+			if d, err := h.f.Get(h.ctx, id); err != nil || d.Pending != want {
+				t.Errorf("%s it is pending: %v, %v", when, d.Pending, err)
+			}
+		}
+		order := func() {
+			t.Helper()
+			if err := h.f.desire(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for sequence := range int64(2) {
+			order()
+			pending(true, "when it is ordered something")
+			w := h.said(id, sequence+1, "2")
+			w.rq.Desired = h.stands(t, id).desired
+			if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+				t.Fatal(err)
+			}
+			pending(false, "when it has said that it has that")
+		}
+	})
+}

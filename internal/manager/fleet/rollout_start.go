@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+
+	"github.com/google/uuid"
+)
+
+// StartRollout begins a rollout.
+func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err error) {
+	if err := p.check(); err != nil {
+		return "", err
+	}
+	if err := s.orderable("version", p.Version, "", ""); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	candidates, err := s.candidates(ctx, &p.Filter)
+	if err != nil {
+		return "", err
+	}
+	if len(candidates) == 0 {
+		return "", problem.Conflict("NoServicePoints", "filter: no service point is so")
+	}
+	id = uuid.NewString()
+	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
+	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
+	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
+		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
+			len(candidates)); err != nil {
+			return err
+		}
+		rows, err := members(tx, candidates, id, &p)
+		if err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO rollout (id, created, version, plan, status) VALUES (?,?,?,?,?)", id, s.now().UnixMilli(), p.Version,
+			string(text), RolloutRunning); err != nil {
+			return err
+		}
+		s.movedRollout(tx, id, "", RolloutRunning, "")
+		return tx.Bulk(&rolloutMembers, rows)
+	})
+	if err == nil {
+		s.begin()
+	}
+	return id, err
+}
+
+// candidate is a service point that a filter names.
+type candidate struct{ id, version, status, update string }
+
+// Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
+func (s *Service) Begun() <-chan struct{} { return s.begun }
+
+// Ended is received from when the updateStatus of a service point has become OK or UPDATE_FAILED by a change at this manager: a rollout may
+// be waiting for that.
+func (s *Service) Ended() <-chan struct{} { return s.ended }
+
+// begin has rollouts go on at once.
+func (s *Service) begin() { notify(s.begun) }
+
+// notify puts a token into a channel that has room for one.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // whoever receives it has not looked yet
+	}
+}
+
+// candidates gives those that a filter names, in the order of their names.
+func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
+	if f.byRow() {
+		return all, s.store.View(ctx, func(tx *store.Tx) error {
+			all = nil
+			now := s.now()
+			where, args := f.where()
+			return tx.Each(func(scan func(...any) error) error {
+				var one candidate
+				var expires int64
+				if err := scan(&one.id, &one.version, &one.status, &one.update, &expires); err != nil {
+					return err
+				}
+				one.status = statusAt(one.status, expires, now)
+				if f.Status == "" || f.Status == one.status {
+					all = append(all, one)
+				}
+				return nil
+			}, "SELECT s.id, s.version, s.status, s.update_status, s.key_expires FROM service_point s "+where+" ORDER BY s.name", args...)
+		})
+	}
+	return all, s.List(ctx, *f, func(i Instance) error {
+		all = append(all, candidate{i.ID, i.Version, i.Status, i.UpdateStatus})
+		return nil
+	})
+}
+
+// members gives the rows of those that take part. Waves count who is to be updated.
+func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
+	elsewhere, err := takingPart(tx)
+	if err != nil {
+		return nil, err
+	}
+	waiting := 0
+	for _, c := range all {
+		state, reason := memberWaiting, ""
+		switch {
+		case elsewhere[c.id] != "":
+			state, reason = memberSkipped, "it takes part in rollout "+elsewhere[c.id]
+		case c.version == p.Version && c.update == checkin.UpdateOK:
+			state, reason = memberSkipped, "it has the version already"
+		case c.status == Waiting || c.status == Expired:
+			state, reason = memberSkipped, "it is not registered"
+		default:
+			waiting++
+		}
+		rows = append(rows, []any{rollout, c.id, 0, state, c.version, 0, reason})
+	}
+	number, wave, last := 0, 0, p.wave(0, waiting)
+	for _, row := range rows {
+		if row[3] != memberWaiting {
+			continue
+		}
+		if now := p.wave(number, waiting); now != last { // those that nobody belongs to are not counted
+			wave, last = wave+1, now
+		}
+		row[2] = wave
+		number++
+	}
+	return rows, nil
+}

@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"strings"
+
+	"portolan/internal/engine/store"
+)
+
+// pointState is what is written of a service point when it reports.
+type pointState struct {
+	id, status, variant               string
+	generation, acknowledged, desired int64
+	update                            updatable
+	nodeCount                         int64
+	// several says that it may have several nodes, connected that it is, logs that somebody waits for the end of a log.
+	several, connected, logs bool
+	// The report that is kept; sequence is 0 and the others are empty where there is none.
+	sequence     int64
+	digest, body string
+	applications []deployed
+}
+
+// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked, for
+// which it waits, or leaves those out that somebody else has locked.
+func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[string]*pointState, err error) {
+	all = make(map[string]*pointState, len(ids))
+	locking := tx.Locking()
+	if !waits {
+		locking = tx.LockingFree()
+	}
+	if err := eachOf(tx, ids, func(scan func(...any) error) error {
+		var several, logs int64
+		is := &pointState{}
+		err := scan(append([]any{&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount},
+			is.update.into()...)...)
+		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
+		return err
+	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+
+		" FROM service_point WHERE id IN ", " ORDER BY id"+locking); err != nil {
+		return nil, err
+	}
+	// Not with the statement before: of what it does not lock it would see how that was before it waited for a lock.
+	if err := eachOf(tx, ids, func(scan func(...any) error) error {
+		var id, digest, body string
+		var connected, sequence int64
+		err := scan(&id, &connected, &sequence, &digest, &body)
+		if is := all[id]; is != nil {
+			is.connected, is.sequence, is.digest, is.body = connected == 1, sequence, digest, body
+		}
+		return err
+	}, "SELECT s.id, coalesce(p.connected, 0), coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
+		"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id IN ", ""); err != nil {
+		return nil, err
+	}
+	return all, eachApplication(tx, ids, func(d deployed) {
+		if is := all[d.servicePoint]; is != nil {
+			is.applications = append(is.applications, d)
+		}
+	})
+}
+
+// known is what a check-in of one of its nodes needs to know.
+func (is *pointState) known(at seat) row {
+	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
+		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
+}
+
+// lockState reads how one service point stands. It is locked.
+func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
+	all, err := s.lockStates(tx, []string{id}, true)
+	if err == nil && all[id] == nil {
+		err = Unknown(id)
+	}
+	return all[id], err
+}
+
+// appliedMember is the generation that a report says is in force. No text in a report has it, as quotation marks are escaped there.
+const appliedMember = `"applied":`
+
+// withoutApplied is a report without the generation that is in force.
+func withoutApplied(body string) string {
+	head, tail, _ := strings.Cut(body, appliedMember)
+	return head + strings.TrimLeft(tail, "0123456789")
+}
+
+// writeState writes how a service point stands now, which it stood otherwise before.
+func (s *Service) writeState(tx *store.Tx, before, now *pointState) error {
+	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
+	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant ||
+		now.update != before.update
+	if shows { // of an update a report changes all but which order it is
+		tx.Touch(rowsTopic)
+		u := &now.update
+		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ?, status = ?, variant = ?, version = ?, "+
+			"platform = ?, base_version = ?, target_version = ?, update_status = ?, update_reason = ?, revision = revision + 1 WHERE id = ?",
+			now.generation, now.acknowledged, now.desired, now.status, now.variant, u.version, u.platform, u.base, u.target, u.status, u.reason,
+			now.id); err != nil {
+			return err
+		}
+	} else if now.generation != before.generation || now.acknowledged != before.acknowledged || now.desired != before.desired {
+		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ? WHERE id = ?", now.generation,
+			now.acknowledged, now.desired, now.id); err != nil {
+			return err
+		}
+	}
+	if now.body == before.body && now.sequence == before.sequence && now.digest == before.digest {
+		return nil
+	}
+	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+
+		"sequence = excluded.sequence, digest = excluded.digest, body = excluded.body", now.id, now.sequence, now.digest, now.body)
+}
+
+// redesire lets a service point ask again what it is to run.
+func (s *Service) redesire(tx *store.Tx, now *pointState) {
+	tx.Touch(store.Detail(topic, now.id))
+	now.desired = s.nextGenerationOf(now.desired)
+}
+
+// eachApplication gives fn the applications of service points, of which there are up to mostTogether: those of one in the order in which
+// they came.
+func eachApplication(tx *store.Tx, ids []string, fn func(deployed)) error {
+	return eachOf(tx, ids, func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		if err == nil {
+			fn(d)
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
+}
+
+// applicationsOf reads the applications of a service point, in the order in which they came.
+func applicationsOf(tx *store.Tx, servicePoint string) (all []deployed, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		all = append(all, d)
+		return err
+	}, selectApplications+"WHERE service_point = ? ORDER BY created, id", servicePoint)
+}

@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// nextStatuses are the moves of an application's status (spec.md section 3, and the design's transitions). Each of them is an event.
+var nextStatuses = map[string][]string{
+	checkin.Deploying:    {checkin.Healthy, checkin.DeployFailed, checkin.Deleted},
+	checkin.Healthy:      {checkin.Unhealthy, checkin.Deleted},
+	checkin.Unhealthy:    {checkin.Healthy, checkin.Deleted},
+	checkin.DeployFailed: {checkin.Deploying, checkin.Deleted},
+	checkin.Deleted:      {},
+}
+
+// way gives the moves that lead from one status to another, the shortest way; ok is false where there is none. What lies in between
+// has happened at the service point, and was not reported.
+func way(from, to string) (steps []string, ok bool) {
+	before := map[string]string{from: ""}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		if next[0] == to {
+			for at := to; at != from; at = before[at] {
+				steps = append(steps, at)
+			}
+			slices.Reverse(steps)
+			return steps, true
+		}
+		for _, one := range nextStatuses[next[0]] {
+			if _, seen := before[one]; !seen {
+				before[one] = next[0]
+				next = append(next, one)
+			}
+		}
+	}
+	return nil, false
+}
+
+// fieldOf names a field of an application in events.
+func fieldOf(name, application, field string) string {
+	return "applications/" + name + "/" + application + "/" + field
+}
+
+// moves records how an application moves: from its status to another one, with the reasons for where it comes to, and from one
+// updateStatus to another one.
+func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
+	steps, _ := way(d.Status, status)
+	before := d.Status
+	for _, next := range steps {
+		var why []string
+		if next == status {
+			why = reasons
+		}
+		if err := s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
+			return err
+		}
+		before = next
+	}
+	if update == updateBefore {
+		return nil
+	}
+	return s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
+}
+
+// reported takes over what a service point says of its applications; r is nil where it has only acknowledged a generation.
+func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) error {
+	if err := s.anycastMoved(tx, is.id, is.applications, r); err != nil {
+		return err
+	}
+	for _, d := range is.applications {
+		now := d.after(is.acknowledged, r)
+		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
+			now.TargetVersion == d.TargetVersion {
+			continue
+		}
+		tx.Touch(rowsTopic)
+		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
+			return err
+		}
+		deleted := int64(0)
+		if now.Status == checkin.Deleted {
+			deleted = s.now().UnixMilli()
+		}
+		if err := tx.Write("UPDATE application SET status = ?, update_status = ?, conditions = ?, version = ?, target_version = ?, deleted = ? "+
+			"WHERE id = ?", now.Status, now.UpdateStatus, now.conditions, now.Version, now.TargetVersion, deleted, d.ID); err != nil {
+			return err
+		}
+		if now.Version != d.Version {
+			if s.desiredOf(now).Version != s.desiredOf(d).Version { // another one is not to be missed any more
+				s.redesire(tx, is)
+			}
+			all := s.movesIn(tx)
+			all.logged = append(all.logged, func() {
+				s.log.Info("an application has another version", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
+					"to", now.Version)
+			})
+		}
+	}
+	return nil
+}
+
+// after is what an application is when its service point has reported. r is nil where it has only acknowledged a generation.
+func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
+	if d.Status == checkin.Deleted {
+		return d
+	}
+	if acknowledged >= d.generation {
+		switch d.UpdateStatus {
+		case updateQueued:
+			d.UpdateStatus = updateRunning
+		case deleteQueued:
+			d.UpdateStatus = deleteRunning
+		}
+	}
+	if r == nil {
+		return d
+	}
+	i := slices.IndexFunc(r.Applications, func(a checkin.Application) bool { return a.ID == d.ID })
+	if i < 0 {
+		if r.Applied >= d.generation && strings.HasPrefix(d.UpdateStatus, "DELETE_") {
+			d.Status, d.UpdateStatus, d.TargetVersion, d.conditions, d.ErrorConditions = checkin.Deleted, "", "", "[]", nil
+		}
+		return d
+	}
+	a := r.Applications[i]
+	if r.Applied < d.generation && d.Status == checkin.Deploying { // what it says is of what was asked for before
+		return d
+	}
+	_, ok := way(d.Status, a.Status)
+	switch {
+	case ok && a.Status != checkin.Deleted:
+		d.Status = a.Status
+	case a.Status == checkin.Deploying || a.Status == checkin.DeployFailed: // anew, on a machine that has lost what it had
+		d.Status = checkin.Unhealthy
+	}
+	if text, err := json.Marshal(append([]string{}, a.ErrorConditions...)); err == nil {
+		d.conditions, d.ErrorConditions = string(text), a.ErrorConditions
+	}
+	if a.Version != d.Version && checkVersion("version", a.Version) == nil { // it came with a release of the service point
+		d.Version = a.Version
+		if d.TargetVersion != "" { // whether that is it, or one that has been overtaken
+			d.TargetVersion, d.UpdateStatus = "", ""
+		}
+	}
+	return d
+}

@@ -1,0 +1,278 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
+)
+
+// Releases gives the releases that service points can be updated to; release.ErrNone where nothing was published.
+type Releases func() (release.State, error)
+
+// InstanceChange is what a request asks of a service point: what is nil stays as it is.
+type InstanceChange struct {
+	Name *string
+	// Description is taken away where it is an empty text.
+	Description *string
+	// TargetVersion is the release that it is to run; an empty text calls an update off.
+	TargetVersion *string
+	// Labels are changed one by one: nil takes one away.
+	Labels map[string]*string
+	// NTPServers are the servers that it asks for the time; nil leaves them.
+	NTPServers []string
+	// Anycast is another way to tell routers of anycast addresses; nil leaves it.
+	Anycast *AnycastChange
+	// NodeCount is how many nodes it may have.
+	NodeCount *int64
+}
+
+// Modify changes a service point.
+func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error {
+	if c.Name != nil {
+		if err := CheckName(*c.Name); err != nil {
+			return err
+		}
+	}
+	if d := c.Description; d != nil && (utf8.RuneCountInString(*d) > maxDescription || strings.ContainsRune(*d, 0)) {
+		return problem.Invalid("description", "has more than %d characters, or a NUL", maxDescription)
+	}
+	change := func(tx *store.Tx) error {
+		if c.Name != nil {
+			if err := rename(tx, id, *c.Name); err != nil {
+				return err
+			}
+		}
+		if c.Description != nil {
+			if err := tx.Write("UPDATE service_point SET description = nullif(?, '') WHERE id = ?", *c.Description, id); err != nil {
+				return err
+			}
+		}
+		if c.NodeCount != nil {
+			if err := s.recount(tx, id, *c.NodeCount); err != nil {
+				return err
+			}
+		}
+		return relabel(tx, id, c.Labels)
+	}
+	if c.TargetVersion == nil && c.NTPServers == nil && c.Anycast == nil {
+		return s.change(ctx, func(tx *store.Tx) error {
+			if err := locked(tx, id); err != nil {
+				return err
+			}
+			return notedChange(tx, id, c, func() error { return change(tx) })
+		})
+	}
+	return s.desire(ctx, id, func(tx *store.Tx, generation int64) error {
+		return notedChange(tx, id, c, func() error { return s.reorder(tx, id, c, generation, change) })
+	})
+}
+
+// reorder changes what a service point is to run, in the generation that it is given, beside what change does.
+func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
+	if err := change(tx); err != nil {
+		return err
+	}
+	if c.NTPServers != nil {
+		if err := configureNTP(tx, id, c.NTPServers); err != nil {
+			return err
+		}
+	}
+	if c.Anycast != nil {
+		if err := configureAnycast(tx, id, *c.Anycast); err != nil {
+			return err
+		}
+	}
+	if c.TargetVersion == nil {
+		return nil
+	}
+	return s.order(tx, id, *c.TargetVersion, generation)
+}
+
+// locked refuses a service point that there is not, and keeps others from changing it.
+func locked(tx *store.Tx, id string) error {
+	var one int
+	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Unknown(id)
+	}
+	return err
+}
+
+func rename(tx *store.Tx, id, name string) error {
+	var other string
+	err := tx.QueryRow("SELECT id FROM service_point WHERE name = ? AND id <> ?", name, id).Scan(&other)
+	switch {
+	case err == nil:
+		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", name, other)
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	_, err = tx.Exec("UPDATE service_point SET name = ? WHERE id = ?", name, id) // not Write: somebody may have taken it meanwhile
+	return err
+}
+
+// updatable is what an update needs to know of a service point.
+type updatable struct {
+	version, target, status, reason, platform, base string
+	asked                                           int64
+}
+
+const selectUpdatable = "version, target_version, update_status, update_reason, platform, base_version, update_asked"
+
+// into are where the columns of selectUpdatable go.
+func (u *updatable) into() []any {
+	return []any{&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked}
+}
+
+func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
+	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(u.into()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = Unknown(id)
+	}
+	return u, err
+}
+
+// orderable refuses a version, by the field that has it, that a service point on a platform could not be updated to; base is the version
+// that was installed on its machine.
+func (s *Service) orderable(field, version, platform, base string) error {
+	if err := checkVersion(field, version); err != nil {
+		return err
+	}
+	if version == base { // which it has
+		return nil
+	}
+	published, err := s.releases()
+	switch {
+	case errors.Is(err, release.ErrNone):
+		return problem.Conflict("NoReleases", field+": this manager has no releases: %v", err)
+	case err != nil:
+		s.log.Error("the releases cannot be read", "reason", err)
+		return problem.Conflict("ReleasesUnreadable", field+": %s", "the releases of this manager cannot be read; its log says why")
+	case !published.Has(version, platform):
+		there := "none"
+		if names := versionsOf(published.Releases); len(names) > 0 {
+			there = strings.Join(names[:min(len(names), 10)], ", ")
+		}
+		on := ""
+		if platform != "" {
+			on = " for " + platform
+		}
+		return problem.Invalid(field, "there is no release %q%s; the newest are: %s", version, on, there)
+	case s.now().After(published.Expires):
+		return problem.Conflict("ReleasesExpired", field+": the releases of this manager expired on %s: service points would refuse them; "+
+			"portolan release publish makes them good again", published.Expires.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func versionsOf(all []release.Release) (names []string) {
+	for _, r := range all {
+		names = append(names, r.Version)
+	}
+	return names
+}
+
+// order lets a service point run a release; an empty version lets it run what it runs. It belongs to a transaction that changes the
+// desired state to a generation.
+func (s *Service) order(tx *store.Tx, id, version string, generation int64) error {
+	u, err := readUpdatable(tx, id)
+	if err != nil {
+		return err
+	}
+	now, err := s.ordered(u, version)
+	if err != nil {
+		return err
+	}
+	if now != u {
+		if err := s.moved(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
+			return err
+		}
+	}
+	return tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = ? WHERE id = ?",
+		now.target, now.status, generation, id)
+}
+
+// ordered is what an order of a version makes of a service point: with another target and status. An empty version lets it run what it
+// runs.
+func (s *Service) ordered(u updatable, version string) (updatable, error) {
+	switch {
+	case version == "", version == u.version && u.status == checkin.UpdateOK:
+		u.target, u.status = "", checkin.UpdateOK
+		return u, nil
+	case version == u.version: // an update that goes on is to end where it began
+	default:
+		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
+			return u, err
+		}
+	}
+	u.target, u.status = version, checkin.UpdateQueued
+	return u, nil
+}
+
+// orderReason says what was ordered, in an event.
+func orderReason(version, runs string) string {
+	if version == "" {
+		return "version " + runs + " is to go on"
+	}
+	return "from version " + runs + " to " + version
+}
+
+// after gives how an update goes, behind a report.
+func (u updatable) after(r *checkin.Report) updatable {
+	u.version, u.platform, u.base = r.Version, r.Platform, r.BaseVersion
+	switch {
+	case u.target == "":
+	case r.Update == nil && r.Version == u.target:
+		u.target, u.status, u.reason = "", checkin.UpdateOK, ""
+	case r.Update == nil || r.Update.Version != u.target || r.Update.Asked != u.asked: // of another order
+	case r.Update.Status == checkin.UpdateRunning && u.status == checkin.UpdateQueued:
+		u.status = checkin.UpdateRunning
+	case r.Update.Status == checkin.UpdateFailed:
+		u.status, u.reason = checkin.UpdateFailed, r.Update.Reason
+	}
+	return u
+}
+
+// updated takes over what a service point says of its update.
+func (s *Service) updated(tx *store.Tx, is *pointState, r *checkin.Report) error {
+	before := is.update
+	now := before.after(r)
+	if now == before {
+		return nil
+	}
+	if now.status != before.status {
+		from := before.status
+		if from == checkin.UpdateQueued { // whatever it has become, it has been running
+			if err := s.moved(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
+				return err
+			}
+			from = checkin.UpdateRunning
+		}
+		if now.status != from {
+			if err := s.moved(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
+				return err
+			}
+		}
+	}
+	if is.update = now; now.target != before.target {
+		// The order is done with: it is not to come back when another version is installed by hand.
+		s.redesire(tx, is)
+	}
+	return nil
+}
+
+// reasons says what an update has come to, in an event.
+func (u updatable) reasons() []string {
+	if u.status == checkin.UpdateOK {
+		return []string{"version " + u.version + " runs"}
+	}
+	return []string{u.reason}
+}

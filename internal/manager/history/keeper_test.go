@@ -1,0 +1,141 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+)
+
+// plain keeps secrets as they are.
+type plain struct{}
+
+func (plain) Seal(_ *store.Tx, _, text string) (string, error) { return text, nil }
+func (plain) Open(_ *store.Tx, _, text string) (string, error) { return text, nil }
+
+// A chain that was made anew is not signed by a manager, or one with a file, that has seen the old one signed; and what is slipped in long
+// behind a head, with a time from before it, is found.
+func TestKeeperSeesAnotherChain(t *testing.T) {
+	var ahead atomic.Int64 // a time.Duration; the store asks for the time by itself, too
+	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true, Layout: &store.Layout{Extensions: []*store.Extension{Extension()}},
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	file := filepath.Join(t.TempDir(), "heads")
+	keeper := func() *Keeper {
+		k := NewKeeper(s, plain{}, slog.New(slog.DiscardHandler))
+		k.HeadsFile = file
+		return k
+	}
+	insert := func(name string) {
+		t.Helper()
+		if err := s.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			return tx.Insert(&store.Resource{Collection: "things", Type: "Thing", Name: name, Body: []byte("{}")})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := func() (faults []string) {
+		t.Helper()
+		if err := s.View(t.Context(), func(tx *store.Tx) error {
+			return tx.Verify(func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return faults
+	}
+	look := func(k *Keeper) error { // chains, then signs
+		if err := k.look(t.Context()); err != nil {
+			return err
+		}
+		return k.look(t.Context())
+	}
+	insert("one")
+	first := keeper()
+	if err := look(first); err != nil || first.last.Place != 1 {
+		t.Fatalf("%+v, %v", first.last, err)
+	}
+	insert("two")
+	ahead.Store(int64(2 * time.Hour))
+	if err := look(first); err != nil || first.last.Place != 2 {
+		t.Fatalf("%+v, %v", first.last, err)
+	}
+	if faults := verify(); len(faults) > 0 {
+		t.Errorf("nothing was done, and %q", faults)
+	}
+
+	// A backdated transaction.
+	tamper := func(statements ...string) {
+		t.Helper()
+		if err := s.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			for _, statement := range statements {
+				if err := tx.Write(statement); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tamper("INSERT INTO txn (id, at, user_id, operation, first, last, body) SELECT 100, at, user_id, operation, 1000, 1000,"+
+		" body FROM txn WHERE id = 1",
+		"INSERT INTO change (seq, txn, resource, operation) VALUES (1000, 100, 1, 'UPDATE')", "INSERT INTO history_due (txn) VALUES (100)")
+	if err := look(first); err != nil {
+		t.Fatal(err)
+	}
+	if faults := verify(); !strings.Contains(strings.Join(faults, "\n"), "was slipped into the history") {
+		t.Errorf("a backdated transaction: %q", faults)
+	}
+
+	// Another chain, from the beginning.
+	ahead.Store(int64(4 * time.Hour))
+	tamper("UPDATE txn SET user_id = 77 WHERE id = 1", "DELETE FROM history_head", "DELETE FROM history_link", "DELETE FROM history_due",
+		"INSERT INTO history_due SELECT id FROM txn")
+	if err := first.lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]*Keeper{"who has seen it": first, "who has the file": keeper()} {
+		if err := look(k); err == nil || !strings.Contains(err.Error(), "is not what the chain has") {
+			t.Errorf("%s signs another chain: %v", name, err)
+		}
+		if err := k.lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var heads int
+	if err := s.View(t.Context(),
+		func(tx *store.Tx) error { return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads) }); err != nil || heads > 0 {
+		t.Errorf("%d heads were signed, %v", heads, err)
+	}
+
+	// Another manager, which has seen nothing, signs it: the file stays as it is.
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blind := keeper()
+	blind.HeadsFile = ""
+	if err := look(blind); err != nil || blind.last.Place == 0 {
+		t.Fatalf("%+v, %v", blind.last, err)
+	}
+	insert("three")
+	if err := look(keeper()); err == nil || !strings.Contains(err.Error(), "is not what the chain has") {
+		t.Errorf("who has the file goes on behind another chain: %v", err)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the file was %s, and is %s, %v", before, after, err)
+	}
+	if text, err := json.Marshal(first.last); err != nil || !strings.Contains(string(text), `"place":2`) {
+		t.Errorf("the last head is %s, %v", text, err)
+	}
+}

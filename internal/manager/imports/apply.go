@@ -1,0 +1,192 @@
+package imports
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
+// rules of imports (docs/import.md), and made where it is not there. It belongs below how.In or how.Base, paths by names or numbers, such
+// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; names in how.In are of the configuration of how.Base. Empty: it finds
+// its place in its configuration. A reference may be a text: the key of what it refers to, or its path, such as locations/NO OSL.
+func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
+	runner := &Runner{api: a, show: show}
+	return func(c *resource.Change, how resource.Applying) (done resource.Applied, err error) {
+		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, taken: how.Taken,
+			prepared: map[int64]any{0: c.Prepared}}
+		if all := []string{createOrUpdate, createOnly, updateOnly}; !slices.Contains(all, j.action) {
+			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s", how.Action, strings.Join(all, ", "))
+		}
+		p := &perform{job: j, Change: c}
+		if err := p.placeDocument(how); err != nil || how.Nothing {
+			done.Base = p.at.within.ID
+			return done, err
+		}
+		members := c.Sent
+		if raw, ok := members["id"]; ok && j.action != updateOnly {
+			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
+		}
+		o, err := p.one(&row{members: members})
+		done.Did = map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came]
+		if err != nil {
+			return done, err
+		}
+		done.Row, done.Changes, done.Said, done.Once = o.row, o.fields, o.said, o.once
+		return done, nil
+	}
+}
+
+// placeDocument finds what the resource belongs below.
+func (p *perform) placeDocument(how resource.Applying) (err error) {
+	if p.at, err = p.placeNamed("into", how.Base, 0); err != nil || how.In == nil {
+		return err
+	}
+	within, err := p.configuration()
+	if err == nil {
+		p.at, err = p.placeNamed("in", *how.In, within)
+	}
+	return err
+}
+
+// placeNamed reads the path of what a resource belongs below, by names or numbers; configuration is that which names are of, 0: any.
+func (p *perform) placeNamed(field, path string, configuration int64) (at target, err error) {
+	if path == "" {
+		return at, nil
+	}
+	name, rest, _ := strings.Cut(path, "/")
+	c := p.API.Collection(name)
+	if c == nil || rest == "" {
+		return at, problem.Invalid(field, "%q is no path of a resource, such as configurations/main or servers/ns1", path)
+	}
+	key, sub := rest, ""
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+		if s := c.Sub(rest[i+1:]); s != nil {
+			key, sub = rest[:i], rest[i+1:]
+		}
+	}
+	row, err := p.API.NamedOrNumbered(p.Tx, p.Caller, field, c, key, configuration)
+	if err != nil {
+		return at, err
+	}
+	t := resource.Target{Collection: c, ID: row.ID}
+	if sub == "" {
+		return target{within: t}, nil
+	}
+	if t.Sub = c.Sub(sub); !t.Sub.Post || t.Sub.Relation != resource.Children {
+		return at, problem.Invalid(field, "%q: nothing is made in %s", path, sub)
+	}
+	t.List = true
+	return target{list: &t}, nil
+}
+
+// configuration is the number of the one that a resource belongs to, as far as its place says; 0 where it does not.
+func (p *perform) configuration() (int64, error) {
+	t := p.at.within
+	if p.at.list != nil {
+		t = *p.at.list
+	}
+	if t.ID == 0 {
+		return 0, nil
+	}
+	if t.Collection.Scope {
+		return t.ID, nil
+	}
+	row, err := p.Tx.Head(t.ID)
+	return row.Configuration, err
+}
+
+// nameReferences puts numbers, or what the API takes instead, for references that are texts.
+func (p *perform) nameReferences(t *schema.Type, members map[string]json.RawMessage) (err error) {
+	for name, raw := range members {
+		f := t.ByName[name]
+		raw = bytes.TrimSpace(raw)
+		if name == p.API.CollectionOf(t).PlacedBy && len(raw) > 0 && raw[0] == '"' {
+			members[name] = json.RawMessage(`{"name":` + string(raw) + `}`)
+			continue
+		}
+		if f == nil || len(raw) == 0 {
+			continue
+		}
+		switch {
+		case f.Kind == schema.Reference && raw[0] == '"':
+			members[name], err = p.reference(f, raw, members)
+		case f.Kind == schema.References && raw[0] == '[':
+			var items []json.RawMessage
+			if json.Unmarshal(raw, &items) != nil {
+				continue // who decodes it will say what is wrong
+			}
+			for i, item := range items {
+				if item = bytes.TrimSpace(item); err == nil && len(item) > 0 && item[0] == '"' {
+					items[i], err = p.reference(f, item, members)
+				}
+			}
+			if err == nil {
+				members[name], err = json.Marshal(items)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reference gives what a text names in a field of a resource, as the API takes it.
+func (p *perform) reference(f *schema.Field, raw json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, problem.Invalid(f.Name, "is no text")
+	}
+	by := func(name string, value any) (json.RawMessage, error) {
+		return json.Marshal(map[string]any{name: value})
+	}
+	collection, key, path := strings.Cut(text, "/")
+	c := p.API.Collection(collection)
+	path = path && c != nil
+	switch {
+	case f.Column != "" || f.ReadOnly: // where it lies, such as the configuration or the view
+		return by("name", text)
+	case !path && f.Identify != "":
+		return by(f.Identify, p.API.AsShown(f, text))
+	case !path && f.Kind == schema.References:
+		if _, err := netip.ParseAddr(text); err == nil {
+			return by("address", text)
+		}
+	}
+	if !path {
+		found := map[string]bool{}
+		for _, name := range f.Refs {
+			if t := p.API.TypeNamed(name); t != nil {
+				c = p.API.CollectionOf(t)
+				found[c.Name] = true
+			}
+		}
+		if key = text; len(found) != 1 {
+			return nil, problem.Invalid(f.Name, "%q: say of which collection it is, such as locations/%s", text, text)
+		}
+	}
+	configuration, err := p.configuration()
+	if err == nil && configuration == 0 && members["configuration"] != nil {
+		var of *store.Resource
+		if of, err = p.configurationOf(members); err == nil {
+			configuration = of.ID
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := p.API.Named(p.Tx, p.Caller, f.Name, c, key, configuration)
+	if err != nil {
+		return nil, err
+	}
+	return by("id", row.ID)
+}

@@ -1,0 +1,461 @@
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/published"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// target is what rows belong below.
+type target struct {
+	// list is the collection that they are made in; nil where each finds its own place: within a resource, or within its configuration where
+	// within is empty.
+	list   *resource.Target
+	within resource.Target
+}
+
+// badPlace refuses a path.
+func badPlace(path, format string, args ...any) error {
+	return problem.Invalid("into", strconv.Quote(path)+" "+format, args...)
+}
+
+// placeOf reads the path of what rows belong below; empty where each says it itself.
+func placeOf(a *resource.API, path string) (at target, err error) {
+	if path == "" {
+		return at, nil
+	}
+	parts := strings.Split(strings.Trim(strings.TrimPrefix(path, published.Base), "/"), "/")
+	c := a.Collection(parts[0])
+	if c == nil || len(parts) > 3 {
+		return at, badPlace(path, "is no path such as networks/100123/addresses, or configurations/100007")
+	}
+	t := resource.Target{Collection: c, List: true}
+	if len(parts) == 1 {
+		if !c.Post || c.SignIn != nil || c.Act != nil {
+			return at, badPlace(path, "is no collection that something is made in, without a resource above")
+		}
+		return target{list: &t}, nil
+	}
+	if t.ID, err = strconv.ParseInt(parts[1], 10, 64); err != nil || t.ID < 1 {
+		return at, badPlace(path, "has no number of a resource behind %s", c.Name)
+	}
+	if len(parts) == 2 {
+		t.List = false
+		return target{within: t}, nil
+	}
+	if t.Sub = c.Sub(parts[2]); t.Sub == nil || !t.Sub.Post || t.Sub.Relation != resource.Children {
+		return at, badPlace(path, "is nothing that resources are made below")
+	}
+	return target{list: &t}, nil
+}
+
+// there refuses a place that is not there.
+func (at target) there(c *resource.Change) error {
+	t := at.within
+	if at.list != nil {
+		t = *at.list
+	}
+	if t.ID == 0 {
+		return nil
+	}
+	_, err := c.API.Locate(c.Tx, resource.Target{Collection: t.Collection, ID: t.ID}, c.Caller)
+	if problem.IsNotFound(err) {
+		return resource.NotFoundInlined("into", "there is no resource %d in %s", t.ID, t.Collection.Name)
+	}
+	return err
+}
+
+// find gives the resource that a row is about, where it is there, and where it is to be made, where it is not.
+func (p *perform) find(t *schema.Type, members map[string]json.RawMessage) (there *store.Resource, at resource.Target, err error) {
+	c := p.API.CollectionOf(t)
+	var id int64
+	if raw, ok := members["id"]; ok && string(raw) != "null" && p.action != createOnly {
+		if json.Unmarshal(raw, &id) != nil || id < 1 {
+			return nil, at, problem.Invalid("id", "%s is no number of a resource", raw)
+		}
+		row, err := p.API.Locate(p.Tx, resource.Target{Collection: c, ID: id}, p.Caller)
+		inside := err == nil && row.Type == t.Name
+		if inside {
+			inside, err = p.lies(row)
+		}
+		if inside || err != nil && !problem.IsNotFound(err) {
+			return row, at, err
+		}
+		if p.action == updateOnly {
+			return nil, at, problem.NotFound("id: there is no %s %d there", t.Name, id)
+		}
+	}
+	if at, err = p.placeIn(t, c, members); err != nil {
+		return nil, at, err
+	}
+	there, err = p.known(t, c, at, members)
+	if there != nil && err == nil { // as far as whoever started it sees it
+		there, err = p.API.Locate(p.Tx, resource.Target{Collection: c, ID: there.ID}, p.Caller)
+		if problem.IsNotFound(err) {
+			there, err = nil, nil
+		}
+	}
+	return there, at, err
+}
+
+// lies reports whether a resource lies in what the rows belong below: another one is none of theirs.
+func (p *perform) lies(row *store.Resource) (bool, error) {
+	within := p.at.within.ID
+	if p.at.list != nil {
+		if p.at.list.Sub != nil {
+			return row.Parent == p.at.list.ID, nil
+		}
+		return true, nil
+	}
+	if within == 0 || row.Configuration == within || row.ID == within {
+		return true, nil
+	}
+	return p.liesBelow(row, within)
+}
+
+// liesBelow reports whether a resource lies below another one, however deep.
+func (p *perform) liesBelow(row *store.Resource, other int64) (bool, error) {
+	for at := row.Parent; at != 0 && at != resource.RootID; {
+		if at == other {
+			return true, nil
+		}
+		above, err := p.Tx.Head(at)
+		if err != nil {
+			return false, err
+		}
+		at = above.Parent
+	}
+	return false, nil
+}
+
+// placeIn finds where a row is to be made.
+func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[string]json.RawMessage) (at resource.Target,
+	err error) {
+	if p.at.list != nil {
+		return *p.at.list, nil
+	}
+	if c.SignIn != nil || c.Act != nil || c.ReadOnly && p.at.within.ID == 0 {
+		return at, problem.Field("InvalidResourceType", "type", "a %s cannot be imported", t.Name)
+	}
+	var within *store.Resource
+	switch {
+	case p.at.within.ID != 0:
+		within, err = p.API.Locate(p.Tx, p.at.within, p.Caller)
+	case c.Post && slices.Contains(p.API.TypesMadeIn(resource.Target{Collection: c, List: true}), t):
+		return resource.Target{Collection: c, List: true}, nil
+	default:
+		if within, err = p.above(members); within == nil && err == nil {
+			if c.Place == nil && len(p.API.ParentsOf(t)) > 1 {
+				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s may lie below resources of several kinds: say by %s what it "+
+					"belongs below", t.Name, p.placer())
+			}
+			within, err = p.configurationOf(members)
+		}
+	}
+	if err != nil {
+		return at, err
+	}
+	above := p.API.Collection(within.Collection)
+	if c.Place != nil {
+		if within, err = c.Place(p.Change, t, within, members); err != nil {
+			return at, err
+		}
+		above = p.API.Collection(within.Collection)
+	}
+	for i := range above.Subs {
+		sub := &above.Subs[i]
+		if sub.Post && sub.Relation == resource.Children && slices.Contains(p.API.PostTypes(sub), t) {
+			return resource.Target{Collection: above, ID: within.ID, Sub: sub, List: true}, nil
+		}
+	}
+	return at, problem.Field("InvalidResourceType", "type",
+		"a %s cannot be made in a %s: say by %s what it belongs below", t.Name, within.Type, p.placer())
+}
+
+// placer is what says where a resource belongs.
+func (j *job) placer() string {
+	if j.declared {
+		return "its member in (portolan create --in), such as servers/ns1,"
+	}
+	return "the field into of the import"
+}
+
+// above gives the resource that the row's link up leads to, as the API shows it; nil where it has none.
+func (p *perform) above(members map[string]json.RawMessage) (*store.Resource, error) {
+	var links struct {
+		Up struct {
+			Href string `json:"href"`
+		} `json:"up"`
+	}
+	raw, ok := members["_links"]
+	if !ok {
+		return nil, nil
+	}
+	if err := json.Unmarshal(raw, &links); err != nil {
+		return nil, problem.Invalid("_links", "is not as the API shows it")
+	}
+	if links.Up.Href == "" {
+		return nil, nil
+	}
+	at, err := placeOf(p.API, links.Up.Href)
+	if err != nil || at.within.ID == 0 {
+		return nil, nil //nolint:nilerr // such as the link to the root resource, which is in no collection
+	}
+	row, err := p.API.Locate(p.Tx, at.within, p.Caller)
+	if problem.IsNotFound(err) {
+		return nil, resource.NotFoundInlined("_links", "up: there is nothing at %s: say by the field into of the import what it belongs below",
+			links.Up.Href)
+	}
+	return row, err
+}
+
+// configurationOf gives the configuration that a row says, by number or by name, or the only one that there is.
+func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Resource, error) {
+	scope := p.API.Scope
+	var one struct {
+		ID   int64  `json:"id"`
+		Name string `json:"name"`
+	}
+	if raw, ok := members["configuration"]; ok && json.Unmarshal(raw, &one.Name) != nil && json.Unmarshal(raw, &one) != nil {
+		return nil, problem.Invalid("configuration", "must be an object with an id or a name, or a name")
+	}
+	if one.ID != 0 {
+		row, err := p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: one.ID}, p.Caller)
+		if _, ok := problem.As(err); !ok && (err != nil || one.Name == "" || row.Name == one.Name) {
+			return row, err
+		}
+	}
+	if one.Name != "" {
+		found, err := p.Tx.ByName(scope.Name, 0, one.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 1 {
+			row, err := p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: found[0].ID}, p.Caller)
+			if !problem.IsNotFound(err) { // one that is hidden is not there
+				return row, err
+			}
+		}
+		return nil, resource.NotFoundInlined("configuration", "there is no configuration %q", one.Name)
+	}
+	if one.ID != 0 {
+		return nil, resource.NotFoundInlined("configuration", "there is no configuration %d", one.ID)
+	}
+	q, _ := p.API.ListQuery(resource.Target{Collection: scope, List: true}, p.Caller)
+	q.Limit = 2
+	var all []*store.Resource
+	if err := p.Tx.List(q, func(r *store.Resource) error {
+		all = append(all, r.Clone())
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, problem.Missing("configuration")
+	}
+	return all[0], nil
+}
+
+// known gives the resource below a place that has the name or the span of a row, where those tell resources apart, or that is found by its
+// whole name, as DNS has it; nil where there is none.
+func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Target, members map[string]json.RawMessage) (*store.Resource,
+	error) {
+	parent := at.ID
+	if at.Sub == nil && !slices.Contains(p.API.ParentsOf(t), "") {
+		parent = resource.RootID
+	}
+	o := t.New()
+	spanned, ok := o.(schema.Spanned)
+	var found []*store.Resource
+	var err error
+	switch {
+	case ok:
+		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // who makes it will say what is wrong
+			return nil, nil
+		}
+		low, high := spanned.Span()
+		if !low.IsValid() || !high.IsValid() { // a size, for which room is found
+			return nil, nil
+		}
+		from, to := store.AddrKey(low), store.AddrKey(high)
+		found, err = p.Tx.Within(parent, c.Name, from, to, 2)
+		found = slices.DeleteFunc(found, func(r *store.Resource) bool { return !bytes.Equal(r.Low, from) || !bytes.Equal(r.High, to) })
+	case t.Unique == "siblings", t.Unique == "all":
+		var name string
+		if json.Unmarshal(members["name"], &name) != nil || name == "" {
+			return nil, nil //nolint:nilerr // as above
+		}
+		if t.Unique == "all" {
+			parent = 0
+		}
+		found, err = p.Tx.ByName(c.Name, parent, name)
+	case slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.KeyPrefix != "" }):
+		var above *store.Resource
+		if above, err = p.Tx.Get(parent); err != nil {
+			return nil, err
+		}
+		if members["absoluteName"] == nil && members["name"] != nil && t.ByName["absoluteName"] != nil {
+			if members, err = withWholeName(t, above, members); err != nil || members == nil {
+				return nil, err
+			}
+		}
+		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // as above
+			return nil, nil
+		}
+		configuration := above.Configuration
+		if at.Collection.Scope {
+			configuration = at.ID
+		}
+		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
+	case p.action == createOrUpdate && (t.ByName["absoluteName"] == nil || p.declared && members["absoluteName"] == nil):
+		return p.nameless(t, c, at, members)
+	default:
+		return p.namedAlike(t, at, members)
+	}
+	if err != nil || len(found) != 1 || found[0].Type != t.Name {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// namelessSiblings is how many resources of a type without names of their own are looked at below one.
+const namelessSiblings = 1000
+
+// nameless gives the resource below a place that a row without a name of its own is about, such as a role or an option: one of which all
+// is so already, or else the only one with its name, and the kinds that it says; nil where there is none.
+func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.Target, members map[string]json.RawMessage) (*store.Resource,
+	error) {
+	rows, err := p.Tx.Some(store.All{store.InCollection(c.Name), store.HasParent(at.ID),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}, namelessSiblings)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(rows); n == namelessSiblings && !p.declared { // a row of a table makes another one
+		return nil, nil
+	} else if n == namelessSiblings {
+		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", n,
+			c.Name)
+	}
+	var named []*store.Resource
+	for _, row := range rows {
+		if p.taken != nil && p.taken(row.ID) {
+			continue
+		}
+		shown, err := p.shown(row)
+		if err != nil {
+			return nil, err
+		}
+		sent := maps.Clone(members)
+		if err := p.dropSameLinks(t, sent, row); err != nil {
+			return nil, err
+		}
+		whole, kind := true, p.declared || members["name"] != nil
+		for name, value := range sent {
+			f := t.ByName[name]
+			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" ||
+				alike(p.asShown(f, value, shown[name]), shown[name]) {
+				continue
+			}
+			whole = false
+			kind = kind && name != "name" && (len(f.Enum) == 0 || f.Inherit)
+		}
+		if whole {
+			return row, nil
+		}
+		if kind {
+			named = append(named, row)
+		}
+	}
+	if len(named) != 1 {
+		return nil, nil
+	}
+	return named[0], nil
+}
+
+// withWholeName adds the whole name to the members of a resource that say its name in a zone, or in a view; it gives nil where there is
+// none.
+func withWholeName(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	var name string
+	if raw := members["name"]; t.ByName["absoluteName"] == nil || len(raw) > 0 && json.Unmarshal(raw, &name) != nil ||
+		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is found by all that it says
+		return nil, nil //nolint:nilerr // who makes it will say what is wrong
+	}
+	switch {
+	case name == "":
+		name = above.Key
+	case above.Key != "":
+		name += "." + above.Key
+	}
+	whole, err := json.Marshal(name)
+	named := maps.Clone(members)
+	named["absoluteName"] = whole
+	return named, err
+}
+
+// namedAlike gives the resource below a place that has the whole name of a row: where several may have it, one that says nothing else.
+func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
+	if t.ByName["absoluteName"] == nil || at.ID == 0 {
+		return nil, nil
+	}
+	parent, err := p.Tx.Get(at.ID)
+	if err != nil {
+		return nil, err
+	}
+	o, named := t.New(), members
+	if members["absoluteName"] == nil {
+		if named, err = withWholeName(t, parent, members); err != nil || named == nil {
+			return nil, err
+		}
+	}
+	if _, problems := t.Decode(o, named, true); len(problems) > 0 {
+		return nil, nil
+	}
+	found, err := p.Tx.ByKey(parent.Configuration, t.KeyOf(o))
+	if err != nil {
+		return nil, err
+	}
+	all := found
+	found = nil
+	for _, row := range all { // a zone may lie in another one that was made along with it
+		below, err := p.liesBelow(row, at.ID)
+		if err != nil {
+			return nil, err
+		}
+		if below && row.Type == t.Name {
+			found = append(found, row)
+		}
+	}
+	if t.Unique == "wholeName" && len(found) == 1 {
+		return found[0], nil
+	}
+	var other *store.Resource // another TTL is all that it says otherwise
+	for _, row := range found {
+		shown, err := p.shown(row)
+		if err != nil {
+			return nil, err
+		}
+		same, data := true, true
+		for name, value := range members {
+			f := t.ByName[name]
+			one := f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || name == "name" || string(value) == "null" ||
+				alike(p.asShown(f, value, shown[name]), shown[name])
+			same, data = same && one, data && (one || name == "ttl")
+		}
+		if same {
+			return row, nil
+		}
+		if data {
+			other = row
+		}
+	}
+	return other, nil
+}

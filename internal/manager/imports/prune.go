@@ -1,0 +1,580 @@
+package imports
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// An import with a tag gives the tag to the resource of each row. An absent resource has the tag, lies below the target of the import, and
+// is the resource of no row: an earlier version of the file had it.
+
+// absentAtOnce is the number of absent resources that one transaction handles, and pruneTime the time after which it handles no more.
+const (
+	absentAtOnce = 500
+	pruneTime    = time.Second
+)
+
+// metAtOnce is the number of resources that one statement stores in import_met.
+const metAtOnce = 50
+
+// mark gives the tag of the import to the resource of a row.
+func (p *perform) mark(o *outcome) error {
+	if p.tag == nil || o.row == nil {
+		return nil
+	}
+	marked, err := p.API.Mark(p.Change, o.row, p.tag)
+	if marked && o.came == unchanged {
+		o.came = updated
+	}
+	return err
+}
+
+// remember stores the resources of rows in import_met, in the transaction that imports the rows. A dry run stores no resource that it would
+// create.
+func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
+	if !j.keys {
+		return nil
+	}
+	var values []any
+	for i, o := range outcomes {
+		if o.row != nil && o.came != refused && o.came != undone && (o.came != created || j.mode != dryRun) {
+			values = append(values, j.id, o.row.ID, rows[i].at)
+		}
+	}
+	const columns = 3
+	for size := metAtOnce; len(values) > 0; {
+		if n := len(values) / columns; n < size {
+			size = 1
+		}
+		if err := tx.Write("INSERT INTO import_met (import, resource, at) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", size-1)+
+			" ON CONFLICT (import, resource) DO NOTHING", values[:size*columns]...); err != nil {
+			return err
+		}
+		values = values[size*columns:]
+	}
+	return nil
+}
+
+// recall reads the resources that an interrupted run of the import has stored. It deletes those of imports before it, which have ended.
+func (j *job) recall(ctx context.Context) error {
+	for ended := int64(1); ended != 0; {
+		if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
+			ended = 0
+			return tx.Each(func(scan func(...any) error) error { return scan(&ended) },
+				"SELECT import FROM import_met WHERE import < ? ORDER BY import LIMIT 1", j.id)
+		}); err != nil {
+			return err
+		}
+		if ended != 0 {
+			if err := j.forget(ctx, ended); err != nil {
+				return err
+			}
+		}
+	}
+	j.met = map[int64]string{}
+	if !j.keys || j.rows == 0 {
+		return nil
+	}
+	return j.api.Store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id int64
+			var at string
+			err := scan(&id, &at)
+			j.met[id] = at
+			return err
+		}, "SELECT resource, at FROM import_met WHERE import = ? LIMIT ?", j.id, maxMet)
+	})
+}
+
+// forget deletes the stored resources of an import that has ended, in steps of mostRows.
+func (r *Runner) forget(ctx context.Context, id int64) error {
+	for {
+		n := 0
+		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			var met []int64
+			if err := tx.Each(func(scan func(...any) error) error {
+				met = append(met, 0)
+				return scan(&met[len(met)-1])
+			}, "SELECT resource FROM import_met WHERE import = ? LIMIT ?", id, mostRows); err != nil {
+				return err
+			}
+			for _, one := range met {
+				if err := tx.Write("DELETE FROM import_met WHERE import = ? AND resource = ?", id, one); err != nil {
+					return err
+				}
+			}
+			n = len(met)
+			return nil
+		}); err != nil || n < mostRows {
+			return err
+		}
+	}
+}
+
+// absent gives the first absent resources with an id higher than after that the caller may see. last is the id to go on with, 0 at the end.
+func (p *perform) absent(after int64) (all []*store.Resource, last int64, err error) {
+	var ids []int64
+	if err := p.Tx.Each(func(scan func(...any) error) error {
+		ids = append(ids, 0)
+		return scan(&ids[len(ids)-1])
+	}, "SELECT f.source FROM reference f WHERE f.target = ? AND f.field = 'tags' AND f.source > ? AND NOT EXISTS (SELECT 1 FROM import_met m "+
+		"WHERE m.import = ? AND m.resource = f.source) ORDER BY f.source LIMIT ?", p.tag.ID, after, p.id, absentAtOnce); err != nil {
+		return nil, 0, err
+	}
+	for _, id := range ids {
+		row, err := p.API.Visible(p.Tx, id, p.Caller)
+		if problem.IsNotFound(err) { // hidden from the caller
+			continue
+		}
+		inside := false
+		if err == nil {
+			inside, err = p.holds(row)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if inside {
+			all = append(all, row)
+		}
+	}
+	if len(ids) == absentAtOnce {
+		last = ids[len(ids)-1]
+	}
+	return all, last, nil
+}
+
+// holds reports whether a resource lies below the target of the import. The target itself does not.
+func (p *perform) holds(row *store.Resource) (bool, error) {
+	switch at := p.at.list; {
+	case at == nil && row.ID == p.at.within.ID:
+		return false, nil
+	case at == nil:
+		return p.lies(row)
+	case at.Sub == nil:
+		return row.Collection == at.Collection.Name, nil
+	case !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)):
+		return false, nil
+	default:
+		return p.liesBelow(row, at.ID)
+	}
+}
+
+// ancestors gives the ids of all resources above those of the rows.
+func (p *perform) ancestors() (map[int64]bool, error) {
+	all := map[int64]bool{}
+	var parents []int64
+	if err := p.Tx.Each(func(scan func(...any) error) error {
+		parents = append(parents, 0)
+		return scan(&parents[len(parents)-1])
+	}, "SELECT DISTINCT r.parent FROM import_met m JOIN resource r ON r.id = m.resource WHERE m.import = ?", p.id); err != nil {
+		return nil, err
+	}
+	for id := range p.createdParents {
+		parents = append(parents, id)
+	}
+	for _, id := range parents {
+		for id != 0 && id != resource.RootID && !all[id] {
+			all[id] = true
+			head, err := p.Tx.Head(id)
+			if store.IsNotFound(err) { // a dry run would create it
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			id = head.Parent
+		}
+	}
+	return all, nil
+}
+
+// worded words a resource for the log.
+func (p *perform) worded(row *store.Resource) string {
+	return row.Type + " " + p.API.Collection(row.Collection).KeyOf(row)
+}
+
+// inTx gives a change with the rights of the user who started the import.
+func (j *job) inTx(tx *store.Tx) (*perform, error) {
+	caller, err := j.caller(tx)
+	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
+}
+
+// tryPrune returns the lines that prune would log, and the number of deletions. If a trial of it takes too long, the lines do not say which
+// deletions would be refused.
+func (j *job) tryPrune(ctx context.Context) (lines []string, deleted int64, err error) {
+	author, err := j.author(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	how := pruning{wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}, careful: true, tried: true}
+	for err = errAgain; errors.Is(err, errAgain); {
+		err = j.api.Store.Try(ctx, store.Scope{}, author, func(tx *store.Tx) error {
+			lines, deleted = nil, 0
+			p, err := j.inTx(tx)
+			for after, more := int64(0), true; err == nil && more; {
+				var done pruned
+				done, err = p.pruneSome(after, &how)
+				lines, deleted = append(lines, done.lines...), deleted+done.deleted
+				after, more = done.last, done.last != 0
+			}
+			return err
+		})
+	}
+	if errors.Is(err, store.ErrTrialEnded) {
+		return j.listAbsent(ctx, absentGoes)
+	}
+	return lines, deleted, err
+}
+
+// setDeleted sets the number of resources that a dry run would delete.
+func (j *job) setDeleted(ctx context.Context, n int64) error {
+	return j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		row, _, err := j.read(tx)
+		if err == nil {
+			_, err = (&resource.Change{Tx: tx, API: j.api}).Following().Change(row, func(o schema.Object) {
+				if x, ok := o.(*ResourceImport); ok {
+					x.Deleted = n
+				}
+			})
+		}
+		return err
+	})
+}
+
+// absentKept and absentGoes begin the line about an absent resource that is kept, or that a dry run would delete; absentUnknown the line if
+// rows were refused, one of which may be about the resource.
+const (
+	absentKept    = "not in the file, kept (prune deletes it): "
+	absentGoes    = "not in the file, would be deleted: "
+	absentUnknown = "in no row that was imported, kept: "
+)
+
+// listAbsent returns a line for each absent resource, up to maxLines and a page more. begin begins the line of one that holds no resources
+// of rows. With absentGoes, resources inside of absent ones have no line, as they go with these; n counts the others.
+func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n int64, err error) {
+	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
+		lines, n = nil, 0
+		p, err := j.inTx(tx)
+		var above map[int64]bool
+		if err == nil {
+			above, err = p.ancestors()
+		}
+		for after := int64(0); err == nil; {
+			var all []*store.Resource
+			if all, after, err = p.absent(after); err != nil {
+				return err
+			}
+			for _, row := range all {
+				if above[row.ID] {
+					lines = append(lines, "not in the file, kept because rows of the file lie in it: "+p.worded(row))
+					continue
+				}
+				if inside, err := p.insideAbsent(row, above); err != nil || inside && begin == absentGoes {
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				lines, n = append(lines, begin+p.worded(row)), n+1
+			}
+			if after == 0 || len(lines) > maxLines {
+				return nil
+			}
+		}
+		return err
+	})
+	return lines, n, err
+}
+
+// insideAbsent reports whether a resource lies in an absent one that holds no resources of rows.
+func (p *perform) insideAbsent(row *store.Resource, above map[int64]bool) (inside bool, err error) {
+	for id := row.Parent; id != 0 && id != resource.RootID && !inside; {
+		if above[id] { // and so are all above it
+			return false, nil
+		}
+		if err := p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM reference f WHERE f.source = ? AND f.target = ? AND f.field = 'tags' AND "+
+			"NOT EXISTS (SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = f.source))", id, p.tag.ID, p.id).
+			Scan(&inside); err != nil {
+			return false, err
+		}
+		head, err := p.Tx.Head(id)
+		if err != nil {
+			return false, err
+		}
+		id = head.Parent
+	}
+	return inside, nil
+}
+
+// prune deletes the absent resources, absentAtOnce in each transaction, and logs each. A deletion that is refused counts as a refused row.
+func (j *job) prune(ctx context.Context) error {
+	author, err := j.author(ctx)
+	if err != nil {
+		return err
+	}
+	for after, more := int64(0), true; more; {
+		if err := j.hold(ctx); err != nil || !j.held {
+			return err
+		}
+		last, how := int64(0), pruning{limit: pruneTime, wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}}
+		do := func(tx *store.Tx) error {
+			p, err := j.inTx(tx)
+			if err != nil {
+				return err
+			}
+			tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s: deleted what it does not have", j.name))
+			done, err := p.pruneSome(after, &how)
+			if err != nil {
+				return err
+			}
+			last = done.last
+			return j.notePruned(p, done)
+		}
+		for err = errAgain; errors.Is(err, errAgain); {
+			err = j.lease.Update(ctx, author, do)
+		}
+		if err != nil {
+			return err
+		}
+		after, more = last, last != 0
+	}
+	return nil
+}
+
+// pruning says how absent resources are deleted.
+type pruning struct {
+	// limit is the time after which a transaction deletes no more; 0 is no limit.
+	limit time.Duration
+	// wrong are refusals, by the ids of the resources, of attempts that were rolled back because they had written something.
+	wrong map[int64]*problem.Problem
+	// kept are the resources whose deletion would change those of rows, such as the gateway of a network.
+	kept map[int64]bool
+	// tried says that the transaction is rolled back.
+	tried bool
+	// careful says that each deletion is checked for resources of rows that it deletes or changes, too.
+	careful bool
+}
+
+// pruned is the result of a transaction that deletes absent resources. last is the id to go on with, 0 at the end.
+type pruned struct {
+	lines         []string
+	deleted, stay int64
+	last          int64
+	// refusal is the first refusal.
+	refusal error
+}
+
+// errRowGoes refuses a deletion that would delete resources of rows, such as a host with its last address.
+var errRowGoes = problem.Conflict("ResourceConflictsWithOther", "resources of rows of the file would be deleted with it")
+
+// missing is the number of resources of rows that do not exist.
+func (p *perform) missing() (n int64, err error) {
+	err = p.Tx.QueryRow("SELECT count(*) FROM import_met m WHERE m.import = ? AND NOT EXISTS "+
+		"(SELECT 1 FROM resource r WHERE r.id = m.resource)", p.id).Scan(&n)
+	return n, err
+}
+
+// lastChange returns the number of the last change in the transaction.
+func (p *perform) lastChange() (seq int64, err error) {
+	number, err := p.Tx.Number()
+	if err == nil {
+		err = p.Tx.QueryRow("SELECT coalesce(max(seq), 0) FROM change WHERE txn = ?", number).Scan(&seq)
+	}
+	return seq, err
+}
+
+// changesRows reports whether changes of the transaction after seq changed resources of rows.
+func (p *perform) changesRows(seq int64) (changed bool, err error) {
+	number, err := p.Tx.Number()
+	if err == nil {
+		err = p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM change c WHERE c.txn = ? AND c.seq > ? AND c.operation = 'UPDATE' AND EXISTS "+
+			"(SELECT 1 FROM import_met m WHERE m.import = ? AND m.resource = c.resource))", number, seq, p.id).Scan(&changed)
+	}
+	return changed, err
+}
+
+// errKeptMore rolls the transaction back, to repeat it without the deletions in kept.
+var errKeptMore = errors.New("a resource more is kept")
+
+// errRowChanges ends a deletion that would change resources of rows.
+var errRowChanges = errors.New("resources of rows would be changed")
+
+// pruneSome deletes up to absentAtOnce absent resources. The error is errAgain when a deletion that must not be has written something: the
+// caller rolls back and calls again.
+func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) {
+	above, err := p.ancestors()
+	if err != nil {
+		return done, err
+	}
+	var all []*store.Resource
+	if all, done.last, err = p.absent(after); err != nil {
+		return done, err
+	}
+	gone, err := p.missing()
+	if err != nil {
+		return done, err
+	}
+	began, along, kept := time.Now(), false, len(how.kept)
+	for _, row := range all {
+		if how.limit > 0 && time.Since(began) > how.limit {
+			done.last = row.ID - 1
+			break
+		}
+		text := p.worded(row)
+		if above[row.ID] {
+			done.lines = append(done.lines, "not in the file, kept because rows of the file lie in it: "+text)
+			continue
+		}
+		if refusal := how.wrong[row.ID]; refusal != nil {
+			done.refuse(text, refusal)
+			continue
+		}
+		if how.kept[row.ID] {
+			done.lines = append(done.lines, "not in the file, kept because its deletion would change resources of rows: "+text)
+			continue
+		}
+		if _, err := p.Tx.Head(row.ID); store.IsNotFound(err) { // deleted with its parent
+			continue
+		}
+		written := p.Tx.Writes()
+		n, others, err := p.prune(row, how.careful)
+		if err == nil && n > 1 && how.careful {
+			var now int64
+			if now, err = p.missing(); err == nil && now > gone {
+				err = errRowGoes
+			}
+		}
+		along = along || others
+		if errors.Is(err, errRowChanges) {
+			how.kept[row.ID] = true
+			continue
+		}
+		refusal, ok := problem.As(p.Concealed(err))
+		switch {
+		case err == nil:
+			if done.deleted++; n > 1 {
+				along = true
+				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
+			}
+			begin := "not in the file, deleted: "
+			if how.tried {
+				begin = absentGoes
+			}
+			done.lines = append(done.lines, begin+text)
+		case !ok || refusal.Status >= 500:
+			return done, err
+		case p.Tx.Writes() != written:
+			how.wrong[row.ID] = refusal
+			done.refuse(text, refusal)
+			return done, errAgain
+		default:
+			done.refuse(text, refusal)
+		}
+	}
+	if len(how.kept) > kept {
+		return done, errAgain
+	}
+	if along && !how.careful {
+		now, err := p.missing()
+		changed := false
+		if err == nil {
+			changed, err = p.changesRows(0)
+		}
+		if err == nil && (now > gone || changed) {
+			how.careful, err = true, errAgain
+		}
+		return done, err
+	}
+	return done, nil
+}
+
+// prune deletes a resource, and gives the number of resources that are deleted with it, itself included. others reports that it changes
+// other resources. A careful one ends with errRowChanges if these are resources of rows.
+func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool, err error) {
+	if err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
+		return 0, false, err
+	}
+	seq := int64(0)
+	before, err := p.Tx.Tally()
+	if err == nil && careful {
+		seq, err = p.lastChange()
+	}
+	if err == nil {
+		err = p.Delete(row)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	after, err := p.Tx.Tally()
+	others = after.Changed > before.Changed
+	if err == nil && others && careful {
+		if changed, e := p.changesRows(seq); e != nil || changed {
+			err = cmp.Or(e, errRowChanges)
+		}
+	}
+	return int64(after.Deleted - before.Deleted), others, err
+}
+
+// refuse notes that a resource cannot be deleted.
+func (d *pruned) refuse(text string, refusal *problem.Problem) {
+	d.stay++
+	d.lines = append(d.lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
+	if d.refusal == nil {
+		d.refusal = problem.New(refusal.Status, refusal.Code, "%s is not in the file, and cannot be deleted: %s", text, refusal.Message)
+	}
+}
+
+// notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import
+// was cancelled.
+func (j *job) notePruned(p *perform, done pruned) error {
+	row, o, err := j.read(p.Tx)
+	if err != nil {
+		return err
+	}
+	if x, ok := o.(*ResourceImport); ok && x.State == cancelling {
+		return errOver
+	}
+	if err := logLines(p.Tx, j.id, maxLines, done.lines); err != nil || done.deleted+done.stay == 0 {
+		return err
+	}
+	_, err = (&resource.Change{Tx: p.Tx, API: j.api}).Following().Change(row, func(o schema.Object) {
+		if x, ok := o.(*ResourceImport); ok {
+			x.Deleted += done.deleted
+			x.Refused += done.stay
+		}
+	})
+	if err == nil {
+		p.Tx.Touch(collectionName)
+	}
+	return err
+}
+
+// pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal, or errKeptMore if kept has one
+// resource more.
+func (p *perform) pruneAll(kept map[int64]bool) error {
+	how := pruning{wrong: map[int64]*problem.Problem{}, kept: kept, careful: true}
+	var all pruned
+	for after, more := int64(0), true; more; {
+		before := len(kept)
+		done, err := p.pruneSome(after, &how)
+		if len(kept) > before {
+			return errKeptMore
+		}
+		if err = cmp.Or(done.refusal, err); err != nil {
+			return err
+		}
+		all.lines, all.deleted = append(all.lines, done.lines...), all.deleted+done.deleted
+		after, more = done.last, done.last != 0
+	}
+	return p.notePruned(p, all)
+}

@@ -1,0 +1,337 @@
+package imports
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/schema"
+)
+
+// The media types of the files that are read.
+const (
+	csvType   = "text/csv"
+	jsonType  = "application/json"
+	linesType = "application/x-ndjson"
+	textType  = "text/plain"
+)
+
+// row is one row of a file.
+type row struct {
+	// number is its place among the rows, from 1. at is where it stands, for a person: a line of the file, or that number.
+	number int64
+	at     string
+	// members are what it says, as the body of a request would. cells are its columns where the file is a table: which of them are members of
+	// what depends on the row's type.
+	members map[string]json.RawMessage
+	cells   []cell
+	// wrong is why the row cannot be read; nil where it can.
+	wrong *problem.Problem
+}
+
+// wrongRow is a row that cannot be read; those behind it can.
+func wrongRow(number int64, at, format string, args ...any) *row {
+	return &row{number: number, at: at, wrong: problem.BadRequest("InvalidFileDataValue", format, args...)}
+}
+
+// cell is a column of a row and what it says.
+type cell struct {
+	column *schema.Column
+	text   string
+}
+
+// rowReader gives the rows of a file; io.EOF behind the last. What else it gives ends the import.
+type rowReader interface{ next() (*row, error) }
+
+// Bounds of a row.
+const (
+	maxRow     = 1 << 20
+	maxColumns = 1000
+)
+
+// badFile is a file that cannot be read from some place on.
+func badFile(format string, args ...any) error {
+	return problem.BadRequest("InvalidFileDataValue", format, args...)
+}
+
+// budget lets no more be read for one row than it may have, and what is read ahead.
+type budget struct {
+	in   io.Reader
+	left int
+}
+
+// errLong is a row that is longer than one may be.
+var errLong = fmt.Errorf("a row has more than %d bytes, or a quote is not closed", maxRow)
+
+// Read reads, within the budget.
+func (b *budget) Read(into []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.in.Read(into)
+	b.left -= n
+	return n, err
+}
+
+// renew begins another row.
+func (b *budget) renew() { b.left = 4 * maxRow }
+
+// readRows reads a file of a kind.
+func readRows(kind string, from io.Reader) (rowReader, error) {
+	file := &budget{in: from}
+	file.renew()
+	in := bufio.NewReaderSize(file, 64<<10)
+	mark, err := in.Peek(3)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if string(mark) == "\ufeff" {
+		_, _ = in.Discard(len(mark)) // it is in the buffer
+	}
+	switch kind {
+	case csvType:
+		return newCSV(in, file)
+	case jsonType:
+		return newJSON(in, file)
+	}
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 0, 64<<10), maxRow)
+	if kind == linesType {
+		return &jsonLines{lines{scanner: scanner}}, nil
+	}
+	return &names{lines{scanner: scanner}}, nil
+}
+
+// csvReader reads a table (RFC 4180) with the names of its columns in the first line.
+type csvReader struct {
+	in      *csv.Reader
+	file    *budget
+	columns []*schema.Column
+	count   int64
+	// above is how many lines are above the names of the columns.
+	above int
+}
+
+// separators are what stands between the cells of a line, as programs write it.
+const separators = ",;\t"
+
+// newCSV reads the names of the columns.
+func newCSV(in *bufio.Reader, file *budget) (rowReader, error) {
+	head, err := in.Peek(in.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	r := &csvReader{file: file}
+	if bytes.HasPrefix(line, []byte("sep=")) { // as a spreadsheet writes it
+		if _, err := in.Discard(min(len(line)+1, len(head))); err != nil {
+			return nil, err
+		}
+		r.above = 1
+	}
+	r.in = csv.NewReader(in)
+	for _, one := range separators {
+		if bytes.ContainsRune(line, one) {
+			r.in.Comma = one
+			break
+		}
+	}
+	r.in.ReuseRecord, r.in.FieldsPerRecord = true, -1
+	names, err := r.in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, badFile("the file is empty: its first line names the columns")
+	}
+	if err != nil {
+		return nil, badFile("the first line, which names the columns: %v", err)
+	}
+	if len(names) > maxColumns {
+		return nil, badFile("the file has more than %d columns", maxColumns)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		column, err := schema.ParseColumn(name)
+		if err != nil {
+			return nil, badFile("the first line, which names the columns: %v", err)
+		}
+		if seen[name] {
+			return nil, badFile("the first line names the column %s twice", name)
+		}
+		seen[name] = true
+		r.columns = append(r.columns, column)
+	}
+	return r, nil
+}
+
+func (r *csvReader) next() (*row, error) {
+	r.file.renew()
+	record, err := r.in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var wrong *csv.ParseError
+	if errors.Is(err, errLong) {
+		return nil, badFile("behind row %d: %v", r.count, err)
+	}
+	if errors.As(err, &wrong) {
+		r.count++
+		return wrongRow(r.count, fmt.Sprintf("line %d", wrong.StartLine+r.above), "%v", wrong.Err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if strings.Join(record, "") == "" {
+		return r.next()
+	}
+	r.count++
+	line, _ := r.in.FieldPos(0)
+	one := &row{number: r.count, at: fmt.Sprintf("line %d", line+r.above)}
+	if len(record) != len(r.columns) {
+		return wrongRow(r.count, one.at, "it has %d cells, the first line %d", len(record), len(r.columns)), nil
+	}
+	one.cells = make([]cell, len(record))
+	length := 0
+	for i, text := range record {
+		if length += len(text); length > maxRow {
+			return wrongRow(r.count, one.at, "it has more than %d bytes", maxRow), nil
+		}
+		one.cells[i] = cell{r.columns[i], strings.Clone(text)}
+	}
+	return one, nil
+}
+
+// jsonReader reads an array of resources, or a list of them as the API gives it, in its member data.
+type jsonReader struct {
+	in    *json.Decoder
+	file  *budget
+	count int64
+}
+
+// newJSON reads up to the first resource.
+func newJSON(in io.Reader, file *budget) (rowReader, error) {
+	r := &jsonReader{in: json.NewDecoder(in), file: file}
+	for first := true; ; first = false {
+		token, err := r.in.Token()
+		switch {
+		case err != nil:
+			return nil, badFile("the file is neither an array of resources nor an object with such an array as its member data: %v", err)
+		case token == json.Delim('['):
+			return r, nil
+		case token == json.Delim('{') && first || token == "data" && !first:
+		default: // a member of another name, and its value
+			var other json.RawMessage
+			if err := r.in.Decode(&other); err != nil {
+				return nil, badFile("the file is neither an array of resources nor an object with such an array as its member data")
+			}
+		}
+	}
+}
+
+func (r *jsonReader) next() (*row, error) {
+	r.file.renew()
+	if !r.in.More() {
+		if _, err := r.in.Token(); err != nil {
+			return nil, badFile("the file ends within its list, behind resource %d", r.count)
+		}
+		for { // what else there is, of the list as the API gives it
+			if _, err := r.in.Token(); errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			} else if err != nil {
+				return nil, badFile("behind the list, resource %d being its last: %v", r.count, err)
+			}
+		}
+	}
+	var raw json.RawMessage
+	if err := r.in.Decode(&raw); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, badFile("the file ends within resource %d", r.count+1)
+		}
+		return nil, badFile("resource %d: %v", r.count+1, err)
+	}
+	r.count++
+	return objectRow(r.count, fmt.Sprintf("resource %d", r.count), raw)
+}
+
+// objectRow is a row that is a JSON object, or is wrong.
+func objectRow(number int64, at string, raw json.RawMessage) (*row, error) {
+	if len(raw) > maxRow {
+		return wrongRow(number, at, "it has more than %d bytes", maxRow), nil
+	}
+	members, err := schema.ParseObject(raw, maxColumns)
+	if p, ok := problem.As(err); ok {
+		return wrongRow(number, at, "%s", p.Message), nil
+	}
+	return &row{number: number, at: at, members: members}, err
+}
+
+// lines reads a file line by line, and passes over blank ones.
+type lines struct {
+	scanner     *bufio.Scanner
+	line, count int64
+}
+
+func (l *lines) text() (string, error) {
+	for l.scanner.Scan() {
+		l.line++
+		if text := strings.TrimSpace(l.scanner.Text()); text != "" {
+			l.count++
+			return text, nil
+		}
+	}
+	err := l.scanner.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		return "", badFile("line %d has more than %d bytes", l.line+1, maxRow)
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	return "", err
+}
+
+// jsonLines reads a resource from each line.
+type jsonLines struct{ lines }
+
+func (r *jsonLines) next() (*row, error) {
+	text, err := r.text()
+	if err != nil {
+		return nil, err
+	}
+	return objectRow(r.count, fmt.Sprintf("line %d", r.line), json.RawMessage(text))
+}
+
+// names reads a name from each line; what begins with # is a remark.
+type names struct{ lines }
+
+func (r *names) next() (*row, error) {
+	for {
+		text, err := r.text()
+		if err != nil {
+			return nil, err
+		}
+		text, _, _ = strings.Cut(text, "#")
+		parts := strings.Fields(text)
+		if len(parts) == 2 { // a line of a file of hosts
+			if _, err := netip.ParseAddr(parts[0]); err == nil {
+				parts = parts[1:]
+			}
+		}
+		if len(parts) == 0 {
+			r.count--
+			continue
+		}
+		text = strings.ToLower(strings.TrimSuffix(strings.Join(parts, " "), "."))
+		at := fmt.Sprintf("line %d", r.line)
+		if !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text, "\ufffd") // which no name has: it is refused
+		}
+		return &row{number: r.count, at: at, members: map[string]json.RawMessage{"name": schema.AppendString(nil, text)}}, nil
+	}
+}

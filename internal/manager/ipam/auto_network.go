@@ -1,0 +1,246 @@
+package ipam
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// SettingsIn gives what holds in networks, within a change.
+func SettingsIn(c *resource.Change, networks ...int64) (map[int64]*Settings, error) {
+	return settingsOf(c.Tx).holdIn(c.Tx, networks)
+}
+
+// AllowAddressOverlap takes a smaller network where others are in the way.
+var AllowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
+	"With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
+
+// blockAround finds the innermost block of a configuration that an address lies in; ErrNotFound where
+// there is none.
+func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
+	key := store.AddrKey(a)
+	block, err := tx.Overlapping(configuration, "blocks", key, key, 0)
+	for err == nil {
+		var inner *store.Resource
+		inner, err = tx.Overlapping(block.ID, "blocks", key, key, 0)
+		if err == nil {
+			block = inner
+		}
+	}
+	if block != nil && errors.Is(err, store.ErrNotFound) {
+		return block, nil
+	}
+	return nil, err
+}
+
+// NetworkFor makes the network that an address needs (x-bcn-auto-create-network): a /24, in IPv6 a /64,
+// in the innermost block around it. Where some of that is in use it makes the largest one that is free
+// if it may (x-bcn-allow-address-overlap).
+func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
+	block, err := blockAround(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, resource.NotFoundInlined("addresses", "%s lies in no block of the configuration, so that no network can be made for it", a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, err := freeAt(c.Tx, block.ID, a)
+	if errors.Is(err, space.ErrTaken) {
+		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+	}
+	if err != nil {
+		return nil, err
+	}
+	bits := 64
+	if a.Is4() {
+		bits = 24
+	}
+	for usual := bits; ; bits++ {
+		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
+		if i.Contains(whole) && space.Hosts(whole).Has(a) {
+			return makeNetwork(c, block, whole, a)
+		}
+		if bits == a.BitLen() {
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "there is no room for a network around %s in %s %d, %s", a, block.Type,
+				block.ID, spanOf(block))
+		}
+		if bits == usual && !AllowAddressOverlap.In(c.Options) {
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses",
+				"the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
+				block.ID)
+		}
+	}
+}
+
+func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
+	name, o := "IPv6Network", schema.Object(&IPv6Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}})
+	if whole.Low.Is4() {
+		name = "IPv4Network"
+		n := &IPv4Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}}
+		n.DefaultZonesInherited, n.RestrictedZonesInherited = true, true
+		o = n
+	}
+	h := schema.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
+	t, _ := c.API.Type(name)
+	n := c.Following()
+	n.Options = noGateway.Set(n.Options, space.Hosts(whole).Low == host) // the host has what would be the gateway's
+	return n.Create(t, o)
+}
+
+// orphanState is what becomes of the addresses that a smaller DHCP range leaves outside.
+var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside.",
+	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
+
+// orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
+func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
+	for _, part := range was.Without(is) {
+		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			o, err := c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			a, ok := o.(*IPv4Address)
+			if !ok || a.State == gateway || a.State == state {
+				continue
+			}
+			n := c.Following("state")
+			if state == unassigned {
+				err = n.Delete(row)
+			} else {
+				_, err = n.Change(row, func(o schema.Object) { o.(*IPv4Address).State = state })
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AddressNamed finds the address that one of addresses in a request names by its text, or assigns it. makeNetwork lets it make
+// the network that the address lacks.
+func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, makeNetwork bool) (int64, error) {
+	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
+	if err != nil || a.Zone() != "" {
+		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
+	}
+	a = a.Unmap()
+	network, err := NetworkOf(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		if !makeNetwork {
+			return 0, noNetworkOf(c, a)
+		}
+		network, err = NetworkFor(c, configuration, a)
+	}
+	if err != nil {
+		return 0, err
+	}
+	found, err := AddressAt(c.Tx, network.ID, a)
+	if err == nil && c.Caller.Limited() {
+		var sees bool
+		if sees, err = c.Sees(found.Head()); err == nil && !sees {
+			err = store.ErrNotFound
+		}
+	}
+	if err == nil {
+		return found.ID, nil
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		hidden, failed := hidesAddresses(c, network, a)
+		if err = failed; err == nil && hidden {
+			return 0, noNetworkOf(c, a)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if found != nil { // which the caller does not see among others that it sees
+		return 0, noNetworkOf(c, a)
+	}
+	state := item.Text["state"]
+	if state == "" || state == unassigned {
+		state = "STATIC"
+	}
+	name := "IPv6Address"
+	var o schema.Object = &IPv6Address{Assignment: Assignment{Address: a}, State: state}
+	if a.Is4() {
+		name, o = "IPv4Address", &IPv4Address{Assignment: Assignment{Address: a}, State: state}
+	}
+	t, _ := c.API.Type(name)
+	if f, ok := t.Field("state"); ok && !slices.Contains(f.Enum, state) {
+		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
+	}
+	h := schema.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, network.ID, configuration
+	row, err := c.FollowingAsked("state").Create(t, o)
+	if err != nil {
+		return 0, err
+	}
+	return row.ID, nil
+}
+
+// noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers
+// do not tell where hidden networks are.
+func noNetworkOf(c *resource.Change, a netip.Addr) error {
+	if !c.Caller.Limited() {
+		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+	}
+	return resource.NotFoundInlined("addresses", "%s lies in no network in which %s sees addresses", a, c.Caller.Name)
+}
+
+// hidesAddresses reports whether the caller sees no addresses of the family in a network.
+func hidesAddresses(c *resource.Change, network *store.Resource, a netip.Addr) (bool, error) {
+	if !c.Caller.Limited() || c.API.Standing == nil {
+		return false, nil
+	}
+	typeName := "IPv6Address"
+	if a.Is4() {
+		typeName = "IPv4Address"
+	}
+	standing, err := c.API.Standing(c.Tx, c.Caller, network, true, typeName)
+	return standing.Level == "HIDE", err
+}
+
+// ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and
+// nothing refers to it. It reports whether it is gone.
+func ReleaseUnused(c *resource.Change, id int64) (gone bool, err error) {
+	row, err := c.Tx.Get(id)
+	if store.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return false, err
+	}
+	var a *Assignment
+	state := ""
+	switch x := o.(type) {
+	case *IPv4Address:
+		a, state = &x.Assignment, x.State
+	case *IPv6Address:
+		a, state = &x.Assignment, x.State
+	}
+	if a == nil || state != "STATIC" || a.Name != "" || a.MACAddress.ID != 0 || a.Device.ID != 0 || a.Location.ID != 0 {
+		return false, nil
+	}
+	used, err := c.Tx.Referring(id)
+	if err != nil || len(used) > 0 {
+		return false, err
+	}
+	return true, c.Following().Delete(row)
+}

@@ -1,0 +1,147 @@
+package ipam
+
+import (
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerDevices declares the collections of devices and of their kinds.
+func registerDevices(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "deviceTypes", Parents: []string{""}}, &DeviceType{})
+	r.Collection(resource.Collection{Name: "deviceSubtypes", Parents: []string{"deviceTypes"}}, &DeviceSubtype{})
+	r.Collection(resource.Collection{Name: "devices", Parents: []string{"configurations"}}, &Device{})
+}
+
+// DeviceType is a maker or a kind of devices.
+type DeviceType struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+}
+
+// DeviceSubtype is a kind of devices within another one, such as a model of a maker.
+type DeviceSubtype struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+}
+
+// Device is a box that addresses belong to.
+type Device struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration the device lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Addresses are the device's addresses, by id or by address; missing ones are assigned. They are all that it has then.
+	Addresses schema.RefList `api:"addresses"`
+	// DeviceType is what kind of device it is.
+	DeviceType schema.Ref `api:"deviceType" ref:"DeviceType" back:"devices" onDelete:"refuse"`
+	// DeviceSubtype is what kind within its type; it implies the type.
+	DeviceSubtype schema.Ref `api:"deviceSubtype" ref:"DeviceSubtype" back:"devices" onDelete:"refuse"`
+
+	// addresses are those of the request, for AfterWrite to take.
+	addresses schema.RefList
+}
+
+// BeforeWrite finds the type of the subtype, and refuses another one.
+func (x *Device) BeforeWrite(c *resource.Change) error {
+	x.addresses, x.Addresses = x.Addresses, schema.RefList{}
+	if x.DeviceSubtype.ID == 0 {
+		return nil
+	}
+	subtype, err := c.Tx.Head(x.DeviceSubtype.ID)
+	if store.IsNotFound(err) || err == nil && subtype.Type != "DeviceSubtype" {
+		return nil // refused where references are resolved
+	}
+	if err != nil {
+		return err
+	}
+	if x.DeviceType.ID == 0 || c.Given["deviceSubtype"] && !c.Given["deviceType"] {
+		x.DeviceType = schema.Ref{ID: subtype.Parent}
+	}
+	if x.DeviceType.ID != subtype.Parent && !c.Given["deviceSubtype"] {
+		return problem.Field("ConflictingResourceFieldValues", "deviceType", "%d is not the type of deviceSubtype %d, which is %d",
+			x.DeviceType.ID, subtype.ID, subtype.Parent)
+	}
+	if x.DeviceType.ID != subtype.Parent {
+		return problem.Invalid("deviceSubtype", "subtype %d is one of device type %d, not of %d", subtype.ID, subtype.Parent, x.DeviceType.ID)
+	}
+	return nil
+}
+
+// AfterWrite gives the device the addresses that the request names, and takes the others from it.
+func (x *Device) AfterWrite(c *resource.Change) error {
+	if !x.addresses.Given {
+		return nil
+	}
+	var wanted []int64
+	for i := range x.addresses.Items {
+		item := &x.addresses.Items[i]
+		if item.ID == 0 {
+			id, err := AddressNamed(c.Following(), x.Config, item, false)
+			if err != nil {
+				return err
+			}
+			item.ID = id
+		}
+		if slices.Contains(wanted, item.ID) {
+			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
+		}
+		if err := x.take(c, item.ID); err != nil {
+			return err
+		}
+		wanted = append(wanted, item.ID)
+	}
+	var others []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{x.ID}, Field: "device"}},
+		func(r *store.Resource) error {
+			if !slices.Contains(wanted, r.ID) {
+				others = append(others, r.Clone())
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, r := range others {
+		if err := setDevice(c, r, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take gives the device an address, which must not be another one's.
+func (x *Device) take(c *resource.Change, id int64) error {
+	row, err := c.Tx.Get(id)
+	if store.IsNotFound(err) || err == nil && row.Collection != "addresses" {
+		return resource.NotFoundInlined("addresses", "there is no address %d", id)
+	}
+	if err != nil {
+		return err
+	}
+	switch owner := row.Ref("device"); {
+	case row.Configuration != x.Config:
+		return problem.Invalid("addresses", "address %d lies in another configuration", id)
+	case owner == x.ID:
+		return nil
+	case owner != 0:
+		return problem.InUse("addresses: address %d belongs to device %d", id, owner)
+	}
+	return setDevice(c, row, x.ID)
+}
+
+// setDevice says which device an address belongs to; 0 is none.
+func setDevice(c *resource.Change, address *store.Resource, device int64) error {
+	_, err := c.Following("device").Change(address, func(o schema.Object) {
+		switch a := o.(type) {
+		case *IPv4Address:
+			a.Device = schema.Ref{ID: device}
+		case *IPv6Address:
+			a.Device = schema.Ref{ID: device}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("the device of address %d: %w", address.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package ipam
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerRanges declares the collection of DHCP ranges.
+func registerRanges(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Place: placeSpace,
+		Space: resource.LiesOverSpace, Complete: completeRanges,
+		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
+}
+
+// RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
+type RangeHead struct {
+	schema.Head
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Range is its part of the network: start-end, CIDR, an offset from the network's first address with
+	// a size (10,20) or a percentage of the hosts (10,50%), and in IPv6 a size alone (/80).
+	Range schema.Range `api:"range,required"`
+}
+
+// Span is the space it lies over.
+func (x *RangeHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
+
+// String is the range.
+func (x *RangeHead) String() string { return x.Range.String() }
+
+// shift moves it along with its network.
+func (x *RangeHead) shift(from, to netip.Addr) {
+	x.Range.Range, _ = x.Range.Shift(from, to)
+}
+
+// place finds the range in its network. That it fits there is Validate's to ask (fits).
+func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error {
+	network, err := c.Tx.Get(x.Parent) // not as the request found it: it may have moved just now
+	if err != nil {
+		return err
+	}
+	whole := rangeOf(network)
+	if whole.Low.Is4() != v4 {
+		return problem.Invalid("type", "%s cannot lie in %s %d, %s", x.Type, network.Type, network.ID, whole)
+	}
+	switch {
+	case x.Range.Hardware != nil:
+		return problem.Invalid("range", "a hardware address is for IPv6 blocks")
+	case x.Range.Relative != (space.Relative{}):
+		r, err := x.Range.Relative.In(whole)
+		if err != nil {
+			return problem.Invalid("range", "%v", err)
+		}
+		x.Range = schema.Range{Range: r}
+	case x.Range.SizeOnly && v4:
+		return problem.Invalid("range", "a size alone is for IPv6 ranges; give start-end, or an offset and a size")
+	case x.Range.SizeOnly:
+		if x.Range.Range, err = x.firstFree(c, network, collection); err != nil {
+			return err
+		}
+	}
+	x.Range = schema.Range{Range: x.Range.Range, Dashed: true}
+	if x.Range.Low.Is4() != v4 {
+		return problem.Invalid("range", "%s is not of the address family of %s", x.Range, x.Type)
+	}
+	return nil
+}
+
+// fits refuses a range that does not lie within the hosts of its network, or over a sibling, whatever brought it there.
+func (x *RangeHead) fits(c *resource.Change, collection string) error {
+	network, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	whole := rangeOf(network)
+	if !space.Hosts(whole).Contains(x.Range.Range) {
+		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
+			whole)
+	}
+	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, rangeOf(other).Dashed())
+}
+
+// firstFree finds the first part of the network of that size that no sibling lies over.
+func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, collection string) (space.Range, error) {
+	left := []space.Range{space.Hosts(rangeOf(network))}
+	siblings, err := c.Tx.Below(network.ID, collection, network.Low, network.High)
+	if err != nil {
+		return space.Range{}, err
+	}
+	for _, s := range siblings {
+		last := left[len(left)-1]
+		if s.ID != x.ID {
+			left = append(left[:len(left)-1], last.Without(rangeOf(s))...)
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	for _, free := range left {
+		if found, err := space.FirstFit(free, x.Range.Bits); err == nil {
+			return found, nil
+		}
+	}
+	return space.Range{}, problem.Field("NoSpaceForRange", "range", "there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
+		network.ID, spanOf(network))
+}
+
+// IPv4DHCPRange is a part of a network that a DHCP server gives out.
+type IPv4DHCPRange struct {
+	RangeHead
+	// Usage counts the range's addresses by state.
+	Usage json.RawMessage `api:"usage,computed,sums"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+	// Template is the template it follows.
+	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
+	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
+	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
+	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
+	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
+	// LowWaterMark is the usage, in percent, below which an event is raised.
+	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
+	// HighWaterMark is the usage, in percent, above which an event is raised.
+	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
+}
+
+// BeforeWrite places the range and its exclusions.
+func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
+	if err := stayInherited(c); err != nil {
+		return err
+	}
+	if err := x.place(c, "ranges", true); err != nil {
+		return err
+	}
+	return x.exclude()
+}
+
+// AfterWrite sees to the addresses that a smaller range leaves outside.
+func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
+	state := orphanState.In(c.Options)
+	if state == "" || c.Creates() || !c.Given["range"] {
+		return nil
+	}
+	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
+}
+
+// Validate refuses a range that does not fit and water marks that cross, and sees to it that new ones are looked at.
+func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
+	if err := x.fits(c, "ranges"); err != nil {
+		return err
+	}
+	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+		return err
+	}
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given[lowWaterMark] || c.Given[highWaterMark] {
+		c.Tx.Touch(policyTopic)
+		markDirty(c.Tx, x.Parent)
+	}
+	return nil
+}
+
+// exclude checks the exclusions: within the range, in order, clear of each other.
+func (x *IPv4DHCPRange) exclude() error {
+	var last space.Range
+	for i, text := range x.ExclusionRanges {
+		r, err := parseExclusion(text)
+		if err != nil {
+			return problem.Invalid("exclusionRanges", "%v", err)
+		}
+		if !x.Range.Contains(r) {
+			return problem.Invalid("exclusionRanges", "%s does not lie within %s", r.Dashed(), x.Range)
+		}
+		if i > 0 && !last.High.Less(r.Low) {
+			return problem.Invalid("exclusionRanges", "%s comes behind %s: they must be in order and clear of each other", r.Dashed(), last.Dashed())
+		}
+		x.ExclusionRanges[i], last = r.Dashed(), r
+	}
+	return nil
+}
+
+func parseExclusion(text string) (space.Range, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return space.Range{Low: a, High: a}, nil
+	}
+	return space.Parse(text)
+}
+
+// IPv6DHCPRange is a part of a network that a DHCPv6 server gives out.
+type IPv6DHCPRange struct {
+	RangeHead
+	// Usage counts the range's addresses by state.
+	Usage json.RawMessage `api:"usage,computed,sums"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+}
+
+// BeforeWrite places the range.
+func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c, "ranges", false) }
+
+// nextOutside takes the network's first free address that lies in no DHCP range.
+func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
+	first, end, err := freeFirstBelow(tx, network, "ranges")
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if end.Less(first.Low) {
+		return first.Low, freeCut(tx, network, first, first.Low, first.Low)
+	}
+	for from := end.Next(); from.IsValid(); {
+		free, err := freeFirst(tx, network, from)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		key := store.AddrKey(free.Low)
+		r, err := tx.Overlapping(network, "ranges", key, key, 0)
+		if errors.Is(err, store.ErrNotFound) {
+			return free.Low, freeTake(tx, network, free.Low, free.Low)
+		}
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
+		}
+		from = store.KeyAddr(r.High).Next()
+	}
+	return netip.Addr{}, space.ErrTaken
+}
+
+// Validate refuses a range that does not fit.
+func (x *IPv6DHCPRange) Validate(c *resource.Change) error { return x.fits(c, "ranges") }
+
+// takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
+var takeWithin = resource.Number("x-portolan-within",
+
+	"The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
+
+// partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
+// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. id
+// is that of a range or group of the network; 0 stands for the network.
+func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resource, let space.Set, err error) {
+	part, whole := network, Usable(network)
+	if id != 0 {
+		if part, err = namedPart(tx, network, id); err != nil {
+			return nil, nil, err
+		}
+		whole = rangeOf(part)
+	}
+	if part.Collection == "ranges" {
+		out, err := exclusionsOf(part)
+		return part, out.Complement(whole), err
+	}
+	ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out space.Set
+	for _, r := range ranges {
+		out = out.Union(space.Set{rangeOf(r)})
+	}
+	return part, out.Complement(whole), nil
+}
+
+func namedPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
+	part, err := tx.Get(id)
+	if store.IsNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
+		return nil, takeWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+	}
+	return part, err
+}
+
+// exclusionsOf reads what a stored DHCP range excludes.
+func exclusionsOf(r *store.Resource) (out space.Set, err error) {
+	var texts []string
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "exclusionRanges" {
+			return json.Unmarshal(raw, &texts)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		one, err := parseExclusion(text)
+		if err != nil {
+			return nil, err
+		}
+		out = out.Union(space.Set{one})
+	}
+	return out, nil
+}
+
+// lowOf is the first address of an exclusion.
+func lowOf(text string) netip.Addr {
+	r, err := parseExclusion(text)
+	if err != nil { // BeforeWrite says so
+		return netip.Addr{}
+	}
+	return r.Low
+}

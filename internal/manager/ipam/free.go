@@ -1,0 +1,256 @@
+package ipam
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/store"
+)
+
+// freeTable is what is free in blocks and networks: intervals that neither touch nor overlap.
+var freeTable = store.Table{Name: "free", Columns: []string{"container", "low", "high"}, Key: 2}
+
+// freeAdd makes low-high free in the container, joining it with the free space that it touches.
+// The caller sees to it that none of it is free already.
+func freeAdd(tx *store.Tx, container int64, low, high netip.Addr) error {
+	if before := low.Prev(); before.IsValid() {
+		if i, err := freeAt(tx, container, before); err == nil {
+			if err := freeDelete(tx, container, i.Low); err != nil {
+				return err
+			}
+			low = i.Low
+		} else if !errors.Is(err, space.ErrTaken) {
+			return err
+		}
+	}
+	if after := high.Next(); after.IsValid() {
+		if i, err := freeAt(tx, container, after); err == nil {
+			if err := freeDelete(tx, container, i.Low); err != nil {
+				return err
+			}
+			high = i.High
+		} else if !errors.Is(err, space.ErrTaken) {
+			return err
+		}
+	}
+	return freeInsert(tx, container, low, high)
+}
+
+// freeTake takes low-high out of the container's free space. It gives space.ErrTaken where not all of it
+// is free.
+func freeTake(tx *store.Tx, container int64, low, high netip.Addr) error {
+	i, err := freeAt(tx, container, low)
+	if err != nil {
+		return err
+	}
+	if i.High.Less(high) {
+		return space.ErrTaken
+	}
+	return freeCut(tx, container, i, low, high)
+}
+
+// freeCut takes low-high out of the container's free interval i, as it was just read, that holds it.
+func freeCut(tx *store.Tx, container int64, i space.Range, low, high netip.Addr) error {
+	if i.Low == low && high.Less(i.High) { // the commonest: the interval just begins later
+		if err := tx.Write("UPDATE free SET low = ? WHERE container = ? AND low = ?", store.AddrKey(high.Next()), container,
+			store.AddrKey(low)); err != nil {
+			return fmt.Errorf("writing free space: %w", err)
+		}
+		return nil
+	}
+	if err := freeDelete(tx, container, i.Low); err != nil {
+		return err
+	}
+	if i.Low.Less(low) {
+		if err := freeInsert(tx, container, i.Low, low.Prev()); err != nil {
+			return err
+		}
+	}
+	if high.Less(i.High) {
+		return freeInsert(tx, container, high.Next(), i.High)
+	}
+	return nil
+}
+
+// freeFirst gives the container's first free interval at or after an address; space.ErrTaken where there
+// is none.
+func freeFirst(tx *store.Tx, container int64, from netip.Addr) (space.Range, error) {
+	if from.IsValid() {
+		if i, err := freeAt(tx, container, from); err == nil {
+			return space.Range{Low: from, High: i.High}, nil
+		} else if !errors.Is(err, space.ErrTaken) {
+			return space.Range{}, err
+		}
+	}
+	low := []byte{}
+	if from.IsValid() {
+		low = store.AddrKey(from)
+	}
+	return freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low >= ? ORDER BY low LIMIT 1", container, low)
+}
+
+// freeEach calls fn for each free interval of the container in order, until fn says stop.
+func freeEach(tx *store.Tx, container int64, fn func(space.Range) (more bool)) error {
+	from := []byte{}
+	for {
+		// In pages, so that fn may change the free space in between.
+		i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low > ? ORDER BY low LIMIT 1", container, from)
+		if errors.Is(err, space.ErrTaken) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !fn(i) {
+			return nil
+		}
+		from = store.AddrKey(i.Low)
+	}
+}
+
+// freeWithin calls fn for what is free from low to high, in order, or from the last to the first, until
+// fn says stop. fn must not change free space.
+func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error {
+	stop := errors.New("enough")
+	order := ""
+	if backwards {
+		order = " DESC"
+	}
+	err := tx.Each(func(scan func(...any) error) error {
+		var from, to []byte
+		if err := scan(&from, &to); err != nil {
+			return err
+		}
+		i := space.Range{Low: store.KeyAddr(from), High: store.KeyAddr(to)}
+		if i.Low.Less(low) {
+			i.Low = low
+		}
+		if high.Less(i.High) {
+			i.High = high
+		}
+		if !i.High.Less(i.Low) && !fn(i) {
+			return stop
+		}
+		return nil
+	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND "+
+		"low <= ? ORDER BY low DESC LIMIT 1), ?) ORDER BY low"+order,
+		container, store.AddrKey(high), container, store.AddrKey(low), store.AddrKey(low))
+	if err != nil && !errors.Is(err, stop) {
+		return fmt.Errorf("reading free space: %w", err)
+	}
+	return nil
+}
+
+// freeAt gives the free interval that holds the address; space.ErrTaken where none does.
+func freeAt(tx *store.Tx, container int64, a netip.Addr) (space.Range, error) {
+	key := store.AddrKey(a)
+	i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1", container, key)
+	if err != nil {
+		return i, err
+	}
+	if bytes.Compare(store.AddrKey(i.High), key) < 0 {
+		return i, space.ErrTaken
+	}
+	return i, nil
+}
+
+func freeRow(tx *store.Tx, query string, args ...any) (space.Range, error) {
+	var low, high []byte
+	err := tx.QueryRow(query, args...).Scan(&low, &high)
+	if errors.Is(err, sql.ErrNoRows) {
+		return space.Range{}, space.ErrTaken
+	}
+	if err != nil {
+		return space.Range{}, fmt.Errorf("reading free space: %w", err)
+	}
+	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}, nil
+}
+
+func freeInsert(tx *store.Tx, container int64, low, high netip.Addr) error {
+	if err := tx.Write("INSERT INTO free (container, low, high) VALUES (?, ?, ?)", container, store.AddrKey(low),
+		store.AddrKey(high)); err != nil {
+		return fmt.Errorf("writing free space: %w", err)
+	}
+	return nil
+}
+
+func freeDelete(tx *store.Tx, container int64, low netip.Addr) error {
+	if err := tx.Write("DELETE FROM free WHERE container = ? AND low = ?", container, store.AddrKey(low)); err != nil {
+		return fmt.Errorf("writing free space: %w", err)
+	}
+	return nil
+}
+
+// freeTakeMany takes addresses, which must be in order and different from each other, out of the
+// container's free space. Those that are not free are given, and nothing is taken then.
+func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken []netip.Addr, err error) {
+	if len(addresses) == 0 {
+		return nil, nil
+	}
+	var gone []netip.Addr // low ends of intervals that change
+	var left [][]any
+	keep := func(low, high netip.Addr) {
+		if low.IsValid() && !high.Less(low) {
+			left = append(left, []any{container, store.AddrKey(low), store.AddrKey(high)})
+		}
+	}
+	next := 0
+	err = tx.Each(func(scan func(...any) error) error {
+		var lowKey, highKey []byte
+		if err := scan(&lowKey, &highKey); err != nil {
+			return err
+		}
+		low, high := store.KeyAddr(lowKey), store.KeyAddr(highKey)
+		for ; next < len(addresses) && addresses[next].Less(low); next++ {
+			taken = append(taken, addresses[next])
+		}
+		if next == len(addresses) || high.Less(addresses[next]) {
+			return nil
+		}
+		gone = append(gone, low)
+		for ; next < len(addresses) && !high.Less(addresses[next]); next++ {
+			if low.Less(addresses[next]) {
+				keep(low, addresses[next].Prev())
+			}
+			low = addresses[next].Next()
+		}
+		keep(low, high)
+		return nil
+	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low", container, store.AddrKey(addresses[len(addresses)-1]))
+	if err != nil {
+		return nil, fmt.Errorf("reading free space: %w", err)
+	}
+	if taken = append(taken, addresses[next:]...); len(taken) > 0 {
+		return taken, nil
+	}
+	for _, low := range gone {
+		if err := freeDelete(tx, container, low); err != nil {
+			return nil, err
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	return nil, tx.Bulk(&freeTable, left)
+}
+
+// freeFirstBelow gives the container's first free interval, and the end of the last resource of a collection in it that begins at
+// or before it, which is not valid where there is none; space.ErrTaken where nothing is free. Most networks have none: one
+// statement finds that out.
+func freeFirstBelow(tx *store.Tx, container int64, collection string) (first space.Range, end netip.Addr, err error) {
+	var low, high, over []byte
+	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND "+
+		store.CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) "+
+		"FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", container).Scan(&low, &high, &over)
+	if errors.Is(err, sql.ErrNoRows) {
+		return first, end, space.ErrTaken
+	}
+	if err != nil {
+		return first, end, fmt.Errorf("looking for a free address: %w", err)
+	}
+	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}, store.KeyAddr(over), nil
+}

@@ -1,0 +1,100 @@
+package ipam
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Full is how full an IPv4 network is.
+type Full struct {
+	// ID is that of the network, Type its type, Name its name, Range its range in prefix notation.
+	ID    int64  `json:"id"`
+	Type  string `json:"type"`
+	Name  string `json:"name"`
+	Range string `json:"range"`
+	// Used is how many of its addresses are in use, Size how many its hosts may have.
+	Used int64 `json:"used"`
+	Size int64 `json:"size"`
+}
+
+// Share is how much of it is in use, 0 to 1.
+func (f Full) Share() float64 { return float64(f.Used) / float64(max(f.Size, 1)) }
+
+// fullestNetworks are the networks of a configuration in which the least room is left.
+type fullestNetworks struct {
+	Data []Full `json:"data"`
+}
+
+// mostFullest is how many networks are told of.
+const mostFullest = 20
+
+var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 networks in which the largest share is in use",
+	Description: "The twenty fullest, the fullest first; those in which nothing is in use are not among them.", Answer: fullestNetworks{},
+	Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
+		answer := fullestNetworks{Data: []Full{}}
+		ranked, err := Fullest(tx, of.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		for part := range slices.Chunk(ranked, readAtOnce) {
+			ids := make([]int64, len(part))
+			for i, f := range part {
+				ids[i] = f.ID
+			}
+			seen, err := a.Seen(tx, caller, ids)
+			if err != nil {
+				return nil, err
+			}
+			var whole map[int64]bool
+			if caller.Limited() { // what is in use of a network follows from all that lies in it
+				if whole, err = caller.Rights.Whole(tx, ids); err != nil {
+					return nil, err
+				}
+			}
+			for _, f := range part {
+				if row := seen[f.ID]; row != nil && (!caller.Limited() || whole[f.ID]) {
+					f.Type, f.Name = row.Type, row.Name
+					if answer.Data = append(answer.Data, f); len(answer.Data) == mostFullest {
+						return answer, nil
+					}
+				}
+			}
+		}
+		return answer, nil
+	}}
+
+// Fullest gives the IPv4 networks of a configuration, or of all where it is 0, in which at least a share is in use, 0 to 1, and anything at
+// all: the fullest first, without their types and names. It reads the kept usage of all networks.
+func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err error) {
+	where, args := "", []any{}
+	if configuration != 0 {
+		where, args = " AND r.configuration = ?", []any{configuration}
+	}
+	err = tx.Stream(func(scan func(...any) error) error {
+		var r store.Resource
+		var f Full
+		if err := scan(&f.ID, &r.Low, &r.High, &f.Used); err != nil {
+			return err
+		}
+		in := rangeOf(&r)
+		if f.Size = space.Hosts(in).Size().Int64(); f.Used > 0 && f.Share() >= share {
+			f.Range = in.String()
+			all = append(all, f)
+		}
+		return nil
+	},
+		"SELECT r.id, r.low, r.high, CAST(sum(u.n) AS BIGINT) FROM resource r JOIN usage u ON u.container = r.id WHERE r.collection = 'networks'"+
+			" AND r.type = 'IPv4Network' AND u.state <> '"+networkSpace+"'"+where+" GROUP BY r.id, r.low, r.high", args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading how full networks are: %w", err)
+	}
+	slices.SortFunc(all, func(x, y Full) int {
+		return cmp.Or(cmp.Compare(y.Share(), x.Share()), cmp.Compare(y.Used, x.Used), cmp.Compare(x.ID, y.ID))
+	})
+	return all, nil
+}

@@ -1,0 +1,331 @@
+package ipam
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// Line is a line of a file that is imported, as its fields say.
+type Line struct {
+	Number  int // in the file, from 1
+	Address netip.Addr
+	Name    string
+	State   string
+	// named and stated say that the file has such columns.
+	named, stated bool
+}
+
+// addressColumns are the columns of a file of addresses.
+var addressColumns = []string{"address", "name", "state"}
+
+// ReadAddresses reads a CSV file (RFC 4180) with a header: address, and if it has them name and state, which is STATIC where it is not
+// given. Case and spaces around fields do not matter. Rows that cannot be read, and those of an address that stands in an earlier row, are
+// skipped, with the reason.
+func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
+	seen := map[netip.Addr]int{}
+	has, skipped, err := readLines(in, addressColumns, func(at int, cell func(string) string) error {
+		line := Line{Number: at, Name: strings.Clone(cell("name")), State: cmp.Or(strings.ToUpper(cell("state")), "STATIC")}
+		address, err := netip.ParseAddr(cell("address"))
+		if err != nil || address.Zone() != "" {
+			return fmt.Errorf("address: %q is no IP address", cell("address"))
+		}
+		line.Address = address.Unmap()
+		if err := line.fault(); err != nil {
+			return err
+		}
+		if first, twice := seen[line.Address]; twice {
+			return fmt.Errorf("address: %s stands in line %d, too", line.Address, first)
+		}
+		seen[line.Address] = at
+		lines = append(lines, line)
+		return nil
+	})
+	_, named := has["name"]
+	_, stated := has["state"]
+	for i := range lines {
+		lines[i].named, lines[i].stated = named, stated
+	}
+	return lines, skipped, err
+}
+
+// fault says what is wrong with a line by itself.
+func (l *Line) fault() error {
+	states := []string{"STATIC", "RESERVED"}
+	if !l.Address.Is4() {
+		states = []string{"STATIC"}
+	}
+	if !slices.Contains(states, l.State) {
+		return fmt.Errorf("state: %q is none of %s", l.State, strings.Join(states, ", "))
+	}
+	return checkName(l.Name)
+}
+
+// importAtOnce is how many addresses are written at a time.
+const importAtOnce = 20_000
+
+// ImportAddresses makes the addresses in the networks of the configuration that they lie in, in one transaction or in steps. Those that are
+// there get the name and the state that the file says. An address that a rule refuses is skipped or, where how is strict, the error.
+func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, how Import) (done Imported, err error) {
+	slices.SortStableFunc(lines, func(x, y Line) int { return x.Address.Compare(y.Address) })
+	id, err := ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return done, err
+	}
+	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
+	err = run(ctx, i, "Imported addresses into "+configuration, lines,
+		func(tx *store.Tx) ([]other, error) { return i.otherAddresses(tx, lines) },
+		func(c *resource.Change, part []Line, count int) error {
+			return i.addresses(c, part, func(n int) { how.progressed(count + n) })
+		})
+	return i.done, err
+}
+
+// addresses does what lines say, which are in order.
+func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(done int)) error {
+	networks, err := i.places(c.Tx, lines)
+	if err != nil {
+		return err
+	}
+	done := 0
+	for _, n := range networks {
+		if err := i.changeAddresses(c, n); err != nil {
+			return err
+		}
+		if err := i.take(c.Tx, n); err != nil {
+			return err
+		}
+		size := importAtOnce
+		if i.alone {
+			size = 1
+		}
+		for part := range slices.Chunk(n.lines, size) {
+			err := c.Concealed(n.create(c, part))
+			if p, refused := problem.As(err); refused && p.Status < 500 { // whose fault it is shows where each is made alone
+				if i.alone = true; len(part) == 1 {
+					i.refused[part[0].Number] = p.Message
+				}
+				return errLineRefused
+			}
+			if err != nil {
+				return err
+			}
+			i.done.Made += len(part)
+			done += len(part)
+			progress(done)
+		}
+	}
+	return nil
+}
+
+// changeAddresses gives addresses that are there the name and the state that their lines say, and leaves those lines out of the network's.
+func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
+	if len(n.lines) == 0 {
+		return nil
+	}
+	found, err := c.Tx.Below(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
+	if err != nil {
+		return err
+	}
+	rows := map[netip.Addr]*store.Resource{}
+	for _, r := range found {
+		rows[store.KeyAddr(r.Low)] = r
+	}
+	var left []Line
+	for _, line := range n.lines {
+		r := rows[line.Address]
+		if r == nil {
+			left = append(left, line)
+			continue
+		}
+		if err := i.one(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
+			return err
+		}
+	}
+	n.lines = left
+	return nil
+}
+
+// changeAddress gives an address that is there the name and the state that a line says.
+func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line Line) error {
+	state, err := stateOf(r)
+	if err != nil {
+		return err
+	}
+	var texts []string
+	if line.named && r.Name != line.Name {
+		texts = append(texts, fmt.Sprintf("name %q -> %q", r.Name, line.Name))
+	}
+	stated := line.stated && state != line.State && state != gateway // which its network decides
+	if stated {
+		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
+	}
+	if len(texts) == 0 {
+		i.done.There++
+		return nil
+	}
+	if _, err := c.Following("name", "state").Change(r, func(o schema.Object) {
+		if line.named {
+			schema.HeadOf(o).Name = line.Name
+		}
+		if x, four := o.(*IPv4Address); four && stated {
+			x.State = line.State
+		} else if x, six := o.(*IPv6Address); six && stated {
+			x.State = line.State
+		}
+	}); err != nil {
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, fmt.Sprintf("line %d: %s: %s", line.Number, line.Address, strings.Join(texts, ", ")))
+	return nil
+}
+
+// otherAddresses gives the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
+// have.
+func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, err error) {
+	for at := 0; at < len(lines); {
+		network, err := NetworkOf(tx, i.configuration, lines[at].Address)
+		if store.IsNotFound(err) {
+			at++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
+		inFile := map[netip.Addr]bool{}
+		for ; at < len(lines) && within.Has(lines[at].Address); at++ {
+			inFile[lines[at].Address] = true
+		}
+		rows, err := tx.Below(network.ID, "addresses", network.Low, network.High)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			state, err := stateOf(r)
+			if err != nil {
+				return nil, err
+			}
+			if a := store.KeyAddr(r.Low); !inFile[a] && (state == "STATIC" || state == "RESERVED") {
+				all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
+			}
+		}
+	}
+	return all, nil
+}
+
+// stateOf gives the state of an address as it is kept.
+func stateOf(r *store.Resource) (state string, err error) {
+	err = store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "state" {
+			state = strings.Trim(string(raw), `"`)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("the state of address %d: %w", r.ID, err)
+	}
+	return state, nil
+}
+
+// ConfigurationID finds a configuration by its name; without one the only one that there is.
+func ConfigurationID(ctx context.Context, a *resource.API, name string) (id int64, err error) {
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		found, err := resource.ConfigurationNamed(tx, name)
+		if err == nil {
+			id = found.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// importInto is a network with the lines that lie in it.
+type importInto struct {
+	network *store.Resource
+	within  space.Range
+	lines   []Line
+}
+
+// places finds the networks that lines, which are in order, lie in. Lines that lie in none are skipped.
+func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, err error) {
+	var at *importInto
+	for _, line := range lines {
+		why, refused := i.refused[line.Number]
+		if !refused && (at == nil || !at.within.Has(line.Address)) {
+			network, err := NetworkOf(tx, i.configuration, line.Address)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				why = fmt.Sprintf("address: %s lies in no network of the configuration", line.Address)
+			case err != nil:
+				return nil, err
+			default:
+				at = &importInto{network: network, within: space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}}
+				places = append(places, at)
+			}
+		}
+		if why == "" && !space.Hosts(at.within).Has(line.Address) {
+			why = fmt.Sprintf("address: %s is the network or broadcast address of %s", line.Address, at.within)
+		}
+		if why != "" {
+			if err := i.skip(line.Number, why); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		at.lines = append(at.lines, line)
+	}
+	return places, nil
+}
+
+// take takes the lines' addresses out of the network's free space.
+func (i *lineImport) take(tx *store.Tx, n *importInto) error {
+	addresses := make([]netip.Addr, len(n.lines))
+	for at := range n.lines {
+		addresses[at] = n.lines[at].Address
+	}
+	taken, err := freeTakeMany(tx, n.network.ID, addresses)
+	if err != nil || len(taken) == 0 {
+		return err
+	}
+	for _, address := range taken {
+		at, _ := slices.BinarySearchFunc(n.lines, address, func(l Line, a netip.Addr) int { return l.Address.Compare(a) })
+		i.refused[n.lines[at].Number] = fmt.Sprintf("address: %s is in use already", address)
+	}
+	return errLineRefused
+}
+
+func (n *importInto) create(c *resource.Change, lines []Line) error {
+	name := "IPv6Address"
+	if n.within.Low.Is4() {
+		name = "IPv4Address"
+	}
+	t, _ := c.API.Type(name)
+	objects := make([]schema.Object, len(lines))
+	for i, line := range lines {
+		o := t.New()
+		switch x := o.(type) {
+		case *IPv4Address:
+			x.Address, x.State = line.Address, line.State
+		case *IPv6Address:
+			x.Address, x.State = line.Address, line.State
+		}
+		h := schema.HeadOf(o)
+		h.Name, h.Parent, h.Config = line.Name, n.network.ID, n.network.Configuration
+		objects[i] = o
+	}
+	_, err := c.CreateMany(t, objects)
+	return err
+}

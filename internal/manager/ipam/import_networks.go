@@ -1,0 +1,229 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// NetworkLine is a line of a file of networks.
+type NetworkLine struct {
+	Number int // in the file, from 1
+	Range  space.Range
+	Name   string
+	// Gateway is not valid where the network is to have none; Default says that it gets its first host.
+	Gateway netip.Addr
+	Default bool
+	// Named says that the file has a column of names.
+	Named bool
+}
+
+// networkColumns are the columns of a file of networks.
+var networkColumns = []string{"network", "netmask", "name", "gateway"}
+
+// ReadNetworks reads a CSV file (RFC 4180) with a header: network, in any form that a range has, and if it has them netmask, name and
+// gateway, which may be none. Case and spaces around fields do not matter. Rows that cannot be read, and those of a network that stands in
+// an earlier row, are skipped, with the reason.
+func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err error) {
+	seen := map[space.Range]int{}
+	has, skipped, err := readLines(in, networkColumns, func(at int, cell func(string) string) error {
+		line, err := readNetwork(at, cell)
+		if err != nil {
+			return err
+		}
+		if first, twice := seen[line.Range]; twice {
+			return fmt.Errorf("network: %s stands in line %d, too", line.Range, first)
+		}
+		seen[line.Range] = at
+		lines = append(lines, line)
+		return nil
+	})
+	_, named := has["name"]
+	for i := range lines {
+		lines[i].Named = named
+	}
+	return lines, skipped, err
+}
+
+func readNetwork(at int, field func(string) string) (line NetworkLine, err error) {
+	text := strings.ToLower(field("network"))
+	if mask := field("netmask"); mask != "" && !strings.Contains(text, "/") {
+		text += "/" + strings.TrimPrefix(mask, "/")
+	}
+	line = NetworkLine{Number: at, Name: strings.Clone(field("name"))}
+	if line.Range, err = space.Parse(text); err != nil {
+		return line, fmt.Errorf("network: %w", err)
+	}
+	if err := checkName(line.Name); err != nil {
+		return line, err
+	}
+	if _, ok := line.Range.Prefix(); !ok {
+		return line, fmt.Errorf("network: %s is not a CIDR network", line.Range)
+	}
+	switch gateway := strings.ToLower(field("gateway")); gateway {
+	case "":
+		line.Default = true
+	case "none", "-":
+	default:
+		if line.Gateway, err = netip.ParseAddr(gateway); err != nil || !space.Hosts(line.Range).Has(line.Gateway) {
+			return line, fmt.Errorf("gateway: %q is no host address of %s", gateway, line.Range)
+		}
+	}
+	return line, nil
+}
+
+// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them, in one transaction or in steps. Those that
+// are there get the name and the gateway that the file says. A network that a rule refuses is skipped or, where how is strict, the error.
+func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (done Imported,
+	err error) {
+	within, err := ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return done, err
+	}
+	i := &lineImport{how: how, api: a, configuration: within, refused: map[int]string{}}
+	err = run(ctx, i, "Imported networks into "+configuration, lines,
+		func(tx *store.Tx) ([]other, error) { return i.otherNetworks(tx, lines) },
+		func(by *resource.Change, part []NetworkLine, _ int) error {
+			for _, line := range part {
+				c := *by
+				c.Extra, c.Given = map[string]string{}, map[string]bool{}
+				if err := i.one(&c, line.Number, func() error { return i.network(&c, line) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	return i.done, err
+}
+
+// network does what a line says.
+func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
+	parent, err := blockFor(c.Tx, i.configuration, line.Range)
+	if err != nil {
+		return err
+	}
+	other, err := NetworkOf(c.Tx, i.configuration, line.Range.Low)
+	switch {
+	case err == nil && rangeOf(other) == line.Range:
+		return i.changeNetwork(c, other, line)
+	case err != nil && !store.IsNotFound(err):
+		return err
+	}
+	name := "IPv6Network"
+	if line.Range.Low.Is4() {
+		name = "IPv4Network"
+	}
+	t, _ := c.API.Type(name)
+	o := t.New()
+	if n, ok := o.(*IPv4Network); ok {
+		n.Gateway = line.Gateway
+		c.Given["gateway"] = !line.Default
+	}
+	o.(shaper).shape().Range = schema.Range{Range: line.Range}
+	h := schema.HeadOf(o)
+	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, i.configuration
+	if _, err = c.Create(t, o); err == nil {
+		i.done.Made++
+	}
+	return err
+}
+
+// changeNetwork gives a network that is there the name and the gateway that a line says, as far as it says them.
+func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line NetworkLine) error {
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	var texts []string
+	if line.Named && row.Name != line.Name {
+		texts = append(texts, fmt.Sprintf("name %q -> %q", row.Name, line.Name))
+	}
+	n, four := o.(*IPv4Network)
+	gateway := four && !line.Default && n.Gateway != line.Gateway
+	if gateway {
+		texts = append(texts, fmt.Sprintf("gateway %s -> %s", worded(n.Gateway), worded(line.Gateway)))
+	}
+	if len(texts) == 0 {
+		i.done.There++
+		return nil
+	}
+	if _, err := c.Following("name", "gateway").Change(row, func(o schema.Object) {
+		if line.Named {
+			schema.HeadOf(o).Name = line.Name
+		}
+		if n, four := o.(*IPv4Network); four && gateway {
+			n.Gateway = line.Gateway
+		}
+	}); err != nil {
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, fmt.Sprintf("line %d: %s: %s", line.Number, line.Range, strings.Join(texts, ", ")))
+	return nil
+}
+
+// worded is an address, or the word none.
+func worded(a netip.Addr) string {
+	if !a.IsValid() {
+		return "none"
+	}
+	return a.String()
+}
+
+// otherNetworks gives the networks that lie in the same blocks as those of the file, and that it does not have.
+func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []other, err error) {
+	inFile, blocks := map[space.Range]bool{}, map[int64]bool{}
+	for _, line := range lines {
+		inFile[line.Range] = true
+		network, err := NetworkOf(tx, i.configuration, line.Range.Low)
+		if err == nil {
+			blocks[network.Parent] = true
+			continue
+		}
+		if !store.IsNotFound(err) {
+			return nil, err
+		}
+		block, err := blockFor(tx, i.configuration, line.Range)
+		if _, none := problem.As(err); none { // it lies in no block, and is skipped
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		blocks[block] = true
+	}
+	for _, block := range slices.Sorted(maps.Keys(blocks)) {
+		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"), store.HasParent(block)}},
+			func(r *store.Resource) error {
+				if at := rangeOf(r); !inFile[at] {
+					all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", at, r.Name))})
+				}
+				return nil
+			}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// blockFor finds the smallest block of a configuration that holds a range.
+func blockFor(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
+	at, err := smallestBlock(tx, &store.Resource{ID: configuration}, r, false)
+	if err == nil && at.ID == configuration {
+		err = problem.BadRequest("IpRangeOutsideParent", "%s lies in no block of the configuration", r)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return at.ID, nil
+}

@@ -1,0 +1,314 @@
+package ipam
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Import says how a file is imported.
+type Import struct {
+	// InSteps imports in several transactions, between which others get their turn. It is neither all nor nothing then: whoever looks sees
+	// what is there so far, which stays where it is cut off. What is there already, and the same, is passed over, so that importing
+	// the same file again goes on.
+	InSteps bool
+	// StepSize is how many lines a step has; 0 means 1,000.
+	StepSize int
+	// Strict refuses the file if a row would be skipped. Prune deletes what the file lacks: records of its zone, networks in the blocks of
+	// its networks, addresses in the networks of its addresses. Try rolls an import of networks or addresses back.
+	Strict, Prune, Try bool
+	// Where names the row that a record was read from; nil where nobody knows, or an empty text for a record that it does not know.
+	Where func(record any) string
+	// Progress is told how many lines are done; nil where nobody asks.
+	Progress func(done int64)
+}
+
+// Imported tells what an import of networks or addresses did: how many rows made something, changed something, or say what is there.
+type Imported struct {
+	Made, Changed, There, Deleted int
+	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are resources
+	// that the file lacks, in the blocks or networks of its rows; an import that prunes has deleted them.
+	Skipped, Changes, Differences []string
+	// Partial says that it was tried and took long: the numbers are of a part of the file.
+	Partial bool
+}
+
+// importStep is how many lines are imported in a step where nobody says how many.
+const importStep = 1_000
+
+// Step gives how many of so many lines one transaction imports.
+func (i Import) Step(lines int) int {
+	if i.InSteps {
+		return cmp.Or(i.StepSize, importStep)
+	}
+	return max(lines, 1)
+}
+
+// Stepped ends a step: it tells of progress, and lets others have their turn.
+func (i Import) Stepped(ctx context.Context, s *store.Store, done int) {
+	i.progressed(done)
+	if i.InSteps {
+		s.Yield(ctx)
+	}
+}
+
+func (i Import) progressed(done int) {
+	if i.Progress != nil {
+		i.Progress(int64(done))
+	}
+}
+
+// CutOff says how far an import in steps came.
+func CutOff(err error, done int) error {
+	if done == 0 {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return fmt.Errorf("it was cut off, and %d lines are imported; the same file again goes on: %w", done, err)
+}
+
+// lineImport is an import of the lines of a file.
+type lineImport struct {
+	how           Import
+	api           *resource.API
+	configuration int64
+	done          Imported
+	// refused are the lines that a rule refused when something was written for them already, by their numbers, and why. alone says that
+	// each is made by itself.
+	refused map[int]string
+	alone   bool
+}
+
+// errLineRefused is a line that was refused half done: the transaction is taken back, and begun again without it.
+var errLineRefused = errors.New("a line was refused half done")
+
+// in runs a step in a transaction, again as long as it ends with errLineRefused.
+func (i *lineImport) in(ctx context.Context, summary string, step func(c *resource.Change) error) error {
+	before := i.done
+	by := store.Author{Name: "command line", Comment: "import"}
+	for {
+		run := func(tx *store.Tx) error {
+			i.done = before
+			i.done.Skipped, i.done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
+			i.done.Differences = slices.Clone(before.Differences)
+			tx.Describe("IMPORT_ENTITIES", summary)
+			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
+		}
+		var err error
+		if scope := store.Within(i.configuration, false); i.how.Try {
+			err = i.api.Store.Try(ctx, scope, by, run)
+		} else {
+			err = i.api.Store.UpdateIn(ctx, scope, by, run)
+		}
+		if errors.Is(err, store.ErrTrialEnded) {
+			i.done.Partial, err = true, nil
+		}
+		if !errors.Is(err, errLineRefused) {
+			return err
+		}
+	}
+}
+
+// skip leaves a line out, with the reason; strictly that is an error.
+func (i *lineImport) skip(line int, why string) error {
+	text := fmt.Sprintf("line %d: %s", line, why)
+	if i.how.Strict {
+		return problem.Invalid("file", "%s", text)
+	}
+	i.done.Skipped = append(i.done.Skipped, text+": correct the row")
+	return nil
+}
+
+// one does what a line says. Where a rule refuses that, the line is skipped.
+func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
+	if why, known := i.refused[line]; known {
+		return i.skip(line, why)
+	}
+	before := c.Tx.Writes()
+	err := c.Concealed(do())
+	p, refused := problem.As(err)
+	switch {
+	case !refused || p.Status >= 500:
+		return err
+	case c.Tx.Writes() == before:
+		return i.skip(line, p.Message)
+	}
+	i.refused[line] = p.Message
+	return errLineRefused
+}
+
+// maxDifferences is how many differences are worded.
+const maxDifferences = 100_000
+
+// other is a resource that the file lacks, in a block or network of its rows.
+type other struct {
+	id   int64
+	text string
+}
+
+// differs adds a difference, up to maxDifferences and a line that says so.
+func (i *lineImport) differs(text string) {
+	if len(i.done.Differences) == maxDifferences {
+		text = fmt.Sprintf("and others: %d are listed", maxDifferences)
+	}
+	if len(i.done.Differences) <= maxDifferences {
+		i.done.Differences = append(i.done.Differences, text)
+	}
+}
+
+// remove deletes resources that the file lacks. The error is the first refusal.
+func (i *lineImport) remove(c *resource.Change, others []other) error {
+	for _, one := range others {
+		row, err := c.Tx.Get(one.id)
+		if store.IsNotFound(err) { // gone with another one
+			continue
+		}
+		before, e := c.Tx.Tally()
+		if err == nil {
+			err = e
+		}
+		if err == nil {
+			err = c.Concealed(c.Delete(row))
+		}
+		if p, ok := problem.As(err); ok && p.Status < 500 {
+			err = problem.New(p.Status, p.Code, "%s is not in the file, and cannot be deleted: %s", one.text, p.Message)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := c.Tx.Tally()
+		if err != nil {
+			return err
+		}
+		if n := after.Deleted - before.Deleted - 1; n > 0 {
+			one.text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n)
+		}
+		i.done.Deleted++
+		i.differs(one.text)
+	}
+	return nil
+}
+
+// run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the
+// file lacks. An import that prunes deletes them first, so that their space is free.
+func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
+	do func(c *resource.Change, part []L, count int) error) error {
+	beside := func() (all []other, err error) {
+		err = i.api.Store.View(ctx, func(tx *store.Tx) error {
+			all, err = others(tx)
+			return err
+		})
+		return all, err
+	}
+	var gone []other
+	if i.how.Prune {
+		var err error
+		if gone, err = beside(); err != nil {
+			return err
+		}
+	}
+	count, step := 0, i.how.Step(len(lines))
+	if i.how.InSteps {
+		for part := range slices.Chunk(gone, step) {
+			if err := i.in(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
+				return CutOff(err, count)
+			}
+			i.how.Stepped(ctx, i.api.Store, count)
+		}
+		gone = nil
+	}
+	for part := range slices.Chunk(lines, step) {
+		if err := i.in(ctx, summary, func(c *resource.Change) error {
+			if err := i.remove(c, gone); err != nil {
+				return err
+			}
+			return do(c, part, count)
+		}); err != nil {
+			return CutOff(err, count)
+		}
+		gone = nil
+		count += len(part)
+		i.how.Stepped(ctx, i.api.Store, count)
+	}
+	if i.how.Prune {
+		return nil
+	}
+	all, err := beside()
+	for _, one := range all {
+		i.differs(one.text)
+	}
+	return err
+}
+
+// readLines reads a CSV file (RFC 4180) with a header of some columns, of which the first is required, and calls fn with each row: its
+// line, and what gives its cells, without spaces around them. A row that cannot be read, or that fn gives an error for, is skipped. has
+// reports the columns that there are.
+func readLines(in io.Reader, columns []string, fn func(line int, cell func(string) string) error) (has map[string]int, skipped []string,
+	err error) {
+	r := csv.NewReader(in)
+	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
+	head, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("the file is empty: its first line names the columns")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the header: %w", err)
+	}
+	has = map[string]int{}
+	for i, name := range head {
+		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
+		if !slices.Contains(columns, name) {
+			return nil, nil, problem.Invalid(name, "is none of the columns that such a file has: %s", strings.Join(columns, ", "))
+		}
+		if _, twice := has[name]; twice {
+			return nil, nil, problem.Invalid(name, "the first line names the column twice")
+		}
+		has[name] = i
+	}
+	if _, ok := has[columns[0]]; !ok {
+		return nil, nil, problem.Invalid(columns[0], "the file has no such column")
+	}
+	for {
+		record, err := r.Read()
+		var wrong *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return has, skipped, nil
+		case errors.As(err, &wrong):
+			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", wrong.StartLine, wrong.Err))
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		line, _ := r.FieldPos(0)
+		if err := fn(line, func(name string) string {
+			if i, ok := has[name]; ok && i < len(record) {
+				return strings.TrimSpace(record[i])
+			}
+			return ""
+		}); err != nil {
+			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", line, err))
+		}
+	}
+}
+
+// checkName refuses a name that no resource has.
+func checkName(name string) error {
+	switch {
+	case !utf8.ValidString(name):
+		return errors.New("name: is no UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl) || utf8.RuneCountInString(name) > 255:
+		return errors.New("name: has more than 255 characters, or a control character")
+	}
+	return nil
+}

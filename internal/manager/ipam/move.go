@@ -1,0 +1,209 @@
+package ipam
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerMoves declares the collection of moves, which say what was done; those of names are declared where names are.
+func registerMoves(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{},
+		&IPv4AddressMove{}, &IPv4BlockMove{}, &IPv4NetworkMove{}, &IPv6AddressMove{}, &IPv6BlockMove{}, &IPv6NetworkMove{})
+}
+
+// IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
+type IPMove struct {
+	schema.Head `head:"readOnly" parents:"addresses|blocks|networks" did:"Moved"`
+	// Address is where it is moved to: for a block or network, its first address from then on.
+	Address netip.Addr `api:"address,required"`
+	// MACAddress is the hardware address that an address has at the new place; where it is not given,
+	// the one that it had.
+	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress"`
+	// ServersUpdated says whether servers are told.
+	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
+}
+
+// BeforeWrite says in its name what is moved where, for the history.
+func (x *IPMove) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err == nil {
+		x.Name = movedTo(spanText(row), x.Address.String())
+	}
+	return err
+}
+
+// movedTo says what is moved where.
+func movedTo(from, to string) string { return from + " to " + to }
+
+// AfterWrite moves the resource that the request was sent below.
+func (x *IPMove) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	return moveTo(c, row, x.Address, x.MACAddress)
+}
+
+// moveTo moves an address, or a block or network, so that it begins at an address.
+func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.Ref) error {
+	old := rangeOf(row)
+	if to.Is4() != old.Low.Is4() {
+		return problem.Invalid("address", "%s is not of the address family of %s", to, old)
+	}
+	if to == old.Low {
+		return problem.Invalid("address", "%s is where it is already", to)
+	}
+	r := reshape(c)
+	var err error
+	if row.Collection == "addresses" {
+		err = r.moveAddress(row, to, mac)
+	} else {
+		err = r.moveSpace(row, to)
+	}
+	if err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+// moveAddress gives an address resource, with its records and all, another address.
+func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
+	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
+	if store.IsNotFound(err) {
+		return problem.Field("AddressNotInNetwork", "address", "%s lies in no network of the configuration", to)
+	}
+	if err != nil {
+		return err
+	}
+	if !Usable(network).Has(to) {
+		return notForHosts(to, rangeOf(network))
+	}
+	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
+		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
+	} else if !store.IsNotFound(err) {
+		return err
+	}
+	_, err = r.change(row, func(o schema.Object) {
+		switch a := o.(type) {
+		case *IPv4Address:
+			if a.State == gateway {
+				err = problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "a gateway is moved by the field gateway of its network")
+			}
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
+		case *IPv6Address:
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
+		}
+	})
+	return err
+}
+
+// moveSpace moves a block or network, with all in it, by as much as its first address moves.
+func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
+	old := rangeOf(row)
+	moved, ok := old.At(to)
+	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
+		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
+	}
+	parent, err := r.holder(row, moved)
+	if err != nil {
+		return err
+	}
+	return r.shift(row, old.Low, to, parent)
+}
+
+// holder finds the smallest block of the configuration that holds a range and is not moved itself.
+func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error) {
+	at := row.Configuration
+	for {
+		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
+		if err != nil {
+			return 0, err
+		}
+		i := slices.IndexFunc(found, func(b *store.Resource) bool {
+			return b.ID != row.ID && rangeOf(b).Contains(moved) && (rangeOf(b) != moved || row.Collection == "networks")
+		})
+		if i < 0 {
+			break
+		}
+		at = found[i].ID
+	}
+	if at == row.Configuration && row.Collection == "networks" {
+		return 0, problem.Field("IpRangeOutsideParent", "address", "%s lies in no block of the configuration", moved)
+	}
+	for _, collection := range spacesIn(r.c.Tx).holders {
+		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
+		if err == nil {
+			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
+		}
+		if !store.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return at, nil
+}
+
+// shift moves a resource and all below it from one place to another.
+func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64) error {
+	below, err := content(r.c.Tx, row)
+	if err != nil {
+		return err
+	}
+	place := func(a netip.Addr) netip.Addr {
+		moved, _ := space.Range{Low: a, High: a}.Shift(from, to)
+		return moved.Low
+	}
+	if _, err := r.change(row, func(o schema.Object) {
+		if s, ok := o.(shaper); ok {
+			h := s.shape()
+			h.Range.Range, _ = h.Range.Shift(from, to)
+			h.Parent = parent
+		}
+		switch x := o.(type) {
+		case *IPv4DHCPRange:
+			x.shift(from, to)
+			for i, text := range x.ExclusionRanges {
+				if r, err := space.Parse(text); err == nil { // as BeforeWrite wrote it
+					r, _ = r.Shift(from, to)
+					x.ExclusionRanges[i] = r.Dashed()
+				}
+			}
+		case *IPv6DHCPRange:
+			x.shift(from, to)
+		case *IPv4Group:
+			x.shift(from, to)
+		case *IPv4Network:
+			if x.Gateway.IsValid() {
+				x.Gateway = place(x.Gateway)
+			}
+		case *IPv4Address:
+			x.Address, x.internal = place(x.Address), true
+		case *IPv6Address:
+			x.Address = place(x.Address)
+		}
+	}); err != nil {
+		return err
+	}
+	// In the order that lets nothing meet what has not moved yet.
+	if from.Less(to) {
+		slices.Reverse(below)
+	}
+	for _, child := range below {
+		if err := r.shift(child, from, to, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

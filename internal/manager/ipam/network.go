@@ -1,0 +1,172 @@
+package ipam
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerNetworks declares the collection of networks.
+func registerNetworks(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
+		Complete: completeSpace, Map: networkMap,
+		Counts: addressCounts, Space: resource.HoldsSpace, Workflow: only("IPv4Network", "IPV4_NETWORK"),
+		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
+			noGateway.For(resource.Writing, "IPv4Network")}},
+		&IPv4Network{}, &IPv6Network{})
+}
+
+// noGateway makes a network without a gateway, or takes it away.
+var noGateway = resource.Flag("x-bcn-no-gateway", "Make no gateway.")
+
+// IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.
+type IPv4Network struct {
+	SpaceHead
+	IPv4Policy
+	// Gateway is the address of the router; its address has the state GATEWAY. A new network's is
+	// its first host, unless the request names another one or none (x-bcn-no-gateway), or is a /31 or /32.
+	Gateway netip.Addr `api:"gateway,chosen"`
+	// RouterPortInfo is the router and port where the network was seen.
+	RouterPortInfo string `api:"routerPortInfo,readOnly"`
+	// SharedNetworkTag is the tag of the shared network this is part of.
+	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
+	// DynamicUpdateEnabled says whether reserved addresses are sent to DHCP servers at once; true is refused: DHCP is not served yet.
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,computed" always:"false"`
+	// Usage counts the network's addresses by state.
+	Usage json.RawMessage `api:"usage,computed,sums"`
+}
+
+// IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.
+type IPv6Network struct{ SpaceHead }
+
+// BeforeWrite places the network and finds what its gateway will be.
+func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
+	if raw, given := c.Sent["dynamicUpdateEnabled"]; given {
+		var enabled bool
+		if json.Unmarshal(raw, &enabled) != nil {
+			return problem.Field("JsonDeserializationError", "dynamicUpdateEnabled", "must be true or false")
+		}
+		if enabled {
+			return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
+		}
+	}
+	if err := stayInherited(c); err != nil {
+		return err
+	}
+	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
+		return err
+	}
+	if err := checkSharedNetwork(c, x); err != nil {
+		return err
+	}
+	if noGateway.In(c.Options) {
+		if c.Given["gateway"] && x.Gateway.IsValid() {
+			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
+		}
+		x.Gateway = netip.Addr{}
+	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High &&
+		r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
+		x.Gateway = space.Hosts(r).Low
+	}
+	if !x.Gateway.IsValid() {
+		return nil
+	}
+	if !space.Hosts(x.Range.Range).Has(x.Gateway) {
+		return problem.Invalid("gateway", "%s is no host address of %s", x.Gateway, x.Range)
+	}
+	return nil
+}
+
+// BeforeWrite places the network.
+func (x *IPv6Network) BeforeWrite(c *resource.Change) error {
+	return place(c, &x.SpaceHead, false, true)
+}
+
+// AfterWrite makes the network's host addresses free, and its gateway an address.
+func (x *IPv4Network) AfterWrite(c *resource.Change) error {
+	if err := takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
+		return err
+	}
+	var before netip.Addr
+	if old, ok := c.Old.(*IPv4Network); ok {
+		before = old.Gateway
+	}
+	if before == x.Gateway {
+		return nil
+	}
+	if before.IsValid() {
+		old, err := AddressAt(c.Tx, x.ID, before)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return err
+		default:
+			if err := c.Delete(old); err != nil {
+				return err
+			}
+		}
+	}
+	if !x.Gateway.IsValid() {
+		return nil
+	}
+	o := &IPv4Address{State: gateway, internal: true}
+	o.Address = x.Gateway
+	o.Type, o.Parent, o.Config = "IPv4Address", x.ID, x.Config
+	t, _ := c.API.Type("IPv4Address")
+	_, err := c.FollowingAsked().Create(t, o)
+	return err
+}
+
+// AfterWrite makes the network's host addresses free.
+func (x *IPv6Network) AfterWrite(c *resource.Change) error {
+	return takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
+}
+
+// Validate refuses water marks that cross, and notes that there are some.
+func (x *IPv4Network) Validate(c *resource.Change) error { return x.fits(c) }
+
+// checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
+func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
+	if x.SharedNetworkTag.ID == 0 || !c.Creates() && !c.Given["sharedNetworkTag"] {
+		return nil
+	}
+	configuration, err := c.Tx.Get(x.Config)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(configuration)
+	if err != nil {
+		return err
+	}
+	group := o.(*Configuration).SharedNetworkTagGroup.ID
+	if group == 0 {
+		return problem.Conflict("NoSharedNetworks", "sharedNetworkTag: the configuration names no sharedNetworkTagGroup")
+	}
+	tag, err := c.Tx.Head(x.SharedNetworkTag.ID)
+	if store.IsNotFound(err) {
+		return nil // said elsewhere
+	}
+	if err != nil {
+		return err
+	}
+	if tag.Parent != group {
+		return problem.Invalid("sharedNetworkTag", "tag %d does not lie in the configuration's sharedNetworkTagGroup %d", tag.ID, group)
+	}
+	return nil
+}
+
+// only is a Collection.Workflow of one type.
+func only(typeName, word string) func(string) string {
+	return func(name string) string {
+		if name == typeName {
+			return word
+		}
+		return ""
+	}
+}

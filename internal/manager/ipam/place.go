@@ -1,0 +1,81 @@
+package ipam
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// placeSpace finds the block or the network that a row's range or address belongs right below: the smallest that holds it, within a
+// configuration or a block. What is given by a size belongs where it is asked for (resource.Collection.Place).
+func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
+	if within.Collection != "configurations" && within.Collection != "blocks" {
+		return within, nil
+	}
+	o := t.New()
+	spanned, ok := o.(schema.Spanned)
+	if _, problems := t.Decode(o, members, true); len(problems) > 0 {
+		return nil, problem.Join(problems)
+	}
+	if !ok {
+		return within, nil
+	}
+	field := "range"
+	if t.ByName[field] == nil {
+		field = "address"
+	}
+	low, high := spanned.Span()
+	if !low.IsValid() || !high.IsValid() {
+		if _, there := members[field]; there {
+			return within, nil
+		}
+		return nil, problem.Missing(field)
+	}
+	at, err := smallestBlock(c.Tx, within, space.Range{Low: low, High: high}, t.Collection == "blocks")
+	if err != nil || t.Collection == "blocks" {
+		return at, err
+	}
+	if at.Collection != "blocks" {
+		return nil, problem.BadRequest("IpRangeOutsideParent", "%s: %s lies in no block of %s", field,
+			space.Range{Low: low, High: high}, problem.About(within.ID, within.Name))
+	}
+	if t.Collection == "networks" {
+		return at, nil
+	}
+	configuration := within.ID
+	if within.Configuration != 0 {
+		configuration = within.Configuration
+	}
+	network, err := NetworkOf(c.Tx, configuration, low)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, problem.BadRequest("AddressNotInNetwork", "%s: %s lies in no network", field, low)
+	}
+	return network, err
+}
+
+// smallestBlock finds the smallest block that holds a range, within a configuration or a block; within itself where none does. A block
+// that is the range itself does not hold it where it must be larger.
+func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
+	if within.Collection == "blocks" && !rangeOf(within).Contains(r) {
+		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, problem.About(within.ID, spanOf(within)))
+	}
+	for {
+		found, err := tx.Below(within.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(found, func(b *store.Resource) bool {
+			return rangeOf(b).Contains(r) && (!larger || rangeOf(b) != r)
+		})
+		if i < 0 {
+			return within, nil
+		}
+		within = found[i]
+	}
+}

@@ -1,0 +1,181 @@
+package ipam
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Usable is the space that a block or network gives to what lies below it; not valid for others.
+func Usable(r *store.Resource) space.Range {
+	if r == nil || r.Low == nil {
+		return space.Range{}
+	}
+	all := space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
+	switch r.Collection {
+	case "blocks":
+		return all
+	case "networks":
+		return space.Hosts(all)
+	}
+	return space.Range{}
+}
+
+// Reallocate changes what is free after rows were made, changed or deleted without their rules:
+// first all that is given back, then all that is taken, because one's space may be another's before.
+// It gives the first resource whose space is not free.
+func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
+	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
+	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !moved(m) })
+	for _, m := range moves {
+		if m.Before != nil {
+			b.was[m.Before.ID] = m.Before
+		}
+	}
+	if err := b.giveBack(moves); err != nil {
+		return nil, err
+	}
+	return b.takeAgain(moves)
+}
+
+// reallocation gives back and takes free space for many resources at once.
+type reallocation struct {
+	tx *store.Tx
+	// was are the resources that move, as they were; parents are others, and those, as they are; nil
+	// where they are not there, or have no free space of their own.
+	was, parents map[int64]*store.Resource
+}
+
+// parent gives a resource that has free space of its own; nil for others.
+func (b *reallocation) parent(id int64) (*store.Resource, error) {
+	if known, ok := b.parents[id]; ok {
+		return known, nil
+	}
+	row, err := b.tx.Get(id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if row != nil && !slices.Contains(spacesIn(b.tx).holders, row.Collection) {
+		row = nil
+	}
+	b.parents[id] = row
+	return row, nil
+}
+
+// joined puts ranges that touch together, in order.
+func joined(ranges []space.Range) (all []space.Range) {
+	slices.SortFunc(ranges, func(a, b space.Range) int { return a.Low.Compare(b.Low) })
+	for _, r := range ranges {
+		if n := len(all); n > 0 && all[n-1].High.Next() == r.Low {
+			all[n-1].High = r.High
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// moved reports whether a resource takes up other space, or space of another one.
+func moved(m resource.Respan) bool {
+	return m.Before == nil || m.After == nil || m.Before.Parent != m.After.Parent ||
+		!bytes.Equal(m.Before.Low, m.After.Low) || !bytes.Equal(m.Before.High, m.After.High)
+}
+
+// spaced reports whether a resource takes space away from its parent.
+func spaced(tx *store.Tx, r *store.Resource) bool {
+	return r != nil && r.Low != nil && slices.Contains(spacesIn(tx).takers, r.Collection)
+}
+
+// giveBack gives resources what they have to give from now on, and their parents the space that they
+// took.
+func (b *reallocation) giveBack(moves []resource.Respan) error {
+	gives := map[int64][]space.Range{}
+	for _, m := range moves {
+		if m.After != nil {
+			if more := Usable(m.After).Without(Usable(m.Before)); len(more) > 0 { // of addresses there is none
+				gives[m.After.ID] = append(gives[m.After.ID], more...)
+			}
+		}
+		if !spaced(b.tx, m.Before) {
+			continue
+		}
+		parent, err := b.parent(m.Before.Parent)
+		if err != nil {
+			return err
+		}
+		if parent == nil {
+			continue
+		}
+		if was, ok := b.was[parent.ID]; ok {
+			parent = was
+		}
+		if part, ok := Usable(parent).Intersect(rangeOf(m.Before)); ok {
+			gives[parent.ID] = append(gives[parent.ID], part)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(gives)) {
+		if err := freeAddMany(b.tx, id, joined(gives[id])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAgain takes what resources no longer give, and what they take from their parents.
+func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
+	takes := map[int64][]space.Range{}
+	for _, m := range moves {
+		if m.After != nil && m.Before != nil {
+			if less := Usable(m.Before).Without(Usable(m.After)); len(less) > 0 {
+				takes[m.After.ID] = append(takes[m.After.ID], less...)
+			}
+		}
+		if !spaced(b.tx, m.After) {
+			continue
+		}
+		parent, err := b.parent(m.After.Parent)
+		if err != nil {
+			return nil, err
+		}
+		if parent != nil {
+			takes[parent.ID] = append(takes[parent.ID], rangeOf(m.After))
+			continue
+		}
+		// A configuration has no free space of its own.
+		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
+		if err == nil {
+			return m.After, space.ErrTaken
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(takes)) {
+		taken, err := freeTakeParts(b.tx, id, joined(takes[id]))
+		if err != nil {
+			return nil, err
+		}
+		if taken != nil {
+			return blockedIn(moves, id, *taken), space.ErrTaken
+		}
+	}
+	return nil, nil
+}
+
+// blockedIn gives one of the resources that want a part of a parent that is not all free.
+func blockedIn(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
+	for _, m := range moves {
+		if m.After == nil || m.After.Low == nil {
+			continue
+		}
+		if m.After.ID == parent || m.After.Parent == parent && part.Contains(rangeOf(m.After)) {
+			return m.After
+		}
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// reshaping is a change of address space that touches several resources: their rows are written
+// without their rules of place, and what is free is changed once, in the end.
+type reshaping struct {
+	c     *resource.Change
+	moves []resource.Respan
+	at    map[int64]int // place in moves
+}
+
+func reshape(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
+
+// note notes what became of a resource.
+func (r *reshaping) note(before, after *store.Resource) {
+	one := before
+	if one == nil {
+		one = after
+	}
+	id := one.ID
+	if i, ok := r.at[id]; ok {
+		r.moves[i].After = after
+		return
+	}
+	r.at[id] = len(r.moves)
+	r.moves = append(r.moves, resource.Respan{Before: before, After: after})
+}
+
+// change writes a resource anew, whatever space it takes then.
+func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
+	after, err := r.c.Following().Change(row, func(o schema.Object) {
+		if s, ok := o.(shaper); ok {
+			s.shape().reshaped = true
+		}
+		change(o)
+	})
+	if err == nil {
+		r.note(row, after)
+	}
+	return after, err
+}
+
+// shaper is a block or a network.
+type shaper interface{ shape() *SpaceHead }
+
+func (x *SpaceHead) shape() *SpaceHead { return x }
+
+// resize gives a block or network another range.
+func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource, error) {
+	return r.change(row, func(o schema.Object) {
+		if s, ok := o.(shaper); ok {
+			s.shape().Range = schema.Range{Range: to}
+		}
+	})
+}
+
+// create makes a block or network like another one, with the same policy and its own range.
+func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*store.Resource, error) {
+	t, ok := r.c.API.Type(like.Type)
+	if !ok {
+		return nil, fmt.Errorf("there is no type %s", like.Type)
+	}
+	o, err := r.c.API.Object(like)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := o.(shaper)
+	if !ok {
+		return nil, fmt.Errorf("%s takes no space", like.Type)
+	}
+	s.shape().reshaped, s.shape().Range = true, schema.Range{Range: to}
+	h := schema.HeadOf(o)
+	h.ID, h.Name = 0, name
+	row, err := r.c.Following().Create(t, o)
+	if err != nil {
+		return nil, err
+	}
+	r.note(nil, row)
+	if err := r.c.CopyOnSplit(like.ID, row.ID); err != nil {
+		return nil, err
+	}
+	if err := r.c.Tx.LoadLinks(like); err != nil {
+		return nil, err
+	}
+	for _, link := range like.Links {
+		if !slices.Contains(shared, link.Field) {
+			continue
+		}
+		if err := r.c.Link(row, link.Field, link.Target); err != nil {
+			return nil, err
+		}
+		if row, err = r.c.Tx.Get(row.ID); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// shared are the links that a part of a block or network has, too.
+var shared = []string{"defaultZones", "restrictedZones", "tags"}
+
+// reparent puts resources below another parent.
+func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {
+	after, err := r.c.Tx.Reparent(rows, parent)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		r.note(rows[i], after[i])
+	}
+	return nil
+}
+
+// deleteWithoutRelease deletes a block or network whose content has gone elsewhere.
+func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
+	if err := r.c.Dissolve(row); err != nil {
+		return err
+	}
+	r.note(row, nil)
+	return nil
+}
+
+// finish changes what is free.
+func (r *reshaping) finish() error {
+	blocked, err := Reallocate(r.c.Tx, r.moves)
+	if blocked != nil {
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %d, %s, is not free in what it would lie in", blocked.Type,
+			blocked.ID,
+			spanOf(blocked))
+	}
+	if errors.Is(err, space.ErrTaken) {
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space is not free")
+	}
+	return err
+}
+
+// inTheWay words a refusal, by problem.Conflict or problem.BadRequest, that lists resources.
+func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
+	var list problem.Resources
+	for _, r := range rows {
+		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
+	}
+	return refuse(code, "%s: %s", sentence, list)
+}
+
+// spanText gives a single address as one.
+func spanText(r *store.Resource) string {
+	if string(r.Low) == string(r.High) && r.Collection == "addresses" {
+		return store.KeyAddr(r.Low).String()
+	}
+	return spanOf(r)
+}
+
+// content gives what lies right below a block or network and takes space there.
+func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
+	for _, collection := range spacesIn(tx).all {
+		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// rangeOf is the space of a row.
+func rangeOf(r *store.Resource) space.Range {
+	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
+}
+
+// resized checks a new range that a PUT gives a block or network: it lies within the block above,
+// clear of its siblings, and holds all that lies below. AfterWrite changes what is free.
+func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
+	old := rangeOf(c.Row)
+	if r.SizeOnly {
+		p := netip.PrefixFrom(old.Low, r.Bits)
+		if !p.IsValid() {
+			return problem.Invalid("range", "/%d is no size of it", r.Bits)
+		}
+		*r = schema.Range{Range: space.FromPrefix(p.Masked())}
+	}
+	if r.Range == old {
+		return nil
+	}
+	if r.Low.Is4() != old.Low.Is4() {
+		return problem.Invalid("range", "%s is not of the address family of %s", r, old)
+	}
+	if _, ok := r.Prefix(); network && !ok {
+		return problem.Invalid("range", "%s is not a CIDR network", r)
+	}
+	parent, err := c.Tx.Get(h.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Collection == "blocks" && !rangeOf(parent).Contains(r.Range) {
+		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+	}
+	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
+	for _, collection := range spacesIn(c.Tx).holders {
+		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
+		if err == nil {
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	below, err := content(c.Tx, c.Row)
+	if err != nil {
+		return err
+	}
+	within := r.Range
+	if network {
+		within = space.Hosts(within)
+	}
+	var outside []*store.Resource
+	for _, child := range below {
+		if !within.Contains(rangeOf(child)) {
+			outside = append(outside, child)
+		}
+	}
+	if len(outside) > 0 {
+		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+			fmt.Sprintf("range: these would not lie within %s any more", r), outside)
+	}
+	return nil
+}
+
+// reallocateResized changes what is free where a block or network was resized.
+func reallocateResized(c *resource.Change, id int64) error {
+	after, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	r := reshape(c)
+	r.note(c.Row, after)
+	return r.finish()
+}
+
+// siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
+// It must hold them whole.
+func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
+	for _, collection := range spacesIn(c.Tx).holders {
+		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range found {
+			if !r.Contains(rangeOf(other)) || rangeOf(other) == r && collection == "blocks" {
+				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			}
+		}
+		inside = append(inside, found...)
+	}
+	return inside, nil
+}
+
+// reparentSiblings puts the siblings into the block that is about to be made around them.
+func (x *SpaceHead) reparentSiblings(c *resource.Change, inside []*store.Resource) (err error) {
+	if x.ID, err = c.Tx.NewID(); err != nil {
+		return err
+	}
+	x.around = reshape(c)
+	return x.around.reparent(inside, x.ID)
+}
+
+// adoptSiblings changes what is free where a block was made around siblings.
+func (x *SpaceHead) adoptSiblings(c *resource.Change) error {
+	row, err := c.Tx.Get(x.ID)
+	if err != nil {
+		return err
+	}
+	x.around.note(nil, row)
+	return x.around.finish()
+}

@@ -1,0 +1,321 @@
+package ipam
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerSplits declares the collection of splits, which say what was done, and what came of it.
+func registerSplits(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "splits", Estimate: resource.Carried(false, "block", "network")},
+		&IPv4BlockSplit{}, &IPv4NetworkSplit{})
+	for _, parts := range []string{"blocks", "networks"} {
+		r.Links(resource.Links{Name: parts, From: []string{"splits"}, To: parts})
+	}
+}
+
+// IPv4BlockSplit is the splitting of a block in two, and the record of it.
+type IPv4BlockSplit struct {
+	schema.Head `head:"readOnly" parents:"configurations|blocks" did:"Split IPv4Block"`
+	schema.Recorded
+	// Block is the block that is split; it keeps the part below the split point.
+	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
+	// SplitPointAddress is the first address of the new block; the middle where it is not given.
+	SplitPointAddress netip.Addr `api:"splitPointAddress"`
+}
+
+// BeforeWrite says what is wrong with the split point, and in its name what is split, for the history.
+func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
+	row, err := subject(c, "block", x.Block, "IPv4Block", x.Parent)
+	if err != nil {
+		return err
+	}
+	x.Block.ID = row.ID
+	whole := rangeOf(row)
+	x.Name = whole.String()
+	if !x.SplitPointAddress.IsValid() {
+		p, ok := whole.Prefix()
+		if !ok || p.Bits() == p.Addr().BitLen() {
+			return problem.Invalid("splitPointAddress", "is needed: %s has no middle", whole)
+		}
+		x.SplitPointAddress = halves(p)[1].Low
+	}
+	if !whole.Has(x.SplitPointAddress) || x.SplitPointAddress == whole.Low {
+		return problem.Invalid("splitPointAddress", "%s does not split %s", x.SplitPointAddress, whole)
+	}
+	return nil
+}
+
+// AfterWrite splits the block.
+func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Block.ID)
+	if err != nil {
+		return err
+	}
+	whole := rangeOf(row)
+	parts := []space.Range{{Low: whole.Low, High: x.SplitPointAddress.Prev()}, {Low: x.SplitPointAddress, High: whole.High}}
+	return splitInto(c, row, parts, x.ID, "blocks")
+}
+
+// halves are the two halves of a prefix.
+func halves(p netip.Prefix) [2]space.Range {
+	lower := netip.PrefixFrom(p.Addr(), p.Bits()+1)
+	first := space.FromPrefix(lower)
+	return [2]space.Range{first, {Low: first.High.Next(), High: space.FromPrefix(p).High}}
+}
+
+// subject finds the resource that a split or merge is about: the one named, which must be the one that
+// the request was sent below or lie below it.
+func subject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
+	id := ref.ID
+	if id == 0 {
+		return nil, problem.Invalid(field, "is needed")
+	}
+	row, err := c.Tx.Get(id)
+	if store.IsNotFound(err) {
+		return nil, resource.NotFoundInlined(field, "there is no resource %d", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if row.Type != kind {
+		return nil, resource.NotFoundInlined(field, "resource %d is of type %s; expected %s", id, row.Type, kind)
+	}
+	for at := row; ; {
+		if at.ID == below || at.Parent == below {
+			return row, nil
+		}
+		if at.Parent <= resource.RootID {
+			return nil, problem.Invalid(field, "%s %d does not lie below resource %d", kind, id, below)
+		}
+		if at, err = c.Tx.Get(at.Parent); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// splitInto gives a block or network the first of the parts, and makes others like it for the rest,
+// with what lies in them. record is the resource of record, field its links to the parts.
+func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, record int64, field string) error {
+	below, err := content(c.Tx, row)
+	if err != nil {
+		return err
+	}
+	give := func(part space.Range) space.Range {
+		if row.Collection == "networks" {
+			return space.Hosts(part)
+		}
+		return part
+	}
+	into := make([][]*store.Resource, len(parts))
+	var lost []*store.Resource
+	for _, child := range below {
+		// The parts are in order: the one that begins at or before the child can hold it.
+		i, found := slices.BinarySearchFunc(parts, store.KeyAddr(child.Low), func(p space.Range, a netip.Addr) int { return p.Low.Compare(a) })
+		if !found {
+			i--
+		}
+		if i < 0 || !give(parts[i]).Contains(rangeOf(child)) {
+			lost = append(lost, child)
+			continue
+		}
+		into[i] = append(into[i], child)
+	}
+	if len(lost) > 0 {
+		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+			fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
+	}
+	r := reshape(c)
+	first, err := r.resize(row, parts[0])
+	if err != nil {
+		return err
+	}
+	made := []*store.Resource{first}
+	for i := 1; i < len(parts); i++ {
+		part, err := r.create(row, parts[i], row.Name)
+		if err != nil {
+			return err
+		}
+		for _, collection := range spacesIn(c.Tx).all {
+			var children []*store.Resource
+			for _, child := range into[i] {
+				if child.Collection == collection {
+					children = append(children, child)
+				}
+			}
+			if err := r.reparent(children, part.ID); err != nil {
+				return err
+			}
+		}
+		made = append(made, part)
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	return linkParts(c, record, field, made)
+}
+
+// linkParts links the record of a split or merge to what came of it.
+func linkParts(c *resource.Change, record int64, field string, parts []*store.Resource) error {
+	for _, part := range parts {
+		row, err := c.Tx.Get(record)
+		if err != nil {
+			return err
+		}
+		if err := c.Link(row, field, part.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it.
+type IPv4NetworkSplit struct {
+	schema.Head `head:"readOnly" parents:"blocks" did:"Split IPv4Network"`
+	schema.Recorded
+	// Network is the network that is split; it keeps the first part.
+	Network schema.Ref `api:"network,required" ref:"IPv4Network"`
+	// NetworkCount is how many networks there are then: a power of two.
+	NetworkCount int64 `api:"networkCount,required" min:"2" max:"1024"`
+	// GatewayPreserved says whether the gateway stays the one of the part that it lies in; it does
+	// where nothing is said.
+	GatewayPreserved *bool `api:"gatewayPreserved,writeOnly"`
+	// DefaultGatewayAssigned says whether parts without a gateway get their first host address as one.
+	DefaultGatewayAssigned *bool `api:"defaultGatewayAssigned,writeOnly"`
+	// ConflictResolutionStrategy says what a template does to what is there.
+	ConflictResolutionStrategy string `api:"conflictResolutionStrategy,writeOnly" enum:"USE_EXISTING|OVERWRITE"`
+	// Template is the template that the parts get.
+	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
+}
+
+// BeforeWrite says what is wrong with the count, and in its name what is split, for the history.
+func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
+	row, err := subject(c, "network", x.Network, "IPv4Network", x.Parent)
+	if err != nil {
+		return err
+	}
+	if bits.OnesCount64(uint64(x.NetworkCount)) != 1 { //nolint:gosec // it is between 2 and 1024
+		return problem.Invalid("networkCount", "%d is no power of two", x.NetworkCount)
+	}
+	p, _ := rangeOf(row).Prefix()
+	x.Name = fmt.Sprintf("%s in %d", p, x.NetworkCount)
+	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
+		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
+	}
+	return nil
+}
+
+// AfterWrite splits the network.
+func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Network.ID)
+	if err != nil {
+		return err
+	}
+	kept, err := x.freeGateway(c, row)
+	if err != nil {
+		return err
+	}
+	if row, err = c.Tx.Get(row.ID); err != nil {
+		return err
+	}
+	p, _ := rangeOf(row).Prefix()
+	parts := []space.Range{}
+	size := p.Bits() + bits.TrailingZeros64(uint64(x.NetworkCount)) //nolint:gosec // it is between 2 and 1024
+	for at := p.Addr(); int64(len(parts)) < x.NetworkCount; at = parts[len(parts)-1].High.Next() {
+		parts = append(parts, space.FromPrefix(netip.PrefixFrom(at, size)))
+	}
+	if err := splitInto(c, row, parts, x.ID, "networks"); err != nil {
+		return err
+	}
+	links, err := c.Tx.Links(x.ID, "networks")
+	if err != nil {
+		return err
+	}
+	for _, id := range links {
+		if err := x.gatewayOf(c, id, kept); err != nil {
+			return err
+		}
+		if err := x.lay(c, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lay gives a part the template that the split asks for, and applies it.
+func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
+	if x.Template.ID == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	if row, err = c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
+		return err
+	}
+	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
+	a.x.Begin(c)
+	if x.ConflictResolutionStrategy == Overwrite {
+		a.x.ConflictResolutionStrategy = Overwrite
+	}
+	return a.run(x.Template.ID)
+}
+
+// freeGateway takes the network's gateway away, so that each part gets its own, and gives it where it
+// is to be preserved.
+func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) (kept netip.Addr, err error) {
+	o, err := c.API.Object(row)
+	if err != nil {
+		return kept, err
+	}
+	n, ok := o.(*IPv4Network)
+	if !ok || !n.Gateway.IsValid() {
+		return kept, nil
+	}
+	if _, err := c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Gateway = netip.Addr{} }); err != nil {
+		return kept, err
+	}
+	if x.GatewayPreserved != nil && !*x.GatewayPreserved {
+		return kept, nil
+	}
+	return n.Gateway, nil
+}
+
+// gatewayOf gives a part the gateway that it keeps, or its default one where that is wanted.
+func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Addr) error {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	hosts := Usable(row)
+	gateway := netip.Addr{}
+	switch {
+	case kept.IsValid() && rangeOf(row).Has(kept):
+		if !hosts.Has(kept) {
+			return problem.Field("IpRangeBroadcastOrNetworkIdAssigned", "gatewayPreserved", "%s would be the network or broadcast address of %s",
+				kept, problem.About(row.ID, spanOf(row)))
+		}
+		gateway = kept
+	case x.DefaultGatewayAssigned != nil && *x.DefaultGatewayAssigned:
+		gateway = hosts.Low
+	default:
+		return nil
+	}
+	_, err = c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Gateway = gateway })
+	return err
+}

@@ -1,0 +1,344 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerTemplateApplications declares the collection of applications of templates, which say what was done.
+func registerTemplateApplications(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "templateApplications"}, &IPv4TemplateApplication{})
+}
+
+// What a template does to what is in its way.
+const (
+	useExisting     = "USE_EXISTING"
+	Overwrite       = "OVERWRITE"
+	AbortOnConflict = "ABORT"
+)
+
+// Application is what every application of a template has.
+type Application struct {
+	schema.Head `head:"readOnly"`
+	// State is how far it is: COMPLETED, or COMPLETED_WITH_WARNINGS where something was in the way.
+	State string `api:"state,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
+	// StartDateTime is when it began.
+	StartDateTime time.Time `api:"startDateTime,readOnly"`
+	// CompletionDateTime is when it ended.
+	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
+	// ConflictResolutionStrategy says what is done to what is in the way: USE_EXISTING, which leaves it,
+	// where nothing is said; OVERWRITE; or ABORT, which lists it and changes nothing.
+	ConflictResolutionStrategy string `api:"conflictResolutionStrategy" enum:"USE_EXISTING|OVERWRITE|ABORT"`
+}
+
+// Begin fills in what an application is before it has done anything.
+func (x *Application) Begin(c *resource.Change) {
+	if x.ConflictResolutionStrategy == "" {
+		x.ConflictResolutionStrategy = useExisting
+	}
+	x.State, x.StartDateTime = "COMPLETED", c.Tx.Now()
+	x.CompletionDateTime = x.StartDateTime
+}
+
+// TemplateSubjects gives what a template is applied to, and the template: one network or zone, or all that have
+// the template.
+func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind string) (rows []*store.Resource, err error) {
+	above, err := c.Tx.Get(parent)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case above.Type == templateKind:
+		return TemplatedRows(c.Tx, parent, kind)
+	case above.Type != kind:
+		return nil, problem.Invalid("type", "%s %d takes no such template", above.Type, above.ID)
+	case above.Ref("template") == 0:
+		return nil, problem.BadRequest("TemplateNotAssigned", "%s %d has no template", above.Type, above.ID)
+	}
+	return []*store.Resource{above}, nil
+}
+
+// IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it.
+type IPv4TemplateApplication struct {
+	Application `parents:"networks|templates|addresses|blocks|ranges"`
+	// DeploymentOptionsApplied says whether deployment options are applied.
+	DeploymentOptionsApplied *bool `api:"deploymentOptionsApplied"`
+	// GatewayItemApplied says whether the gateway is; it is where nothing is said, like the others.
+	GatewayItemApplied *bool `api:"gatewayItemApplied"`
+	// ReservedRangeItemsApplied says whether reserved addresses are.
+	ReservedRangeItemsApplied *bool `api:"reservedRangeItemsApplied"`
+	// DHCPRangeItemsApplied says whether DHCP ranges are.
+	DHCPRangeItemsApplied *bool `api:"dhcpRangeItemsApplied"`
+	// IPGroupItemsApplied says whether IP groups are.
+	IPGroupItemsApplied *bool `api:"ipGroupItemsApplied"`
+	// OrphanedAddressConversionStrategy is the state that addresses get which a DHCP range leaves outside.
+	OrphanedAddressConversionStrategy string `api:"orphanedAddressConversionStrategy" enum:"STATIC|DHCP_RESERVED|UNASSIGNED"`
+}
+
+// BeforeWrite applies the templates.
+func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	x.Begin(c)
+	networks, err := x.networks(c)
+	if err != nil {
+		return err
+	}
+	for _, network := range networks {
+		a := &networkApplication{c: c, x: x, network: network}
+		if err := a.run(network.Ref("template")); err != nil {
+			return err
+		}
+		if len(a.warnings) == 0 {
+			continue
+		}
+		x.State = "COMPLETED_WITH_WARNINGS"
+		if err := event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "IP_TEMPLATE", SourceName: nameOf(network),
+			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", network.Ref("template"), nameOf(network),
+				strings.Join(a.warnings, "; "))}, network.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// networks gives the networks that templates are applied to: of a block those below it, however deep, that have a template; of a range or
+// an address the one that it lies in; else what TemplateSubjects gives.
+func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resource, error) {
+	at, err := c.Tx.Head(x.Parent)
+	if err != nil {
+		return nil, err
+	}
+	switch at.Type {
+	case "IPv4Block":
+		found, err := templatedBelow(c.Tx, at.ID)
+		if err == nil && len(found) == 0 {
+			err = problem.BadRequest("TemplateNotAssigned", "no network below IPv4Block %d has a template", at.ID)
+		}
+		return found, err
+	case "IPv4DHCPRange", "IPv4Address":
+		return TemplateSubjects(c, at.Parent, "IPv4Network", "")
+	}
+	return TemplateSubjects(c, at.ID, "IPv4Network", "IPv4Template")
+}
+
+// templatedBelow gives the networks below a block that have a template.
+func templatedBelow(tx *store.Tx, block int64) (networks []*store.Resource, err error) {
+	for blocks := []int64{block}; len(blocks) > 0; blocks = blocks[1:] {
+		if err := tx.List(store.Query{From: store.Resources, Where: store.HasParent(blocks[0])}, func(r *store.Resource) error {
+			switch {
+			case r.Type == "IPv4Block":
+				blocks = append(blocks, r.ID)
+			case r.Type == "IPv4Network" && r.Ref("template") != 0:
+				networks = append(networks, r.Clone())
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return networks, nil
+}
+
+// networkApplication is the applying of a template to one network.
+type networkApplication struct {
+	c        *resource.Change
+	x        *IPv4TemplateApplication
+	network  *store.Resource
+	warnings []string
+}
+
+// wanted reports whether items of that kind are applied.
+func (x *IPv4TemplateApplication) wanted(p part) bool {
+	said := x.DHCPRangeItemsApplied
+	switch p.(type) {
+	case *IPv4GatewayTemplateItem:
+		said = x.GatewayItemApplied
+	case *IPv4ReservedRangeTemplateItem:
+		said = x.ReservedRangeItemsApplied
+	case *IPv4GroupTemplateItem:
+		said = x.IPGroupItemsApplied
+	}
+	return said == nil || *said
+}
+
+func (a *networkApplication) run(template int64) error {
+	parts, err := partsOf(a.c, template)
+	if err != nil {
+		return err
+	}
+	var all []*store.Resource
+	for _, p := range parts {
+		if !a.x.wanted(p) {
+			continue
+		}
+		r, ok := p.in(rangeOf(a.network))
+		if !ok {
+			if a.x.ConflictResolutionStrategy == AbortOnConflict {
+				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
+					schema.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
+			}
+			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", schema.HeadOf(p).ID))
+			continue
+		}
+		found, err := inTheWayOf(a.c, a.network, p, r)
+		if err != nil {
+			return err
+		}
+		if a.x.ConflictResolutionStrategy == AbortOnConflict {
+			all = append(all, found...)
+			continue
+		}
+		if err := a.lay(p, r, found); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		return inTheWay(problem.Conflict, "TemplateConflict",
+			fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
+				a.network.ID), all)
+	}
+	if a.x.ConflictResolutionStrategy != AbortOnConflict {
+		return nil
+	}
+	// Nothing is in the way: now it is done.
+	quiet := *a.x
+	quiet.ConflictResolutionStrategy = useExisting
+	again := &networkApplication{c: a.c, x: &quiet, network: a.network}
+	return again.run(template)
+}
+
+// lay puts one item into the network.
+func (a *networkApplication) lay(p part, r space.Range, found []*store.Resource) error {
+	switch p.(type) {
+	case *IPv4GatewayTemplateItem:
+		return a.layGateway(r.Low, found)
+	case *IPv4ReservedRangeTemplateItem:
+		return a.reserve(r, found)
+	}
+	return a.layRange(p, r, found)
+}
+
+// kept notes that something that was in the way has been left.
+func (a *networkApplication) kept(found []*store.Resource) {
+	for _, r := range found {
+		a.warnings = append(a.warnings, fmt.Sprintf("%s %d, %s, was there and has been kept", r.Type, r.ID, spanText(r)))
+	}
+}
+
+func (a *networkApplication) change() *resource.Change {
+	return a.c.Following()
+}
+
+func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) error {
+	o, err := a.c.API.Object(a.network)
+	if err != nil {
+		return err
+	}
+	n, ok := o.(*IPv4Network)
+	if !ok || n.Gateway == at {
+		return nil
+	}
+	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
+		a.kept(found)
+		return nil
+	}
+	for _, r := range found {
+		if rangeOf(r).Low == at { // a host is where the gateway is to be
+			if err := a.change().Delete(r); err != nil {
+				return err
+			}
+		}
+	}
+	a.network, err = a.change().Change(a.network, func(o schema.Object) { o.(*IPv4Network).Gateway = at })
+	return err
+}
+
+func (a *networkApplication) reserve(r space.Range, found []*store.Resource) error {
+	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
+		a.kept(found)
+	} else {
+		for _, row := range found {
+			o, err := a.c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			if x, ok := o.(*IPv4Address); ok && x.State == gateway {
+				a.kept([]*store.Resource{row})
+				continue
+			}
+			if _, err := a.change().Change(row, func(o schema.Object) { o.(*IPv4Address).State = "RESERVED" }); err != nil {
+				return err
+			}
+		}
+	}
+	var free []netip.Addr
+	if err := freeWithin(a.c.Tx, a.network.ID, r.Low, r.High, false, func(i space.Range) bool {
+		for at := i.Low; ; at = at.Next() {
+			if free = append(free, at); at == i.High {
+				return true
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	t, _ := a.c.API.Type("IPv4Address")
+	objects := make([]schema.Object, len(free))
+	for i, at := range free {
+		o := &IPv4Address{Assignment: Assignment{Address: at}, State: "RESERVED"}
+		o.Type, o.Parent, o.Config = t.Name, a.network.ID, a.network.Configuration
+		objects[i] = o
+	}
+	if _, err := freeTakeMany(a.c.Tx, a.network.ID, free); err != nil {
+		return err
+	}
+	_, err := a.c.CreateMany(t, objects)
+	return err
+}
+
+// layRange makes a DHCP range or an IP group.
+func (a *networkApplication) layRange(p part, r space.Range, found []*store.Resource) error {
+	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
+		a.kept(found)
+		return nil
+	}
+	for _, row := range found {
+		if state := a.x.OrphanedAddressConversionStrategy; state != "" && row.Collection == "ranges" {
+			if err := orphan(a.change(), a.network.ID, rangeOf(row), r, state); err != nil {
+				return err
+			}
+		}
+		if err := a.change().Delete(row); err != nil {
+			return err
+		}
+	}
+	collection, kind := "ipGroups", "IPv4Group"
+	head := RangeHead{Range: schema.Range{Range: r, Dashed: true}}
+	var o schema.Object
+	if x, ok := p.(*IPv4DHCPRangeTemplateItem); ok {
+		collection, kind = "ranges", "IPv4DHCPRange"
+		o = &IPv4DHCPRange{RangeHead: head, SplitAroundStaticAddresses: x.SplitAroundStaticAddresses, ExclusionRanges: []string{},
+			Template: schema.Ref{ID: x.Parent}}
+	} else {
+		o = &IPv4Group{RangeHead: head}
+	}
+	same, err := a.c.Tx.Overlapping(a.network.ID, collection, store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+	if err == nil && rangeOf(same) == r { // it was applied before
+		return nil
+	}
+	h := schema.HeadOf(o)
+	h.Type, h.Name, h.Parent, h.Config = kind, schema.HeadOf(p).Name, a.network.ID, a.network.Configuration
+	t, _ := a.c.API.Type(kind)
+	_, err = a.change().Create(t, o)
+	return err
+}

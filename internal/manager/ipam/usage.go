@@ -1,0 +1,245 @@
+package ipam
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/store"
+)
+
+// assignable are the states that an IPv4 address may be given, unassigned is that of one that is not there.
+var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
+
+const unassigned = "UNASSIGNED"
+
+// excluded is the state of what a DHCP range leaves out.
+const excluded = "DHCP_EXCLUDED"
+
+// shownStates are the states that usage shows, in their order.
+var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
+
+// usageText gives the addresses by state as JSON; size is how many there are in all.
+func usageText(u Usage, size *big.Int) []byte {
+	b := append(make([]byte, 0, 160), '{')
+	for _, state := range shownStates {
+		n, ok := u[state]
+		if state != unassigned && !ok && !slices.Contains(assignable, state) {
+			continue
+		}
+		b = append(append(append(b, '"'), state...), '"', ':')
+		switch {
+		case state != unassigned:
+			b = strconv.AppendInt(b, n, 10)
+		case size.IsInt64():
+			b = strconv.AppendInt(b, size.Int64()-u.Used(), 10)
+		default:
+			b = new(big.Int).Sub(size, big.NewInt(u.Used())).Append(b, 10)
+		}
+		b = append(b, ',')
+	}
+	b[len(b)-1] = '}'
+	return b
+}
+
+// percent is n of size in whole percent, rounded down.
+func percent(n int64, size *big.Int) int64 {
+	if size.Sign() == 0 {
+		return 0
+	}
+	share := new(big.Int).Mul(big.NewInt(n), big.NewInt(100))
+	return share.Div(share, size).Int64()
+}
+
+// blockUsage gives how much of a block is assigned to addresses, and allocated to networks: in whole percent as published, and as a number
+// of addresses (ours).
+func blockUsage(u Usage, size *big.Int) []byte {
+	type share struct {
+		Assigned   int64 `json:"assigned"`
+		Unassigned int64 `json:"unassigned"`
+		Addresses  int64 `json:"addresses"`
+	}
+	of := func(addresses int64) share {
+		assigned := percent(addresses, size)
+		return share{assigned, 100 - assigned, addresses}
+	}
+	text, err := json.Marshal(struct {
+		Addresses share `json:"addressAllocation"`
+		Networks  share `json:"networkAllocation"`
+	}{of(u.Used()), of(u[networkSpace])})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// shownRange reads the range out of the body of a row that is about to be shown.
+func shownRange(body *store.Object) (space.Range, error) {
+	return space.Parse(string(bytes.Trim(body.Get("range"), `"`))) // in which nothing is escaped
+}
+
+// completeSpace shows usage and what comes down in blocks and networks.
+func completeSpace(tx *store.Tx, rows []*store.Resource) error {
+	ids, parents := make([]int64, len(rows)), []int64{}
+	for i, r := range rows {
+		ids[i] = r.ID
+		if r.Parent != r.Configuration && !slices.Contains(parents, r.Parent) { // a configuration has nothing that comes down
+			parents = append(parents, r.Parent)
+		}
+	}
+	usage, err := UsageOf(tx, ids)
+	if err != nil {
+		return err
+	}
+	above, err := settingsOf(tx).holdIn(tx, parents)
+	if err != nil {
+		return err
+	}
+	own := map[int64]map[string]bool{}
+	if slices.ContainsFunc(parents, func(id int64) bool { return above[id] != nil && len(above[id].Zones) > 0 }) {
+		if own, err = ownZones(tx, ids); err != nil {
+			return err
+		}
+	}
+	var body store.Object
+	for _, r := range rows {
+		if err := body.Read(r.Body); err != nil {
+			return err
+		}
+		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
+			whole, err := shownRange(&body)
+			if err != nil {
+				return fmt.Errorf("resource %d: %w", r.ID, err)
+			}
+			if r.Type == "IPv4Network" {
+				body.Set("usage", usageText(usage[r.ID], space.Hosts(whole).Size()))
+			} else {
+				body.Set("usagePercentage", blockUsage(usage[r.ID], whole.Size()))
+			}
+		}
+		settingsOf(tx).fields().show(above[r.Parent], r, own[r.ID], &body)
+		r.Body = body.Text()
+	}
+	return nil
+}
+
+// ownZones gives which lists of zones blocks and networks have of their own.
+func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
+	rows, err := tx.Linked(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
+	if err != nil {
+		return nil, err
+	}
+	own := map[int64]map[string]bool{}
+	for id, links := range rows {
+		own[id] = map[string]bool{}
+		for _, link := range links {
+			own[id][link.Field] = true
+		}
+	}
+	return own, nil
+}
+
+// completeRanges shows usage and what comes down in DHCP ranges.
+func completeRanges(tx *store.Tx, rows []*store.Resource) error {
+	parents := []int64{}
+	for _, r := range rows {
+		if !slices.Contains(parents, r.Parent) {
+			parents = append(parents, r.Parent)
+		}
+	}
+	above, err := settingsOf(tx).holdIn(tx, parents)
+	if err != nil {
+		return err
+	}
+	wholes, bodies := make([]space.Range, len(rows)), make([]store.Object, len(rows))
+	for i, r := range rows {
+		if err := bodies[i].Read(r.Body); err != nil {
+			return err
+		}
+		if wholes[i], err = shownRange(&bodies[i]); err != nil {
+			return fmt.Errorf("resource %d: %w", r.ID, err)
+		}
+	}
+	usages, err := rangeUsage(tx, rows, wholes)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		bodies[i].Set("usage", usageText(usages[i], wholes[i].Size()))
+		settingsOf(tx).fields().show(above[r.Parent], r, nil, &bodies[i])
+		r.Body = bodies[i].Text()
+	}
+	return nil
+}
+
+// rangeUsage counts what lies in each of some DHCP ranges: addresses by state, and those that are excluded.
+func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]Usage, error) {
+	type part struct {
+		of       int
+		excludes space.Range
+	}
+	var parts []part // behind the ranges themselves
+	spans := make([]store.Span, len(rows))
+	span := func(r *store.Resource, in space.Range) store.Span {
+		return store.Span{Parent: r.Parent, Low: store.AddrKey(in.Low), High: store.AddrKey(in.High)}
+	}
+	for i, r := range rows {
+		spans[i] = span(r, wholes[i])
+	}
+	for i, r := range rows {
+		out, err := exclusionsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range out {
+			parts, spans = append(parts, part{i, one}), append(spans, span(r, one))
+		}
+	}
+	counts, err := tx.CountSpans("addresses", spans, store.Field{Kind: store.Text, Path: []string{"state"}})
+	if err != nil {
+		return nil, fmt.Errorf("counting the addresses of ranges: %w", err)
+	}
+	usages := make([]Usage, len(rows))
+	for i := range rows {
+		usages[i] = counts[i]
+	}
+	for i, p := range parts {
+		free := p.excludes.Size().Int64()
+		for _, n := range counts[len(rows)+i] {
+			free -= n
+		}
+		usages[p.of][excluded] += free
+	}
+	return usages, nil
+}
+
+// completeAddresses shows the IP group that an IPv4 address lies in.
+func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	if used, err := settingsOf(tx).inUse(tx); err != nil || !used.groups {
+		return err
+	}
+	var parents, ids []int64
+	for _, r := range rows {
+		if r.Type == "IPv4Address" {
+			ids = append(ids, r.ID)
+			if !slices.Contains(parents, r.Parent) {
+				parents = append(parents, r.Parent)
+			}
+		}
+	}
+	groups, err := tx.Overlying("ipGroups", parents, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if group, ok := groups[r.ID]; ok {
+			r.Refs = append(slices.Clone(r.Refs), store.Ref{Field: "ipGroup", Target: group})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package ipam
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Usage says how full a network or a block is: how many addresses of each state lie in it, at any depth.
+// networkSpace is one of its keys.
+type Usage map[string]int64
+
+// networkSpace is the key of Usage under which stands how many addresses the IPv4 networks there take up.
+const networkSpace = "networks"
+
+// Used is how many addresses there are, of whatever state.
+func (u Usage) Used() (n int64) {
+	for state, count := range u {
+		if state != networkSpace {
+			n += count
+		}
+	}
+	return n
+}
+
+// usageTable has a row for each container and state; on PostgreSQL several, of which the sum counts.
+var usageTable = store.Table{Name: "usage", Columns: []string{"container", "state", "n"}, Key: 2,
+	Derived: "counted anew from the addresses"}
+
+// usageBeside is the usage of a block or network as it is read with its row (parseUsage).
+const usageBeside = "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"
+
+// UsageOf reads how full blocks and networks are. Those in which there is nothing are not in the answer.
+func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
+	if d := usageDeltaOf(tx); d != nil { // what the transaction did so far counts
+		if err := d.write(); err != nil {
+			return nil, err
+		}
+	}
+	all, others := make(map[int64]Usage, len(ids)), []int64{}
+	for _, id := range ids {
+		text, ok := tx.Beside(tx.Extension(spaceName), id)
+		if !ok {
+			others = append(others, id)
+			continue
+		}
+		u, err := parseUsage(text)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = u
+	}
+	if len(others) > 0 {
+		written, err := writtenUsage(tx, others)
+		maps.Copy(all, written)
+		return all, err
+	}
+	return all, nil
+}
+
+// addressCounts says how many addresses of each state lie in a block or network, at any depth.
+var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
+	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
+		all, err := UsageOf(tx, []int64{above.ID})
+		counts := map[string]int64{}
+		for state, n := range all[above.ID] {
+			if state != networkSpace && n != 0 {
+				counts[state] = n
+			}
+		}
+		return counts, err
+	}}
+
+// readAtOnce is how many containers one statement reads.
+const readAtOnce = 500
+
+// writtenUsage reads what is written.
+func writtenUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
+	all := make(map[int64]Usage, len(ids))
+	for part := range slices.Chunk(ids, readAtOnce) {
+		list, args := store.In(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id, n int64
+			var state string
+			if err := scan(&id, &state, &n); err != nil || n == 0 {
+				return err
+			}
+			if all[id] == nil {
+				all[id] = Usage{}
+			}
+			all[id][state] = n
+			return nil
+		}, "SELECT container, state, CAST(sum(n) AS BIGINT) FROM usage WHERE container IN "+list+" GROUP BY container, state",
+			args...); err != nil {
+			return nil, fmt.Errorf("reading usage: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// usageDelta is what a transaction changes of the usage of blocks and networks; it is written at the end, or where
+// somebody asks.
+type usageDelta struct {
+	tx *store.Tx
+	// ancestors are those of the space extension.
+	ancestors *store.Cache[int64, []int64]
+	// direct is what was put into networks, and taken out of them, by network and state.
+	direct map[int64]Usage
+	// from are blocks and networks that were moved or deleted, with what they lay in before.
+	from map[int64]int64
+	// touched are those whose usage was changed, and written.
+	touched []int64
+}
+
+// markDirty lets the water level of a block or network be looked at, though nothing was put into it.
+func markDirty(tx *store.Tx, container int64) {
+	d := usageDeltaOf(tx)
+	d.touched = append(d.touched, container)
+}
+
+func (c *usageDelta) add(container int64, state string, n int64) {
+	if c.direct == nil {
+		c.direct = map[int64]Usage{}
+	}
+	if c.direct[container] == nil {
+		c.direct[container] = Usage{}
+	}
+	c.direct[container][state] += n
+}
+
+// count notes what a change does to the usage of blocks and networks; before is nil for what is made, after for what is
+// deleted.
+func (c *usageDelta) count(before, after *store.Resource) error {
+	r := after
+	if r == nil {
+		r = before
+	}
+	switch r.Collection {
+	case "addresses":
+		return c.countAddress(before, after)
+	case "networks":
+		if before != nil && before.Low[0] == 4 {
+			c.add(before.ID, networkSpace, -size4(before))
+		}
+		if after != nil && after.Low[0] == 4 {
+			c.add(after.ID, networkSpace, size4(after))
+		}
+	case "blocks":
+	default:
+		return nil
+	}
+	if before == nil || after == nil || after.Parent != before.Parent {
+		c.tx.Touch(ancestorsTopic)
+	}
+	if _, known := c.from[r.ID]; before != nil && !known && (after == nil || after.Parent != before.Parent) {
+		if c.from == nil {
+			c.from = map[int64]int64{}
+		}
+		c.from[r.ID] = before.Parent
+	}
+	return nil
+}
+
+func (c *usageDelta) countAddress(before, after *store.Resource) error {
+	var states [2]string
+	for i, r := range []*store.Resource{before, after} {
+		if r == nil {
+			continue
+		}
+		var err error
+		if states[i], err = stateOf(r); err != nil {
+			return err
+		}
+	}
+	if before != nil && after != nil && before.Parent == after.Parent && states[0] == states[1] {
+		return nil
+	}
+	if before != nil {
+		c.add(before.Parent, states[0], -1)
+	}
+	if after != nil {
+		c.add(after.Parent, states[1], 1)
+	}
+	return nil
+}
+
+// size4 is how many addresses an IPv4 network has.
+func size4(r *store.Resource) int64 {
+	number := func(key []byte) int64 {
+		return int64(key[13])<<24 | int64(key[14])<<16 | int64(key[15])<<8 | int64(key[16])
+	}
+	return number(r.High) - number(r.Low) + 1
+}
+
+// addUsage stands before and behind what selects containers, states and numbers to be added to the usage.
+var addUsage = [2]store.SQL{
+	{SQLite: "INSERT INTO usage (container, state, n) ", PostgreSQL: "INSERT INTO usage (container, state, n) "},
+	{SQLite: " ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"}}
+
+// foldUsage sums up the usage of the containers up, where several rows may stand for one. Rows that another transaction is
+// summing up are left to it.
+const foldUsage = ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container = ANY (ARRAY(SELECT id " +
+	"FROM " +
+	"up)) FOR UPDATE SKIP LOCKED))" +
+	" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY " +
+	"container, state"
+
+// write writes what was counted since it was written last.
+func (c *usageDelta) write() error {
+	if len(c.direct) == 0 && len(c.from) == 0 {
+		return nil
+	}
+	direct, from := c.direct, c.from
+	c.direct, c.from = nil, nil
+	touched := slices.Sorted(maps.Keys(direct))
+	if len(from) > 0 {
+		var err error
+		if touched, err = c.move(direct, from); err != nil {
+			return err
+		}
+	} else {
+		for _, id := range touched {
+			for _, state := range slices.Sorted(maps.Keys(direct[id])) {
+				if n := direct[id][state]; n != 0 {
+					if err := c.addUpwards(id, state, n); err != nil {
+						return fmt.Errorf("writing usage: %w", err)
+					}
+				}
+			}
+		}
+	}
+	c.touched = append(c.touched, touched...)
+	if !c.tx.RoundTrips() {
+		return nil
+	}
+	for _, id := range touched {
+		if store.Folds() {
+			if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
+				return fmt.Errorf("summing usage up: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// addUpwards adds to the usage of a container and of those above it.
+func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
+	if c.tx.RoundTrips() {
+		return c.tx.Write(c.tx.Upwards("blocks")+c.tx.SQL(addUsage[0])+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up", id, state, n)
+	}
+	chain, err := c.chain(id)
+	if err != nil {
+		return err
+	}
+	if len(chain) == 0 {
+		return fmt.Errorf("addresses were counted in %d, which is not there", id)
+	}
+	args := make([]any, 0, 3*len(chain))
+	for _, container := range chain {
+		args = append(args, container, state, n)
+	}
+	return c.tx.Write(c.tx.SQL(addUsage[0])+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+c.tx.SQL(addUsage[1]), args...)
+}
+
+// ancestorsTopic is touched where a block or network comes, goes or gets another parent.
+const ancestorsTopic = "ancestors"
+
+// chain gives a block or network and the blocks above it, nearest first.
+func (c *usageDelta) chain(id int64) (ids []int64, err error) {
+	if known, ok := c.ancestors.Get(c.tx, id); ok {
+		return known, nil
+	}
+	err = c.tx.Each(func(scan func(...any) error) error {
+		var above int64
+		err := scan(&above)
+		ids = append(ids, above)
+		return err
+	}, c.tx.Upwards("blocks")+"SELECT id FROM up", id)
+	if err == nil {
+		c.ancestors.Put(c.tx, id, ids)
+	}
+	return ids, err
+}
+
+// countUsage gives what the usage of all blocks and networks is by counting everything.
+func countUsage(tx *store.Tx) (map[int64]Usage, error) {
+	all, parents, networks := map[int64]Usage{}, map[int64]int64{}, []int64{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		r := &store.Resource{}
+		if err := scan(&r.ID, &r.Parent, &r.Collection, &r.Low, &r.High); err != nil {
+			return err
+		}
+		parents[r.ID], all[r.ID] = r.Parent, Usage{}
+		if r.Collection == "networks" {
+			networks = append(networks, r.ID)
+			if len(r.Low) == 17 && len(r.High) == 17 && r.Low[0] == 4 { // one without its span is another fault
+				all[r.ID][networkSpace] = size4(r)
+			}
+		}
+		return nil
+	}, "SELECT id, parent, collection, low, high FROM resource WHERE collection IN ('blocks', 'networks')"); err != nil {
+		return nil, fmt.Errorf("counting usage: %w", err)
+	}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id, n int64
+		var state string
+		if err := scan(&id, &state, &n); err != nil {
+			return err
+		}
+		if all[id] != nil { // what lies nowhere is another fault
+			all[id][state] = n
+		}
+		return nil
+	}, "SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2"); err != nil {
+		return nil, fmt.Errorf("counting usage: %w", err)
+	}
+	for _, id := range networks {
+		depth := 0
+		for at := parents[id]; all[at] != nil; at = parents[at] {
+			if depth++; depth > len(all) { // one lies below itself
+				return nil, fmt.Errorf("counting usage: what lies above network %d goes round", id)
+			}
+			for state, n := range all[id] {
+				all[at][state] += n
+			}
+		}
+	}
+	return all, nil
+}
+
+// recountUsage writes the usage of all blocks and networks anew.
+func recountUsage(tx *store.Tx) error {
+	all, err := countUsage(tx)
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("DELETE FROM usage"); err != nil {
+		return err
+	}
+	var rows [][]any
+	for id, u := range all {
+		for state, n := range u {
+			rows = append(rows, []any{id, state, n})
+		}
+	}
+	return tx.Bulk(&usageTable, rows)
+}
+
+// parseUsage reads "STATE n,STATE n"; a state may stand there more than once.
+func parseUsage(text string) (Usage, error) {
+	u := Usage{}
+	for part := range strings.SplitSeq(text, ",") {
+		state, count, ok := strings.Cut(part, " ")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading usage: %w", err)
+		}
+		if u[state] += n; u[state] == 0 {
+			delete(u, state)
+		}
+	}
+	return u, nil
+}

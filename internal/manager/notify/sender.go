@@ -1,0 +1,342 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Times of the work on notifications.
+const (
+	lookEvery   = 2 * time.Second
+	leaseLength = time.Minute
+	// firstPause is how long a group waits whose message could not be sent, and twice as long each time, up to longestPause.
+	firstPause   = 15 * time.Second
+	longestPause = 15 * time.Minute
+	// stale is how old an event is that nobody is told of any more.
+	stale = 24 * time.Hour
+)
+
+// atOnce is how many events are looked at, or told, at a time.
+const atOnce = 200
+
+// Sender tells notification groups of events: of all managers of a database one at a time by mail, and one by traps. What could not be sent
+// is sent again.
+type Sender struct {
+	api *resource.API
+	log *slog.Logger
+	// spreading is held by who notes which groups are to be told, telling by who tells those of a type.
+	spreading *store.Lease
+	telling   map[string]*store.Lease
+	mail      *Mail
+	traps     []*Traps
+	// Sent is told of each attempt, by the type of the group.
+	Sent func(kind string, sent bool)
+
+	// What follows is Run's own: how long groups wait, and until when, by their ids.
+	pause map[int64]time.Duration
+	until map[int64]time.Time
+}
+
+// NewSender makes what tells groups: by mail where m is not nil, and by traps to all of traps. Run runs it.
+func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Sender {
+	s := &Sender{api: a, log: log, spreading: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
+		telling: map[string]*store.Lease{}, Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, until: map[int64]time.Time{}}
+	if m != nil {
+		s.telling[byMail] = a.Store.NewLease("notifications by mail", leaseLength)
+	}
+	if len(traps) > 0 {
+		s.telling[byTrap] = a.Store.NewLease("notifications by traps", leaseLength)
+	}
+	return s
+}
+
+// Run works until ctx ends.
+func (s *Sender) Run(ctx context.Context) {
+	store.Work(ctx, lookEvery, s.log, "notifications", s.look, slices.AppendSeq([]*store.Lease{s.spreading}, maps.Values(s.telling))...)
+}
+
+// look does what there is to do.
+func (s *Sender) look(ctx context.Context) error {
+	news, waiting := false, map[int64]string{}
+	if err := s.api.Store.View(ctx, func(tx *store.Tx) error {
+		clear(waiting)
+		due, err := event.Due(tx, 1)
+		if err != nil {
+			return err
+		}
+		news = len(due) > 0
+		return tx.Each(func(scan func(...any) error) error {
+			var id int64
+			var kind string
+			err := scan(&id, &kind)
+			waiting[id] = kind
+			return err
+		}, "SELECT DISTINCT n.receiver, coalesce(json_extract(r.body, '$.notificationType'), '') FROM notice n LEFT JOIN resource r ON r.id = "+
+			"n.receiver")
+	}); err != nil {
+		return err
+	}
+	if news {
+		held, err := s.spreading.Take(ctx)
+		if err == nil && held {
+			err = s.spreading.Update(ctx, store.Author{}, s.spread)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var failures error
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
+		l := s.telling[waiting[id]]
+		if waiting[id] == "" { // the group is gone
+			l = s.spreading
+		}
+		if l == nil && news { // another manager tells them, or none can
+			failures = errors.Join(failures, s.dropStale(ctx, id))
+		}
+		if l == nil || s.api.Store.Now().Before(s.until[id]) {
+			continue
+		}
+		if held, err := l.Take(ctx); err != nil || !held {
+			failures = errors.Join(failures, err)
+			continue
+		}
+		if err := s.tell(ctx, l, id); err != nil {
+			failures = errors.Join(failures, err)
+			s.pause[id] = min(max(firstPause, 2*s.pause[id]), longestPause)
+			s.until[id] = s.api.Store.Now().Add(s.pause[id])
+			continue
+		}
+		delete(s.pause, id)
+		delete(s.until, id)
+	}
+	return failures
+}
+
+// spread notes which groups are to be told of events that have just happened.
+func (s *Sender) spread(tx *store.Tx) error {
+	var all []*NotificationGroup
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(groups)}, func(r *store.Resource) error {
+		o, err := s.api.Object(r)
+		if err == nil {
+			all = append(all, o.(*NotificationGroup))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	due, err := event.Due(tx, atOnce)
+	if err != nil {
+		return err
+	}
+	for _, one := range due {
+		for _, g := range all {
+			if !g.wants(one.Category, one.EventType) || tx.Now().Sub(one.DateTime) > stale {
+				continue
+			}
+			if err := tx.Write("INSERT INTO notice (receiver, event) VALUES (?, ?) ON CONFLICT DO NOTHING", g.ID, one.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return event.Seen(tx, due)
+}
+
+// dropStale deletes expired notices of a group that this manager cannot notify.
+func (s *Sender) dropStale(ctx context.Context, group int64) error {
+	m, err := s.message(ctx, group)
+	if err != nil || len(m.ids) == len(m.events) {
+		return err
+	}
+	held, err := s.spreading.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	fresh := map[int64]bool{}
+	for i := range m.events {
+		fresh[m.events[i].ID] = true
+	}
+	return s.spreading.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return forget(tx, group, slices.DeleteFunc(m.ids, func(id int64) bool { return fresh[id] }))
+	})
+}
+
+// forget takes events off what a group is still to be told.
+func forget(tx *store.Tx, group int64, events []int64) error {
+	for _, id := range events {
+		if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message is what a group is to be told.
+type message struct {
+	group  *NotificationGroup
+	to     []string
+	events []event.Event
+	// ids are those of the events, also of those that are too old, or gone.
+	ids []int64
+}
+
+// tell tells a group what it is still to be told.
+func (s *Sender) tell(ctx context.Context, l *store.Lease, group int64) error {
+	m, err := s.message(ctx, group)
+	if err != nil {
+		return err
+	}
+	if m.group != nil && len(m.events) > 0 {
+		err = s.send(ctx, m)
+		s.Sent(m.group.NotificationType, err == nil)
+		if err != nil {
+			return fmt.Errorf("telling the notification group %d: %w", group, err)
+		}
+	}
+	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error { return forget(tx, group, m.ids) })
+}
+
+// message reads what a group is to be told, and to whom.
+func (s *Sender) message(ctx context.Context, group int64) (m message, err error) {
+	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
+		m = message{}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			m.ids = append(m.ids, id)
+			return err
+		}, "SELECT event FROM notice WHERE receiver = ? ORDER BY event LIMIT ?", group, atOnce); err != nil {
+			return err
+		}
+		row, err := tx.Get(group)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := s.api.Object(row)
+		if err != nil {
+			return err
+		}
+		m.group = o.(*NotificationGroup)
+		for _, id := range m.ids {
+			e, there, err := event.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if there && tx.Now().Sub(e.DateTime) <= stale {
+				m.events = append(m.events, e)
+			}
+		}
+		m.to, err = s.addresses(tx, group)
+		return err
+	})
+	return m, err
+}
+
+// addresses gives the mail addresses of who is in a group, each once.
+func (s *Sender) addresses(tx *store.Tx, group int64) (all []string, err error) {
+	subjects, err := tx.Links(group, "subjects")
+	if err != nil {
+		return nil, err
+	}
+	users := slices.Clone(subjects)
+	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("users"),
+		store.LinksTo{Targets: subjects, Field: "groups"}}}, func(r *store.Resource) error {
+		users = append(users, r.ID)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, id := range users {
+		row, err := tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		t := s.api.TypeNamed(row.Type)
+		if t.ByName["email"] == nil { // a group
+			continue
+		}
+		o, err := s.api.Object(row)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t.TextOf(o, "email"))
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// send sends a message.
+func (s *Sender) send(ctx context.Context, m message) error {
+	if m.group.NotificationType == byTrap {
+		return s.sendTraps(ctx, m)
+	}
+	switch {
+	case s.mail == nil:
+		return errors.New("the manager knows no mail server (--smtp)")
+	case len(m.to) == 0:
+		s.log.Warn("a notification group has nobody in it", "group", m.group.Name)
+		return nil
+	}
+	refused, err := s.mail.send(ctx, m.to, m.group.Name, m.subject(), m.text(s.api.Manager.Address),
+		s.pause[m.group.ID] < longestPause)
+	if len(refused) > 0 {
+		s.log.Warn("the mail server does not take some addresses", "group", m.group.Name, "addresses", strings.Join(refused, " "))
+	}
+	return err
+}
+
+// sendTraps sends each event to each receiver. Nobody says whether a trap has come; where one receiver cannot be sent to, the others have
+// theirs, and it goes without.
+func (s *Sender) sendTraps(ctx context.Context, m message) error {
+	var failures error
+	reached := false
+	for _, t := range s.traps {
+		var err error
+		for i := range m.events {
+			if err == nil {
+				err = t.send(ctx, &m.events[i])
+			}
+		}
+		if reached = reached || err == nil; err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", t.host, err))
+		}
+	}
+	if failures != nil && reached {
+		s.log.Warn("a receiver of traps cannot be sent to", "error", failures)
+		return nil
+	}
+	return failures
+}
+
+// subject is a line that says what the message is about.
+func (m *message) subject() string {
+	first := m.events[0]
+	text := fmt.Sprintf("Portolan: %s %s", first.Category, first.EventType)
+	if n := len(m.events) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// text is the message, for people.
+func (m *message) text(manager string) string {
+	var b strings.Builder
+	for _, e := range m.events {
+		fmt.Fprintf(&b, "%s  %s  %s\n%s\n\n", e.DateTime.UTC().Format(time.RFC3339), e.Category, e.EventType, e.Message)
+	}
+	fmt.Fprintf(&b, "-- \nThe manager at %s. All events: %s/api/v2/events\n", manager, manager)
+	return b.String()
+}

@@ -1,0 +1,754 @@
+package server
+
+import (
+	"encoding/base64"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"portolan/internal/engine/store"
+)
+
+// verify fails the test where an invariant of the data does not hold.
+func (m *manager) verify() {
+	m.t.Helper()
+	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+		faults, err := m.Address.Verify(tx)
+		for _, f := range faults {
+			m.t.Error(f)
+		}
+		return err
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestViewLooksAsSpecified(t *testing.T) {
+	m := startAlone(t)
+	_, view, _, _, _ := m.basics()
+	r := m.want(200, "GET", "/api/v2/views/"+view, "")
+	if got := r.Header.Get("Content-Type"); got != "application/hal+json" {
+		t.Errorf("Content-Type is %s", got)
+	}
+	links, ok := r.get("_links").(map[string]any)
+	if !ok {
+		t.Fatalf("no links: %s", r.body)
+	}
+	want := []string{"self", "collection", "up", "deploymentOptions", "deploymentRoles", "restrictedRanges", "namingPolicies", "templates",
+		"zones", "tags", "accessRights", "transactions", "userDefinedLinks"}
+	for _, name := range want {
+		if links[name] == nil {
+			t.Errorf("the view has no link %s", name)
+		}
+	}
+	if len(links) != len(want) {
+		t.Errorf("the view has %d links, want %d", len(links), len(want))
+	}
+	for path, want := range map[string]string{"type": "View", "name": "internal", "configuration.type": "Configuration",
+		"configuration.name":        "main",
+		"deviceRegistrationEnabled": "false", "_links.self.href": "/api/v2/views/" + view, "_links.collection.href": "/api/v2/views"} {
+		if got := r.text(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	for _, null := range []string{`"deviceRegistrationPortalAddress":null`, `"userDefinedFields":null`} {
+		if !strings.Contains(string(r.body), null) {
+			t.Errorf("the view lacks %s: %s", null, r.body)
+		}
+	}
+	if up := m.want(200, "GET", r.text("_links.up.href"), "").text("_links.up.href"); up != "/api/v2/1" {
+		t.Errorf("the configuration's up link is %s", up)
+	}
+	if got := m.want(200, "GET", "/api/v2/1", "").text("type"); got != "AddressManager" {
+		t.Errorf("the root is a %s", got)
+	}
+}
+
+func TestPages(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	for i := range 6 {
+		m.id("/api/v2/configurations/"+configuration+"/views", fmt.Sprintf(`{"name":"v%d"}`, i))
+	}
+	for _, c := range []struct {
+		query, count, total, prev, next string
+	}{
+		{"", "7", "", "", ""},
+		{"?limit=7", "7", "", "", ""},
+		{"?limit=2&total=true", "2", "7", "", "/api/v2/views?total=true&offset=2&limit=2"},
+		{"?limit=4&offset=2", "4", "", "/api/v2/views?offset=0&limit=2", "/api/v2/views?offset=6&limit=4"},
+		{"?limit=3&offset=6", "1", "", "/api/v2/views?offset=3&limit=3", ""},
+		{"?offset=100", "0", "", "", ""}, {"?limit=7&offset=1", "6", "", "", ""},
+		{"?limit=2&offset=999", "0", "", "/api/v2/views?offset=5&limit=2", ""},
+		{"?limit=1&orderBy=name&foo=bar", "1", "", "", "/api/v2/views?orderBy=name&foo=bar&offset=1&limit=1"},
+	} {
+		r := m.want(200, "GET", "/api/v2/views"+c.query, "")
+		for path, want := range map[string]string{"count": c.count, "totalCount": c.total, "_links.prev.href": c.prev,
+			"_links.next.href": c.next} {
+			got := r.text(path)
+			link, _, _ := strings.Cut(got, "&after=")
+			if link != want {
+				t.Errorf("%s: %s is %q, want %q", c.query, path, got, want)
+			}
+			if want != "" && strings.HasPrefix(want, "/") { // with its place and without it leads to the same
+				if with, without := m.want(200, "GET", got, ""), m.want(200, "GET", link, ""); string(with.body) != string(without.body) {
+					t.Errorf("%s gives %s, and without its place %s", got, with.body, without.body)
+				}
+			}
+		}
+		if _, ok := r.get("data").([]any); !ok {
+			t.Errorf("%s: data is no array: %s", c.query, r.body)
+		}
+	}
+}
+
+// Walking by the links from page to page gives each resource once, in the order of the whole list, whatever has no value.
+func TestNextLinks(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	list := "/api/v2/networks/" + network + "/addresses"
+	for i := range 20 {
+		m.id(list, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":%s}`, []string{"null", `"b"`, `"a"`, `"c"`}[i%4]))
+	}
+	for _, order := range []string{"", "name", "desc(name)", "address", "desc(address)", "id", "desc(id)", "state", "name,desc(id)"} {
+		query := "?fields=id&orderBy=" + order
+		whole := m.want(200, "GET", list+query, "")
+		var walked []any
+		next := list + query + "&limit=3"
+		for pages := 0; next != "" && pages < 20; pages++ {
+			page := m.want(200, "GET", next, "")
+			data, _ := page.get("data").([]any)
+			walked = append(walked, data...)
+			next = page.text("_links.next.href")
+		}
+		if want := whole.get("data").([]any); !reflect.DeepEqual(walked, want) {
+			t.Errorf("ordered by %q the walk gives %v, want %v", order, walked, want)
+		}
+	}
+	// A place is one in its own list alone: with its filter, its order, its kind of value, and no text that none can be.
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(list + "\x00\x00name"))
+	place := func(value string) string {
+		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"i":1,"o":0,"l":"%x",%s}`, digest.Sum(nil), value))
+	}
+	m.want(200, "GET", list+"?orderBy=name&after="+place(`"t":"b"`), "")
+	for _, bad := range []string{"orderBy=name&after=x", "orderBy=name&after=" + place(`"s":"AAA="`), "orderBy=name&after=" +
+		place(`"t":"\u0000"`),
+		"orderBy=desc(name)&after=" + place(`"t":"b"`), "orderBy=name&filter=id:gt(1)&after=" + place(`"t":"b"`), "after=" + place(`"t":"b"`)} {
+		r := m.do("GET", list+"?"+bad, "")
+		if r.StatusCode != http.StatusBadRequest || !strings.Contains(r.text("message"), "after") {
+			t.Errorf("%s: %d %s", bad, r.StatusCode, r.body)
+		}
+	}
+	vacant := m.want(200, "GET", list+"?orderBy=name&filter=state:'UNASSIGNED'&limit=1", "").text("_links.next.href")
+	if vacant == "" || strings.Contains(vacant, "after") {
+		t.Errorf("what is vacant goes on at %s", vacant)
+	}
+	next := m.want(200, "GET", list+"?limit=2&orderBy=name", "").text("_links.next.href")
+	again := m.want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").text("_links.next.href")
+	m.want(200, "GET", again, "")
+	// The history grows while somebody reads it.
+	for _, order := range []string{"", "desc(id)"} {
+		query := "/api/v2/transactions?fields=id&orderBy=" + order
+		whole := m.want(200, "GET", query, "").get("data").([]any)
+		page := m.want(200, "GET", query+"&limit=3", "")
+		m.id(list, `{"type":"IPv4Address","state":"STATIC"}`)
+		behind := m.want(200, "GET", page.text("_links.next.href"), "").get("data").([]any)
+		if !reflect.DeepEqual(behind, whole[3:6]) {
+			t.Errorf("ordered by %q behind the first three transactions come %v, want %v", order, behind, whole[3:6])
+		}
+	}
+}
+
+// What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.
+func TestOrderByNamesThatLack(t *testing.T) {
+	m := startAlone(t)
+	_, view, _, _, _ := m.basics()
+	template := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
+	list := "/api/v2/templates/" + template + "/resourceRecords"
+	plain := m.id(list, `{"type":"TXTRecord","name":null,"text":"x"}`)
+	named := m.id(list, `{"type":"TXTRecord","name":"a","text":"x"}`)
+	for order, want := range map[string]string{"absoluteName": plain + " " + named, "desc(absoluteName)": named + " " + plain} {
+		if got := m.want(200, "GET", list+"?total=true&orderBy="+order, ""); got.text("data.0.id")+" "+got.text("data.1.id") != want ||
+			got.text("totalCount") != "2" {
+			t.Errorf("ordered by %s: %s", order, got.body)
+		}
+	}
+	if got := m.want(200, "GET", "/api/v2/resourceRecords?orderBy=absoluteName&filter=absoluteName:null", "").text("data.0.id"); got != plain {
+		t.Errorf("by name, what has none begins with %s, want %s", got, plain)
+	}
+	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
+	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1",
+		"absoluteName:in('aaa',null)": "2"} { // the view's ExternalHostsZone has none, too
+		if got := m.want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").text("totalCount"); got != want {
+			t.Errorf("%s finds %s zones, want %s", filter, got, want)
+		}
+	}
+	zones := m.want(200, "GET", "/api/v2/views/"+view+"/zones?orderBy=desc(absoluteName)", "")
+	if zones.text("data.0.absoluteName") != "com" || !strings.Contains(string(zones.body), policy) {
+		t.Errorf("zones by name: %s", zones.body)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, block, network := m.basics()
+	m.id("/api/v2/blocks/"+block+"/networks",
+		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31","blank":" 12 ",
+			"long":"9223372036854775807","less":"9223372036854775806","endless":"`+strings.Repeat("1", 140_000)+`","power":"1e9","part":"0.5"}}`)
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"hello","ttl":60}`)
+	ch := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
+	port := m.id("/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+port+`}}`)
+	for _, c := range []struct {
+		collection, filter string
+		want               int
+	}{
+		{"networks", `name:'office'`, 1},
+		{"networks", `name:"office"`, 1},
+		{"networks", `name:'it\'s "quoted"'`, 1},
+		{"networks", `name:"it's \"quoted\""`, 1},
+		{"networks", `name:ne('office')`, 2},
+		{"networks", `name:in('office','six','nothing')`, 2},
+		{"networks", `name:contains('i')`, 3},
+		{"networks", `name:startsWith('off') and name:endsWith('ice')`, 1},
+		{"networks", `name:'office' or name:'six' and type:'IPv4Network'`, 1},
+		{"networks", `(name:'office' or name:'six') and type:'IPv6Network'`, 1},
+		{"networks", `id:` + network, 1},
+		{"networks", `id:ge(` + network + `) and id:lt(999999)`, 3},
+		{"networks", `range:"/24"`, 1},
+		{"networks", `range:"10.0.0.0/24"`, 1},
+		{"networks", `range:eq("10.0.0.0-10.0.0.255")`, 1},
+		{"networks", `range:ge("10.0.0.0/25")`, 1},
+		{"networks", `range:ge("/25")`, 2},
+		{"networks", `range:lt("/26")`, 1},
+		{"networks", `range:contains("10.0.0.5")`, 1},
+		{"networks", `range:contains("2001:db8::5")`, 1},
+		{"networks", `range:startsWith('10.')`, 2},
+		{"networks", `range:within("10.0.0.0/16")`, 2},
+		{"networks", `range:within("10.0.0.0-10.0.1.63")`, 2},
+		{"networks", `range:within("10.0.0.0/24")`, 1},
+		{"networks", `range:within("10.0.0.0/25")`, 0},
+		{"networks", `range:within("2001:db8::/32")`, 1},
+		{"addresses", `address:within("10.0.0.64/26")`, 1},
+		{"addresses", `address:within("::/0")`, 0},
+		{"networks/" + network + "/addresses", `state:'UNASSIGNED' and address:within("10.0.0.76/30")`, 3},
+		{"networks", `configuration.name:'main'`, 3},
+		{"networks", `configuration.id:` + configuration, 3},
+		{"networks", `configuration.id:1`, 0},
+		{"networks", `location.name:'Basel'`, 1},
+		{"networks", `location.country:'Switzerland'`, 1},
+		{"networks", `location:null`, 2},
+		{"networks", `location:ne(null)`, 1},
+		{"networks", `gateway:"10.0.0.1"`, 1},
+		{"networks", `gateway:gt("10.0.0.1")`, 1},
+		{"networks", `userDefinedFields.vlan:'12'`, 1},
+		{"networks", `userDefinedFields.vlan:null`, 2},
+		{"networks", `userDefinedFields.vlan:gt(9)`, 1}, // as numbers
+		{"networks", `userDefinedFields.vlan:gt('9')`, 1},
+		{"networks", `userDefinedFields.vlan:ge(12) and userDefinedFields.vlan:le(12.5)`, 1},
+		{"networks", `userDefinedFields.vlan:lt(9)`, 0},
+		{"networks", `userDefinedFields.owner:gt(0)`, 0},
+		{"networks", `userDefinedFields.blank:gt(0)`, 0}, // no number
+		{"networks", `userDefinedFields.endless:gt(0)`, 0},
+		{"networks", `userDefinedFields.power:gt(0)`, 0},
+		{"networks", `userDefinedFields.part:gt(0.4) and userDefinedFields.part:lt(0.6)`, 1},
+		{"networks", `userDefinedFields.long:ge(9223372036854775807)`, 1}, // to the last digit
+		{"networks", `userDefinedFields.less:ge(9223372036854775807)`, 0},
+		{"networks", `userDefinedFields.less:le(9223372036854775806) and userDefinedFields.less:lt(9223372036854775807)`, 1},
+		{"networks", `userDefinedFields.owner:lt(0)`, 0},
+		{"networks", `userDefinedFields.since:gt('2026-01-30')`, 1}, // as texts
+		{"networks", `userDefinedFields.since:lt('2026-01-30')`, 0},
+		{"networks", `defaultZonesInherited:true`, 2},
+		{"networks", `defaultZonesInherited:ne(true)`, 1},
+		{"addresses", `address:"10.0.0.77"`, 1},
+		{"addresses", `address:ge("10.0.0.9") and address:le("10.0.0.100")`, 1},
+		{"addresses", `address:in("10.0.0.77","10.0.0.1")`, 2},
+		{"addresses", `state:'GATEWAY'`, 2},
+		{"resourceRecords", `ttl:60`, 1},
+		{"resourceRecords", `ttl:null`, 0},
+		{"resourceRecords", `absoluteName:'NOTE.Example.COM'`, 1},
+		{"zones", `absoluteName:'example.com' and view.id:` + view, 1},
+		{"users", `accountLocked:false`, 1},
+		{"transactions", `operation:'ADD_VIEW' and user.name:'admin'`, 1},
+		{"transactions", `creationDateTime:ge('2020-01-01') and operation:'ADD_USER'`, 1},
+		{"", `type:'Zone'`, 2},
+	} {
+		path := "/api/v2"
+		if c.collection != "" {
+			path += "/" + c.collection
+		}
+		r := m.want(200, "GET", path+"?limit=1000&filter="+url.QueryEscape(c.filter), "")
+		if got := r.text("count"); got != fmt.Sprint(c.want) {
+			t.Errorf("%s?filter=%s finds %s, want %d", c.collection, c.filter, got, c.want)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, _ := m.basics()
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a",
+		"userDefinedFields":{"rack":"10","mixed":"9"}}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z",
+		"userDefinedFields":{"rack":"9","mixed":"b"}}`)
+	for order, want := range map[string]string{
+		"name": "a office z", "desc(name)": "z office a", "desc(id)": "z a office", "range": "office z a", "desc(gateway)": "a z office",
+		"configuration.name,asc(name)": "a office z", "userDefinedFields.x,name": "a office z",
+		"userDefinedFields.rack": "office z a", "desc(userDefinedFields.rack)": "a z office", "userDefinedFields.mixed": "office z a",
+	} {
+		r := m.want(200, "GET", "/api/v2/networks?orderBy="+url.QueryEscape(order), "")
+		got := fmt.Sprint(r.text("data.0.name"), " ", r.text("data.1.name"), " ", r.text("data.2.name"))
+		if got != want {
+			t.Errorf("orderBy=%s gives %s, want %s", order, got, want)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	norway := m.want(200, "GET", "/api/v2/locations?filter=code:'NO'", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=location.code", ""); r.text("location.code") != "NO" {
+		t.Errorf("the code of the location is %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, mergePatch)
+	for fields, want := range map[string]string{
+		"id,name":                         `{"id":` + network + `,"name":"office"}`,
+		"name,configuration.name":         `{"name":"office","configuration":{"name":"main"}}`,
+		"range,not(range)":                `{}`,
+		"name,embed(addresses)":           "",
+		"embed(addresses),not(id,_links)": "",
+	} {
+		r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields="+url.QueryEscape(fields), "")
+		if want != "" && string(r.body) != want {
+			t.Errorf("fields=%s gives %s, want %s", fields, r.body, want)
+		}
+		if want == "" && r.text("_embedded.addresses.0.address") != "10.0.0.1" {
+			t.Errorf("fields=%s embeds nothing: %s", fields, r.body)
+		}
+	}
+	for _, fields := range []string{"name.x", "range.low,id", "not(gateway.x)"} {
+		m.refused(400, "InvalidFieldName", "has no members", "GET", "/api/v2/networks?fields="+url.QueryEscape(fields), "")
+	}
+	r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "")
+	if _, ok := r.get("_embedded.addresses.0._embedded.resourceRecords").([]any); !ok {
+		t.Errorf("embed does not go on inside: %s", r.body)
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	for accept, want := range map[string]string{
+		"": "application/hal+json", "*/*": "application/hal+json", "application/json": "application/json", "text/csv": "text/csv; charset=utf-8",
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "text/html; charset=utf-8",
+		"application/json;q=0.5,text/csv":                                 "text/csv; charset=utf-8",
+		"application/hal+json;q=0, */*":                                   "application/json",
+	} {
+		r := m.want(200, "GET", "/api/v2/networks", "", "Accept: "+accept)
+		if got := r.Header.Get("Content-Type"); got != want {
+			t.Errorf("Accept %q gives %s, want %s", accept, got, want)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/networks/"+network, "", "Accept: application/json"); strings.Contains(string(r.body), "_links") {
+		t.Errorf("application/json has links: %s", r.body)
+	}
+	r := m.want(200, "GET", "/api/v2/networks?fields=id,name,range,configuration.name", "", "Accept: text/csv")
+	if want := "id,name,range,configuration.name\r\n" + network + ",office,10.0.0.0/24,main\r\n"; string(r.body) != want {
+		t.Errorf("CSV is %q, want %q", r.body, want)
+	}
+	r = m.want(200, "GET", "/api/v2/networks/"+network, "", "Accept: text/html")
+	if !strings.Contains(string(r.body), `href="/api/v2/networks/`+network+`/addresses"`) {
+		t.Errorf("the page has no link to the addresses")
+	}
+	for _, encoding := range []string{"gzip", "zstd"} {
+		r := m.want(200, "GET", "/api/v2/locations", "", "Accept-Encoding: "+encoding)
+		if got := r.Header.Get("Content-Encoding"); got != encoding {
+			t.Errorf("Accept-Encoding %s gives %q", encoding, got)
+		}
+	}
+	head := m.want(200, "HEAD", "/api/v2/networks/"+network, "")
+	if len(head.body) != 0 || head.Header.Get("ETag") == "" {
+		t.Errorf("HEAD: %v %q", head.Header, head.body)
+	}
+	options := m.want(204, "OPTIONS", "/api/v2/networks/"+network, "")
+	if got := options.Header.Get("Allow"); got != "DELETE, GET, HEAD, OPTIONS, PATCH, PUT" {
+		t.Errorf("Allow is %s", got)
+	}
+}
+
+func TestChangeAndConcurrency(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	at := "/api/v2/networks/" + network
+	first := m.want(200, "GET", at, "").Header.Get("ETag")
+	r := m.want(200, "PATCH", at, `{"name":"lab","userDefinedFields":{"a":"1","b":"2"},"unknown":[1]}`, "If-Match: "+first,
+		"Content-Type: application/merge-patch+json",
+		"x-bcn-change-control-comment: because")
+	if r.text("name") != "lab" || r.text("range") != "10.0.0.0/24" || r.Header.Get("ETag") == first {
+		t.Errorf("PATCH gives %s with %s", r.body, r.Header.Get("ETag"))
+	}
+	m.refused(412, "PreconditionFailed", "has changed", "PATCH", at, `{"name":"x"}`, "If-Match: "+first)
+	m.refused(412, "PreconditionFailed", "has changed", "DELETE", at, ``, "If-Match: "+first)
+	r = m.want(200, "PATCH", at, `{"userDefinedFields":{"a":null,"c":"3"}}`)
+	if got := r.text("userDefinedFields"); got != "map[b:2 c:3]" {
+		t.Errorf("the merge patch gives %s", got)
+	}
+	// PUT is the whole: what is left out is unset, what is read-only is ignored.
+	r = m.want(200, "PUT", at, `{"id":5,"type":"IPv4Network","range":"10.0.0.0/24","gateway":"10.0.0.1","defaultZonesInherited":false,"restrictedZonesInherited":true,
+		"reverseZoneSigned":false,"configuration":{"id":1},"_links":{"self":{"href":"x"}}}`)
+	if r.get("name") != nil || r.get("userDefinedFields") != nil || r.text("defaultZonesInherited") != "false" || r.text("id") != network {
+		t.Errorf("PUT gives %s", r.body)
+	}
+	last := m.want(200, "GET", at+"/transactions?orderBy=desc(id)&filter=comment:'because'", "")
+	if last.text("data.0.operation") != "UPDATE_IPV4_NETWORK" || last.text("data.0.user.name") != "admin" {
+		t.Errorf("the transaction is %s", last.body)
+	}
+	m.want(204, "DELETE", at, "")
+	m.want(404, "GET", at, "")
+	m.verify()
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	m := startAlone(t)
+	body := `{"name":"once"}`
+	first := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
+	again := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
+	if string(first.body) != string(again.body) || first.Header.Get("Location") != again.Header.Get("Location") ||
+		first.Header.Get("Location") == "" {
+		t.Errorf("the same key gives\n %s\n %s", first.body, again.body)
+	}
+	m.refused(409, "IdempotencyKeyReused", "another request", "POST", "/api/v2/configurations", `{"name":"twice"}`, "Idempotency-Key: k1")
+	m.refused(409, "ResourceAlreadyExists", "once", "POST", "/api/v2/configurations", body, "Idempotency-Key: k2")
+	// A refusal is not kept: the key is good for the next try.
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"third"}`, "Idempotency-Key: k2")
+}
+
+func TestSpaceRules(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, block, network := m.basics()
+	networks := "/api/v2/blocks/" + block + "/networks"
+	blocks := "/api/v2/configurations/" + configuration + "/blocks"
+	net4 := func(r string) string { return `{"type":"IPv4Network","range":"` + r + `"}` }
+	m.refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
+	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
+	m.refused(400, "IpRangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
+	m.refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
+	m.refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
+	m.refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.refused(400, "IpRangeOverlapsSiblings", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
+		`{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
+	m.refused(400, "InvalidResourceFieldValue", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
+	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
+
+	// By size: the first free space, and with DEPTH_FIRST that of the blocks below.
+	next := m.want(201, "POST", networks, net4("/24"))
+	if got := next.text("range"); got != "10.0.1.0/24" {
+		t.Errorf("the next /24 is %s", got)
+	}
+	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.128.0.0/9"}`)
+	m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/10"}`)
+	m.refused(400, "NoSpaceForNetwork", "no free /9", "POST", networks, net4("/9"))
+	deep := m.want(201, "POST", networks, net4("/9"), "x-bcn-traversal-method: DEPTH_FIRST")
+	if deep.text("range") != "10.128.0.0/9" || deep.text("_links.up.href") != "/api/v2/blocks/"+inner {
+		t.Errorf("DEPTH_FIRST gives %s below %s", deep.text("range"), deep.text("_links.up.href"))
+	}
+
+	addresses := "/api/v2/networks/" + network + "/addresses"
+	address := func(a string) string { return `{"type":"IPv4Address","state":"STATIC","address":"` + a + `"}` }
+	m.refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
+	m.refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
+	m.refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
+	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
+	m.refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
+	m.verify()
+}
+
+func TestGateway(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, network := m.basics()
+	at := "/api/v2/networks/" + network
+	gateways := func() string {
+		r := m.want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "")
+		return r.text("data.0.address") + " " + r.text("count")
+	}
+	if got := gateways(); got != "10.0.0.1 1" {
+		t.Errorf("the new network's gateway is %s", got)
+	}
+	m.want(200, "PATCH", at, `{"gateway":"10.0.0.254"}`)
+	if got := gateways(); got != "10.0.0.254 1" {
+		t.Errorf("the changed gateway is %s", got)
+	}
+	gateway := m.want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "").text("data.0.id")
+	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+gateway, `{"state":"STATIC"}`)
+	m.want(204, "DELETE", "/api/v2/addresses/"+gateway, "")
+	if got := m.want(200, "GET", at, ""); got.get("gateway") != nil || gateways() != " 0" {
+		t.Errorf("the gateway is still there: %s", got.body)
+	}
+	none := m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, "x-bcn-no-gateway: true")
+	if none.get("gateway") != nil {
+		t.Errorf("x-bcn-no-gateway gives %s", none.body)
+	}
+	m.id(at+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	m.refused(409, "ResourceAlreadyExists", "10.0.0.9 is in use", "PATCH", at, `{"gateway":"10.0.0.9"}`)
+	m.verify()
+}
+
+// 64 clients asking a /24 for addresses get 254 different ones less the gateway, then a 409.
+func TestNextAvailableAddressIsAtomic(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	var mu sync.Mutex
+	got := map[string]int{}
+	full := 0
+	var clients sync.WaitGroup
+	for range 64 {
+		clients.Go(func() {
+			for {
+				r := m.do("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+				mu.Lock()
+				switch {
+				case r.StatusCode == 201:
+					got[r.text("address")]++
+				case r.text("code") == "NoSpaceForAddress":
+					full++
+					mu.Unlock()
+					return
+				default:
+					t.Errorf("%d %s", r.StatusCode, r.body)
+					mu.Unlock()
+					return
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	clients.Wait()
+	if len(got) != 253 || full != 64 {
+		t.Errorf("%d different addresses and %d refusals; want 253 and 64", len(got), full)
+	}
+	for a, n := range got {
+		if n != 1 {
+			t.Errorf("%s was given %d times", a, n)
+		}
+	}
+	m.verify()
+}
+
+// The same for networks by size: a /20 holds sixteen /24.
+func TestNextAvailableNetworkIsAtomic(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, _ := m.basics()
+	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.16.0.0/20"}`)
+	var mu sync.Mutex
+	var ranges []string
+	var clients sync.WaitGroup
+	for range 24 {
+		clients.Go(func() {
+			r := m.do("POST", "/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"/24"}`)
+			mu.Lock()
+			defer mu.Unlock()
+			if r.StatusCode == 201 {
+				ranges = append(ranges, r.text("range"))
+			} else if r.text("code") != "NoSpaceForNetwork" {
+				t.Errorf("%d %s", r.StatusCode, r.body)
+			}
+		})
+	}
+	clients.Wait()
+	slices.Sort(ranges)
+	if len(slices.Compact(ranges)) != 16 {
+		t.Errorf("%d different networks: %v", len(ranges), ranges)
+	}
+	m.verify()
+}
+
+func TestNames(t *testing.T) {
+	m := startAlone(t)
+	before := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
+	configuration, view, zone, _, network := m.basics()
+	records := "/api/v2/zones/" + zone + "/resourceRecords"
+	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view,
+		""); got.text("data.0.absoluteName") != "com" ||
+		got.text("data.1.absoluteName") != "example.com" {
+		t.Errorf("absoluteName makes %s", got.body)
+	}
+	host := m.want(201, "POST", records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"},{"address":"10.0.0.11"}]}`)
+	if host.text("absoluteName") != "www.example.com" || host.text("reverseRecord") != "true" {
+		t.Errorf("the host is %s", host.body)
+	}
+	id := host.text("id")
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", ""); got.text("count") != "2" ||
+		got.text("data.0.state") != "STATIC" {
+		t.Errorf("its addresses are %s", got.body)
+	}
+	alias := m.want(201, "POST", records, `{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
+	if alias.text("linkedRecord.id") != id {
+		t.Errorf("the alias is %s", alias.body)
+	}
+	m.id(records, `{"type":"MXRecord","name":null,"linkedRecord":{"id":`+id+`},"priority":5}`)
+	apex := m.want(201, "POST", records, `{"type":"TXTRecord","name":"ignored","text":"x"}`, "x-bcn-same-as-zone: true")
+	if apex.get("name") != "" || m.want(200, "GET", records+"?"+filter("name:''"), "").count() != 2 ||
+		m.want(200, "GET", records+"?"+filter("name:null"), "").count() != 2 ||
+		m.want(200, "GET", records+"?"+filter("name:contains('')"), "").count() != m.want(200, "GET", records, "").count() ||
+		apex.text("absoluteName") != "example.com" {
+		t.Errorf("the apex record is %s", apex.body)
+	}
+	m.id(records, `{"type":"GenericRecord","name":"_443._tcp","recordType":"TLSA","rdata":"3 1 1 `+strings.Repeat("ab", 32)+`"}`)
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/dependentRecords", ""); got.text("count") != "2" {
+		t.Errorf("dependent records: %s", got.body)
+	}
+	m.refused(404, "InlinedResourceNotFound", "nothing.example.com", "POST", records,
+		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"nothing.example.com"}}`)
+	m.refused(404, "InlinedResourceNotFound", "999", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":999}}`)
+	m.refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records,
+		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
+		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
+	m.refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
+		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
+	m.refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
+	m.refused(400, "InvalidResourceFieldValue", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
+	if below := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"name":"a.b"}`); below.text("name") != "a" || below.text("absoluteName") != "a.b" ||
+		below.text("type") != "Zone" {
+		t.Errorf("a zone with a dotted name is %s", below.body)
+	}
+	for body, want := range map[string]string{`{"name":"","text":"apex"}`: "TXTRecord", `{"name":"h1","addresses":[{"address":"10.0.0.99"}]}`: "HostRecord",
+		`{"name":"g1","recordType":"A","rdata":"192.0.2.1"}`: "GenericRecord"} {
+		if r := m.want(201, "POST", records, body); r.text("type") != want {
+			t.Errorf("%s is %s", body, r.body)
+		}
+	}
+	m.refused(400, "InvalidResourceFieldValue", "blank", "POST", records, `{"type":"TXTRecord","name":"  ","text":"x"}`)
+	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
+		`{"type":"Zone","absoluteName":"example.com"}`)
+	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,
+		"x-bcn-allow-multi-label-zonenames: true")
+	if dotted.text("name") != "10.in-addr.arpa" {
+		t.Errorf("the dotted zone is %s", dotted.body)
+	}
+
+	// The history names what was asked for, not what it took.
+	history := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/transactions", "")
+	if history.text("data.0.operation") != "ADD_HOST_RECORD" || history.text("data.0.description") != "Added HostRecord www.example.com" {
+		t.Errorf("the history says %s", history.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/zones/"+zone+"/transactions", ""); got.text("data.0.description") != "Added Zone example.com" {
+		t.Errorf("the history says %s", got.body)
+	}
+
+	// A rename takes all below along.
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"renamed"}`)
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id, "").text("absoluteName"); got != "www.renamed.com" {
+		t.Errorf("after the rename the host is %s", got)
+	}
+	m.verify()
+
+	// What depends on a record goes with it; an address can be unlinked, and the last takes the host.
+	address := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+id+"/addresses/"+address, "")
+	m.want(200, "GET", "/api/v2/resourceRecords/"+id, "")
+	other := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/addresses/"+other, "")
+	m.want(404, "GET", "/api/v2/resourceRecords/"+id, "")
+	m.want(404, "GET", "/api/v2/resourceRecords/"+alias.text("id"), "")
+	m.verify()
+
+	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	if left := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount"); left != before {
+		t.Errorf("%s resources are left of those of a deleted configuration, and there were %s", left, before)
+	}
+	m.verify()
+}
+
+func TestAddressWithHost(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.com"}]}`)
+	got := m.want(200, "GET", "/api/v2/addresses/"+r.text("id")+"/resourceRecords", "")
+	if got.text("data.0.absoluteName") != "printer.example.com" || got.text("count") != "1" {
+		t.Errorf("the address has %s", got.body)
+	}
+	m.refused(404, "InlinedResourceNotFound", "no zone", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.net"}]}`)
+	second := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	host := got.text("data.0.id")
+	m.want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
+	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
+	if n := m.want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").text("count"); n != "2" {
+		t.Errorf("the host has %s addresses", n)
+	}
+	m.verify()
+}
+
+func TestLocationsAndLinks(t *testing.T) {
+	m := startAlone(t)
+	_, _, zone, block, network := m.basics()
+	ch := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
+	basel := m.want(201, "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel","latitude":47.56,"longitude":7.59}`)
+	if basel.text("country") != "Switzerland" || basel.text("latitude") != "47.56" {
+		t.Errorf("the location is %s", basel.body)
+	}
+	at := "/api/v2/locations/" + basel.text("id")
+	m.refused(409, "ResourceAlreadyExists", "BSL", "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Other"}`)
+	m.refused(400, "ValueOutsideRange", "latitude", "PATCH", at, `{"latitude":91}`)
+	m.refused(403, "ResourceInUse", "country", "DELETE", "/api/v2/locations/"+ch, "")
+	m.want(201, "POST", at+"/annotatedResources", `{"id":`+network+`}`)
+	if got := m.want(200, "GET", at+"/annotatedResources", ""); got.text("data.0.id") != network ||
+		got.text("data.0.location.name") != "Basel" {
+		t.Errorf("annotated: %s", got.body)
+	}
+	m.want(204, "DELETE", at, "")
+	if got := m.want(200, "GET", "/api/v2/networks/"+network, ""); got.get("location") != nil {
+		t.Errorf("the network still refers to a deleted location: %s", got.body)
+	}
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/defaultZones", `{"id":`+zone+`}`)
+	m.want(200, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/restrictedZones", `{"id":`+zone+`}`)
+	if got := m.want(200, "GET", "/api/v2/zones/"+zone+"/restrictedRanges", ""); got.text("data.0.id") != block {
+		t.Errorf("restricted ranges: %s", got.body)
+	}
+	m.want(204, "DELETE", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.want(404, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.verify()
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	m := startAlone(t)
+	r := m.want(http.StatusOK, "GET", "/api/openapi.json", "", "Authorization:")
+	if r.text("openapi") != "3.1.0" {
+		t.Errorf("the document is of OpenAPI %s", r.text("openapi"))
+	}
+	if checkedIn, err := os.ReadFile("../../../api/openapi.json"); err != nil || strings.TrimSpace(string(checkedIn)) != string(r.body) {
+		t.Errorf("api/openapi.json is not what is served (%v): run make generate", err)
+	}
+	page := m.want(http.StatusOK, "GET", "/api/docs", "", "Authorization:")
+	for _, outside := range []string{"http://", "https://"} {
+		for part := range strings.SplitSeq(string(page.body), outside) {
+			if strings.HasSuffix(part, `src="`) || strings.HasSuffix(part, `href="`) {
+				t.Errorf("the page loads something from outside")
+			}
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		m.want(http.StatusOK, "GET", path, "", "Authorization:")
+	}
+}

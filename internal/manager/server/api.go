@@ -1,0 +1,92 @@
+package server
+
+import (
+	"os"
+
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/published"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
+	"portolan/internal/engine/timetable"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/backup"
+	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/imports"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/notify"
+	"portolan/internal/manager/webhook"
+	"portolan/internal/manager/workflow"
+)
+
+// Base is the path of the API (spec.md section 9).
+const Base = published.Base
+
+// newRegistry takes what the trades declare.
+func newRegistry() *resource.Registry {
+	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
+	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
+		dhcp.Register, deploy.Register,
+		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {
+		register(r)
+	}
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {
+		id := c.Type.TextOf(c.New, "servicePoint")
+		if id == "" || !c.Creates() && c.Type.TextOf(c.Old, "servicePoint") == id {
+			return nil
+		}
+		there, err := fleet.There(c.Tx, id)
+		if err == nil && !there {
+			err = resource.NotFoundInlined("servicePoint", "there is no service point %s in the fleet", id)
+		}
+		return err
+	}})
+	return r
+}
+
+// Layout is what the program keeps in a database: whoever opens one gives it.
+func Layout() *store.Layout {
+	l := newRegistry().Layout()
+	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension(), timetable.Extension(), history.Extension())
+	return l
+}
+
+// NewAPI makes the address API over a store.
+func NewAPI(s *store.Store) *resource.API {
+	r := newRegistry()
+	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
+		r.Header(resource.RequestHeader{Name: name,
+			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
+	}
+	a := resource.NewAPI(s, r)
+	a.Respan = ipam.Reallocate
+	access.Govern(a)
+	if s != nil {
+		workflow.Open(a, access.ServiceOf(s).Acting)
+	}
+	a.Sealer = access.Sealer{}
+	return a
+}
+
+// hostName is the name of this machine; empty where that is not known: it is shown, and nothing more.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
+func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
+	name := hostName()
+	a.Manager.Hostname = name
+	s := rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
+	s.Apply = imports.Apply(a, s.Show)
+	return s
+}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Commands need no name of a configuration where there is one alone.
+func TestConfigurationNamed(t *testing.T) {
+	m := startAlone(t)
+	find := func(name string) (id int64, err error) {
+		err = m.Store.View(t.Context(), func(tx *store.Tx) error {
+			row, err := resource.ConfigurationNamed(tx, name)
+			if err == nil {
+				id = row.ID
+			}
+			return err
+		})
+		return id, err
+	}
+	refused := func(name, says string) {
+		t.Helper()
+		if id, err := find(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is %d, %v", name, id, err)
+		}
+	}
+	refused("", "there is no configuration yet")
+	m.id("/api/v2/configurations", `{"name":"one"}`)
+	only, err := find("")
+	if one, e := find("one"); err != nil || e != nil || only != one || only == 0 {
+		t.Errorf("the only one is %d, %v, and by its name %d, %v", only, err, one, e)
+	}
+	m.id("/api/v2/configurations", `{"name":"two"}`)
+	refused("", "there are several: name one")
+	refused("three", `there is no configuration "three"`)
+}

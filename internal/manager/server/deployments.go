@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/wire/checkin"
+)
+
+// fleetPoints introduces the fleet to deployments: neither knows the other.
+type fleetPoints struct{ fleet *fleet.Service }
+
+// Changed notes that a service point is to serve something else.
+func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
+	p.fleet.ContentChanged(tx, servicePoint)
+}
+
+// Wake lets a service point know, once that is committed.
+func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
+
+// Serving says what a service point serves.
+func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
+	is, err := p.fleet.Serves(tx, servicePoint)
+	s = deploy.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
+		Answers: slices.Contains(is.Applications, checkin.Authority), Drives: len(is.Engines) > 0,
+		Resolves: slices.Contains(is.Applications, checkin.Resolver)}
+	if err == nil && s.There {
+		s.Silent, err = p.fleet.Silent(tx, servicePoint)
+	}
+	return s, err
+}
+
+// contentTime is how long it may take to give a service point what it is to serve.
+const contentTime = time.Hour
+
+// wantedContent is a request for what a service point is to serve. It is held open until that is something else than it serves.
+type wantedContent struct {
+	m            *Manager
+	shown        *x509.Certificate
+	servicePoint string
+	from         string
+	until        time.Time
+	held         *fleet.Held
+	parked       *parkedRequest
+}
+
+// giveContent gives a service point what it is to serve, at once or when it changes.
+func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byte) error {
+	shown := r.TLS.PeerCertificates[0]
+	rq, err := decode[checkin.ContentRequest](body)
+	if err != nil {
+		return err
+	}
+	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown, rq.Application),
+		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
+	other, over, err := c.look(r.Context(), false)
+	if err == nil && !over {
+		if c.parked, err = m.parking.park(w); err == nil {
+			c.held.Wait(c.until, c.again)
+			return nil
+		}
+	}
+	c.held.Release()
+	if err != nil {
+		return err
+	}
+	return c.answer(w, r, other)
+}
+
+// look refuses who is not known, or not any more, and looks whether the service point is to serve something else; over says that it is
+// answered now, which it is the last time.
+func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, err error) {
+	defer func() { // no request is answered here that it would be an answer to
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	c.held.Look()
+	if err := c.m.Fleet.Know(ctx, c.shown); err != nil {
+		return false, false, err
+	}
+	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		other, err = deploy.IsBehind(tx, c.servicePoint, c.from)
+		return err
+	})
+	return other, other || last || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
+}
+
+// again looks once more, and answers or waits on.
+func (c *wantedContent) again(last bool) {
+	ctx, cancel := context.WithTimeout(c.parked.request.Context(), lookTime)
+	defer cancel()
+	other, over, err := c.look(ctx, last)
+	if err == nil && !over {
+		c.held.Wait(c.until, c.again)
+		return
+	}
+	c.held.Release()
+	c.parked.reply(func(w http.ResponseWriter, r *http.Request) error {
+		if err != nil {
+			return err
+		}
+		return c.answer(w, r, other)
+	})
+}
+
+// lookTime is how long it may take to look whether a service point is to serve something else.
+const lookTime = 30 * time.Second
+
+// answer sends what the service point is to serve (portolan/internal/wire/zonedata), or that it is what it serves. The stream lies in a
+// file while it is being sent, so that the database is free.
+func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other bool) error {
+	if !other {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	f, err := os.CreateTemp(c.m.options.Data, "content-")
+	if err != nil {
+		return fmt.Errorf("making room for what a service point is to serve: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	if err := c.m.Store.View(r.Context(), func(tx *store.Tx) error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, c.m.Address.Sealer, c.servicePoint, c.from, f))
+	}); err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(contentTime))
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	if _, err = io.Copy(w, f); err != nil { // the service point asks again
+		c.m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
+	}
+	return nil
+}
+
+// takeUpdate decides on a message that changes a zone (RFC 2136).
+func (m *Manager) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) error {
+	shown := r.TLS.PeerCertificates[0]
+	if err := m.Fleet.Know(r.Context(), shown); err != nil {
+		return err
+	}
+	return answer(w, body, func(rq checkin.UpdateRequest) (a checkin.UpdateAnswer, err error) {
+		u := &deploy.Update{ServicePoint: shown.Subject.CommonName, View: rq.View, Zone: rq.Zone, Key: rq.Key, Message: rq.Message}
+		if u.Client, err = netip.ParseAddr(rq.Client); err != nil {
+			return a, problem.Invalid("client", "%q is no address", rq.Client)
+		}
+		var why string
+		a.Code, why, a.Changed = deploy.TakeUpdate(r.Context(), m.Address, u)
+		m.metrics.updated(a.Code)
+		if a.Code != 0 {
+			m.log.InfoContext(r.Context(), "an update was refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", a.Code, "reason", why)
+		}
+		return a, nil
+	})
+}

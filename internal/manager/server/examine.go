@@ -1,0 +1,264 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"portolan/internal/base/dirlock"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// Finding is what came of looking at one thing.
+type Finding struct {
+	// What was looked at, and how it is.
+	What string `json:"what"`
+	Is   string `json:"is"`
+	// Do says what to do about it; empty where it is well. Fault says that nothing goes on before that is done.
+	Do    string `json:"do"`
+	Fault bool   `json:"fault"`
+}
+
+// Print prints it in a line, with what to do below it.
+func (f Finding) Print(w io.Writer) error {
+	mark := "ok     "
+	switch {
+	case f.Fault:
+		mark = "FAULT  "
+	case f.Do != "":
+		mark = "warning"
+	}
+	_, err := fmt.Fprintf(w, "%s  %-14s %s\n", mark, f.What, f.Is)
+	if err == nil && f.Do != "" {
+		_, err = fmt.Fprintf(w, "         %14s-> %s\n", "", f.Do)
+	}
+	return err
+}
+
+// Faults counts those that nothing goes on with.
+func Faults(all []Finding) (n int) {
+	for _, f := range all {
+		if f.Fault {
+			n++
+		}
+	}
+	return n
+}
+
+// Examine looks at what a manager with these options would begin with: its directory, its ports, its certificate, its database. It begins
+// nothing, changes nothing, and may look while a manager serves.
+func Examine(ctx context.Context, o Options) (all []Finding) {
+	serving := false
+	if o.Data != "" {
+		var found []Finding
+		found, serving = examineDirectory(o.Data)
+		all = append(all, found...)
+	}
+	all = append(all, examineDatabase(ctx, o, serving)...)
+	for _, l := range []struct{ flag, address string }{{"listen", o.Listen}, {"checkin-listen", o.CheckinListen}, {"metrics-listen",
+		o.MetricsListen}} {
+		if l.address != "" && !strings.HasPrefix(l.address, socketPrefix) {
+			all = append(all, examinePort(ctx, l.flag, l.address))
+		}
+	}
+	if o.TLSCert != "" {
+		all = append(all, examineCertificate(o.TLSCert, o.TLSKey))
+	}
+	all = append(all, Sealing(len(o.MasterKeys) > 0))
+	for _, path := range []string{o.AccessLog, o.AuditLog, o.HistoryHeads} {
+		if path != "" && path != "-" {
+			all = append(all, examineFile(path))
+		}
+	}
+	return all
+}
+
+// Sealing is what there is to say of the secrets of a manager that has a master key, or has none.
+func Sealing(masterKey bool) Finding {
+	if masterKey {
+		return Finding{What: "secrets", Is: "are sealed by a master key"}
+	}
+	return Finding{What: "secrets",
+		Is: "encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets",
+		Do: "portolan secrets new-key > FILE, and --master-key FILE"}
+}
+
+// examineDirectory looks at the data directory; serving says that a manager has it.
+func examineDirectory(dir string) (all []Finding, serving bool) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := writable(filepath.Dir(dir)); err != nil {
+			return []Finding{{"data", dir + " is not there, and cannot be made: " + err.Error(), "make it, for who runs the manager", true}}, false
+		}
+		return []Finding{{"data", dir + " is made at the first start", "", false}}, false
+	case err != nil:
+		return []Finding{{"data", err.Error(), "run it as the user whom the directory belongs to", true}}, false
+	case !info.IsDir():
+		return []Finding{{"data", dir + " is no directory", "name a directory", true}}, false
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		all = append(all, Finding{"data", fmt.Sprintf("%s may be read by others (%v)", dir, info.Mode().Perm()), "chmod 700 " + dir, false})
+	} else {
+		all = append(all, Finding{"data", dir, "", false})
+	}
+	if err := writable(dir); err != nil {
+		return append(all, Finding{"data", "nothing can be written there: " + err.Error(),
+			"give the directory to who runs the manager", true}), false
+	}
+	if free, err := freeBytes(dir); err == nil && free != nil {
+		f := Finding{What: "disk", Is: fmt.Sprintf("%.1f GiB are free", float64(*free)/(1<<30))}
+		if *free < littleRoom {
+			f.Do = "make room: a change that has no room is refused"
+		}
+		all = append(all, f)
+	}
+	return all, dirlock.Held(dir)
+}
+
+// writable tries whether something can be made in a directory.
+func writable(dir string) error {
+	probe, err := os.CreateTemp(dir, ".probe-")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	return err
+}
+
+// examineDatabase opens the database for reading, and looks at its clock.
+func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
+	if o.Database == "" {
+		if _, err := os.Stat(filepath.Join(o.Data, "portolan.db")); err != nil {
+			return []Finding{{"database", "none yet: the first start makes one", "", false}}
+		}
+	}
+	s, err := store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
+		ListReaders: 1, ReadOnly: true})
+	var other *store.SchemaError
+	switch {
+	case errors.As(err, &other) && other.Database < other.Binary:
+		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d): the start brings it up to date",
+			other.Database), "", false}}
+	case other != nil:
+		return []Finding{{"database", err.Error(), "install the newer portolan, or restore a backup of this one", true}}
+	case err != nil:
+		return []Finding{{"database", err.Error(), "look whether it is there and takes connections (psql), or may be read", true}}
+	}
+	defer func() { _ = s.Close() }()
+	f, err := s.Figures(ctx)
+	if err != nil {
+		return []Finding{{"database", err.Error(), "look whether it answers: psql, or the file's permissions", true}}
+	}
+	is := fmt.Sprintf("%s %s, %d MiB, %d transactions", f.Kind, f.Version, f.Bytes>>20, f.Transactions)
+	if serving {
+		is += "; a manager is serving it"
+	}
+	all := append([]Finding{{"database", is, "", false}}, examineSettings(ctx, s, o.Database != "")...)
+	all = append(all, examineClock())
+	if o.Database == "" {
+		return all
+	}
+	ahead, err := s.Ahead(ctx)
+	clock := Finding{What: "database clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
+	if err != nil || ahead.Abs() > time.Second {
+		clock.Do = "let both machines follow the same time servers (chronyc sources)"
+	}
+	return append(all, clock)
+}
+
+// examinePort looks whether a port is free, or a manager has it.
+func examinePort(ctx context.Context, flag, address string) Finding {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		_ = l.Close()
+		return Finding{flag, address + " is free", "", false}
+	}
+	if managerAt(ctx, address) {
+		return Finding{flag, address + " is in use, by a manager", "", false}
+	}
+	return Finding{flag, err.Error(), "find who has it (ss -ltnp), or give --" + flag + " another address", true}
+}
+
+// managerAt reports whether a manager answers at an address of this machine.
+func managerAt(ctx context.Context, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, end := context.WithTimeout(ctx, 2*time.Second)
+	defer end()
+	//nolint:gosec // it is asked whether it is there, and told nothing
+	unverified := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: unverified}}
+	defer c.CloseIdleConnections()
+	for _, scheme := range []string{"http", "https"} {
+		rq, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+checkin.HealthPath, http.NoBody)
+		if err != nil {
+			return false
+		}
+		rs, err := c.Do(rq)
+		if err != nil { // it may speak the other one
+			continue
+		}
+		body, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
+		_ = rs.Body.Close()
+		if err == nil && strings.Contains(string(body), `"alive"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// examineCertificate reads a certificate and its key.
+func examineCertificate(cert, key string) Finding {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return Finding{"certificate", err.Error(), "the files hold a certificate with its chain, and its key, in PEM", true}
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return Finding{"certificate", err.Error(), "make it anew", true}
+	}
+	f := Finding{What: "certificate", Is: fmt.Sprintf("%s for %s, until %s", cert, strings.Join(append(leaf.DNSNames,
+		ipTexts(leaf.IPAddresses)...), ", "),
+		leaf.NotAfter.Format(time.DateOnly))}
+	if left := time.Until(leaf.NotAfter); left < certificateSoon {
+		f.Do, f.Fault = "have it renewed; the files are read again by themselves", left < 0
+	}
+	return f
+}
+
+func ipTexts(all []net.IP) (texts []string) {
+	for _, ip := range all {
+		texts = append(texts, ip.String())
+	}
+	return texts
+}
+
+// examineFile looks whether a file can be appended to.
+func examineFile(path string) Finding {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return Finding{"file", err.Error(), "make the directory " + filepath.Dir(path), true}
+	}
+	if f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil { //nolint:gosec // named by whoever starts it
+		_ = f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Finding{"file", err.Error(), "give the file to who runs the manager", true}
+	}
+	return Finding{"file", path, "", false}
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/engine/store"
+)
+
+// examineClock says which time this machine has, and whether it follows time servers: certificates and signatures go by it.
+func examineClock() Finding {
+	f := Finding{What: "clock", Is: time.Now().UTC().Format(time.RFC3339)}
+	switch follows, known := clockFollows(); {
+	case !known:
+		f.Is += ", of this machine"
+	case follows:
+		f.Is += ", and follows time servers"
+	default:
+		f.Is += "; the kernel was not told that it follows time servers"
+		f.Do = "let it follow some (chronyc tracking, timedatectl): certificates and signatures go by it"
+	}
+	return f
+}
+
+// setting is one of PostgreSQL's that a manager needs to be so.
+type setting struct {
+	name string
+	// good reports whether a value will do; do says what to do where not, and what comes of it.
+	good func(value string) bool
+	do   string
+}
+
+func isOn(value string) bool { return value != "off" }
+
+// postgresSettings are those that are looked at (docs/scale.md).
+var postgresSettings = []setting{
+	{"fsync", isOn, "set fsync = on: without it a crash of the machine loses the database"},
+	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database"},
+	{"synchronous_commit", isOn, "set synchronous_commit = on: with off an acknowledged change can be lost"},
+	{"max_connections", func(value string) bool { n, err := strconv.Atoi(value); return err == nil && n >= 40 },
+		"set max_connections to 40 for each manager, and some for people"},
+	{"autovacuum", isOn, "set autovacuum = on: without it the tables grow, and questions become slow"},
+}
+
+// examineSettings looks at the settings of a database.
+func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []Finding) {
+	if !postgres {
+		var mode string
+		if err := s.View(ctx, func(tx *store.Tx) error { return tx.QueryRow("PRAGMA journal_mode").Scan(&mode) }); err != nil {
+			return []Finding{{"settings", err.Error(), "look at the file's permissions", true}}
+		}
+		f := Finding{What: "settings", Is: "journal_mode " + mode}
+		if !strings.EqualFold(mode, "wal") {
+			f.Do = "start the manager once: it sets WAL, which readers beside a writer need, and which no network file system has"
+		}
+		return []Finding{f}
+	}
+	values := map[string]string{}
+	names := make([]string, len(postgresSettings))
+	for i, one := range postgresSettings {
+		names[i] = "'" + one.name + "'"
+	}
+	if err := s.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var name, value string
+			err := scan(&name, &value)
+			values[name] = value
+			return err
+		}, "SELECT name, setting FROM pg_settings WHERE name IN ("+strings.Join(names, ",")+")")
+	}); err != nil {
+		return []Finding{{"settings", err.Error(), "look whether the database answers (psql)", true}}
+	}
+	good := ""
+	for _, one := range postgresSettings {
+		if value := values[one.name]; one.good(value) {
+			good += fmt.Sprintf(", %s %s", one.name, value)
+		} else {
+			all = append(all, Finding{"settings", one.name + " is " + value, one.do, false})
+		}
+	}
+	return append(all, Finding{What: "settings", Is: strings.TrimPrefix(good, ", ")})
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/fleet"
+)
+
+// instancesPath is the collection of service points.
+const instancesPath = "/user/api/v1/fleetInstances"
+
+// limitedKey is the key of limited in the context of a request.
+type limitedKey struct{}
+
+// limited is what somebody may do with the fleet by rights on labels: their rights, and what they may do with the service point that the
+// request names.
+type limited struct {
+	scopes []access.FleetScope
+	level  access.Level
+}
+
+// limitsOf gives the rights by labels that a request is within; nil where it is of an administrator, or reads what it sees all of.
+func limitsOf(ctx context.Context) *limited {
+	l, _ := ctx.Value(limitedKey{}).(*limited)
+	return l
+}
+
+// within holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise. What it
+// may not see is not there (404), what it sees and may not do so much with is refused (403).
+func (m *Manager) within(r *http.Request, p access.Principal, needed access.Level, sees bool) (*http.Request, error) {
+	scopes, err := m.Identity.FleetScopes(r.Context(), p)
+	if err != nil {
+		return nil, err
+	}
+	if len(scopes) == 0 {
+		if sees {
+			return nil, access.Forbidden(p)
+		}
+		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: that takes access rights by which everything is seen,"+
+			" or rights on labels (fleetRights)", p.Name)
+	}
+	l := &limited{scopes: scopes}
+	r = r.WithContext(context.WithValue(r.Context(), limitedKey{}, l))
+	if r.URL.Path == instancesPath {
+		return r, nil
+	}
+	if !strings.HasPrefix(r.URL.Path, instancesPath+"/") {
+		return nil, problem.Forbidden("AccessDenied", "%s has rights on labels of service points alone (fleetRights): they are at %s", p.Name,
+			instancesPath)
+	}
+	id := r.PathValue("id")
+	labels, err := m.Fleet.Labels(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	best := access.Hide
+	defer func() { l.level = best }()
+	for _, s := range scopes {
+		if s.Covers(labels) {
+			best = max(best, s.Level)
+		}
+	}
+	switch {
+	case best >= needed:
+		return r, nil
+	case best == access.Hide && !sees:
+		return nil, fleet.Unknown(id)
+	}
+	return nil, problem.Forbidden("AccessDenied", "%s may do %s with this service point, and this takes %s (fleetRights)", p.Name,
+		max(best, access.View), needed)
+}
+
+// levelFor is what a change of the fleet takes: more where a service point would enrol anew, or go.
+func levelFor(r *http.Request) access.Level {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, instancesPath+"/"), "/")
+	if len(parts) == 1 && r.Method == http.MethodDelete || len(parts) > 1 && slices.Contains([]string{"registrationKey", "nodes"}, parts[1]) {
+		return access.Full
+	}
+	return access.Change
+}

@@ -1,0 +1,363 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
+)
+
+// publish makes the releases of a manager: versions for this platform.
+func publish(t *testing.T, dir string, versions ...string) {
+	t.Helper()
+	r, keys := release.Repository{Dir: dir}, filepath.Join(t.TempDir(), "keys")
+	if err := r.Init(keys, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range versions {
+		if err := r.Add(keys, version, runtime.GOOS+"/"+runtime.GOARCH, strings.NewReader("none"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Publish(keys, release.TimestampLife, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// names gives the names of the service points that a query lists.
+func (m *manager) names(query string) (names string) {
+	m.t.Helper()
+	r := m.want(200, "GET", "/user/api/v1/fleetInstances?"+query, "")
+	for i := 0; r.get(fmt.Sprintf("data.%d", i)) != nil; i++ {
+		names += r.text(fmt.Sprintf("data.%d.name", i)) + " "
+	}
+	return strings.TrimSpace(names)
+}
+
+func TestLabelsAndFilters(t *testing.T) {
+	m := startAlone(t)
+	ids := map[string]string{}
+	for _, name := range []string{"bay", "cape", "fjord"} {
+		ids[name], _ = m.create(name)
+	}
+	at := func(name string) string { return "/user/api/v1/fleetInstances/" + ids[name] }
+	m.want(200, "PATCH", at("bay"), `{"labels":{"site":"oslo","ring":"1"},"description":"deep"}`)
+	m.want(200, "PATCH", at("cape"), `{"labels":{"site":"bergen","ring":"1"}}`)
+	for query, want := range map[string]string{
+		"label=ring=1": "bay cape",
+		"label=ring:1": "bay cape", "label=ring": "bay cape", "label=site:oslo": "bay", "label=ring:1&label=site:bergen": "cape",
+		"label=none": "", "nameContains=A": "bay cape", "nameContains=%25": "", "nameContains=_ay": "", "nameContains=%C3%84": "",
+		"nameContains=ap&label=site:oslo": "",
+		"limit=2":                         "bay cape", "limit=3": "bay cape fjord", "limit=1&nameContains=j": "fjord",
+		"status=WAITING_FOR_PROVISIONING": "bay cape fjord", "status=HEALTHY": "", "connectionStatus=NOT_CONNECTED&label=site:oslo": "bay",
+		"connectionStatus=CONNECTED": "", "description=deep": "bay", "id=" + ids["fjord"]: "fjord", "name=fjord": "fjord", "name=": "",
+		"updateStatus=OK": "bay cape fjord", "updateStatus=UPDATE_FAILED": "", "version=7": "", "application=http-probe-service": "",
+		"address=192.0.2.1": "", "hostname=x": "", "variant=v4": "", "label=site:oslo'%20OR%201=1": "", "label=ring:": "bay cape",
+	} {
+		if got := m.names(query); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
+	m.want(200, "PATCH", at("cape"), `{"name":"Ärger Cap"}`)
+	for _, part := range []string{"Ärger", "r%20cAP"} {
+		if got := m.names("nameContains=" + part); got != "Ärger Cap" {
+			t.Errorf("%s finds %q", part, got)
+		}
+	}
+	m.want(200, "PATCH", at("cape"), `{"name":"cape"}`)
+	m.want(200, "PATCH", at("bay"), `{"labels":{"ring":null},"description":null,"name":"beach"}`)
+	r := m.instance(ids["bay"])
+	if r.text("labels.site") != "oslo" || r.get("labels.ring") != nil || r.get("description") != nil || r.text("name") != "beach" {
+		t.Errorf("changed, it is %s", r.body)
+	}
+	for _, c := range []struct{ code, naming, body string }{
+		{"InvalidResourceFieldValue", "labels", `{"labels":[]}`}, {"InvalidResourceFieldValue", "labels", `{"labels":null}`}, {"InvalidResourceFieldValue", "labels", `{"labels":{"a b":"c"}}`},
+		{"InvalidResourceFieldValue", "labels.a", `{"labels":{"a":"` + strings.Repeat("x", 256) + `"}}`}, {"InvalidResourceFieldValue", "labels", `{"labels":{"a":7}}`},
+		{"InvalidResourceFieldValue", "labels.a", `{"labels":{"a":"b\u0000"}}`}, {"InvalidResourceFieldValue", "name", `{"name":""}`}, {"InvalidResourceFieldValue", "name", `{"name":3}`},
+		{"InvalidResourceFieldValue", "description", `{"description":"a\u0000"}`},
+	} {
+		m.refused(400, c.code, c.naming, "PATCH", at("cape"), c.body)
+	}
+	var many []string
+	for i := range 70 {
+		many = append(many, fmt.Sprintf(`"l%d":"x"`, i))
+	}
+	m.refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
+	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
+	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
+	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
+		"nameContains=", "lastSeenSince=yesterday", "lastSeenBefore=2026-01-31",
+		"nodeCount=one", "nodeCount=-1", "errorCondition=",
+		"applicationStatus=WELL", "applicationUpdateStatus=OK", "limit=0", "limit=x", "limit=1&limit=2",
+		"label=a&label=a", "label=a%20b"} {
+		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
+			t.Errorf("%s: %d %s", query, r.StatusCode, r.body)
+		}
+	}
+}
+
+// Service points are found by what they have said of themselves, and by when.
+func TestFiltersOfWhatIsReported(t *testing.T) {
+	m := startAlone(t)
+	m.create("never")
+	id, key := m.create("quay")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	r := reportOf("the disk is full of Barnacles")
+	r.Nodes = []checkin.Node{{ID: id + "-node-1", Name: "crane", Hostname: "Crane.example", IPv4GatewayAddress: "192.0.2.254",
+		Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.7"}, {Type: checkin.Alias, IPAddress: "2001:db8::7"}}}}
+	rq := checkin.Request{Report: r, Sequence: 1, Digest: "1"}
+	if status, a := m.doorPost(checkin.CheckInPath, rq, e.certificateOf(t, answer)); status != 200 {
+		t.Fatalf("a check-in: %d %v", status, a)
+	}
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
+		`{"name":"http-probe-service","configuration":{"targets":[{"address":"192.0.2.1"}]}}`)
+	for query, want := range map[string]string{
+		"errorCondition=BARNACLES": "quay", "errorCondition=rust": "", "nodeCount=1": "never quay", "nodeCount=2": "",
+		"node=node-1": "quay", "node=ode-1": "",
+		"node=crane": "quay", "node=" + id + "-node-1": "quay", "node=winch": "", "hostname=crane.EXAMPLE": "quay",
+		"gateway=192.0.2.254": "quay", "gateway=192.0.2.7": "", "address=2001:db8::7": "quay", "address=192.0.2.7&node=winch": "",
+		"lastSeenSince=2020-01-31T12:00:00Z": "quay", "lastSeenBefore=2020-01-31T12:00:00Z": "never", "lastSeenSince=4102444800000": "",
+		"lastSeenSince=-1": "quay", "lastSeenBefore=-1": "never",
+		"lastSeenBefore=2100-01-01T00:00:00%2B02:00": "never quay", "lastSeenBefore=2100-01-01T00:00:00Z&lastSeenSince=1": "quay",
+		"applicationStatus=DEPLOYING": "quay", "applicationStatus=HEALTHY": "", "applicationVersion=1.0.0&application=http-probe-service": "quay",
+		"applicationVersion=1.0.0&application=dns-resolver-service": "", "applicationUpdateStatus=UPDATE_QUEUED": "",
+	} {
+		if got := m.names(query); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
+}
+
+// An order of a release moves as the service point says, and is done with when it runs; a report of another order does not move it.
+func TestUpdateStates(t *testing.T) {
+	releases := filepath.Join(t.TempDir(), "releases")
+	m := startManager(t, func(o *Options) { o.Releases = releases })
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	path := "/user/api/v1/fleetInstances/" + id
+	m.refused(409, "NoReleases", "targetVersion", "PATCH", path, `{"targetVersion":"8"}`)
+	publish(t, releases, "8", "9")
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"10"}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"../8"}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":8}`)
+
+	sequence, interval := int64(0), 50*time.Millisecond
+	report := func(version string, u *checkin.UpdateReport) map[string]any {
+		t.Helper()
+		sequence++
+		r := reportOf()
+		r.Version, r.BaseVersion, r.Platform, r.Update = version, "7", runtime.GOOS+"/"+runtime.GOARCH, u
+		time.Sleep(interval) // reports are paced
+		status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: r, Sequence: sequence, Digest: fmt.Sprint(sequence)}, certificate)
+		if status != 200 {
+			t.Fatalf("a check-in: %d %v", status, a)
+		}
+		return a
+	}
+	is := func(version, target, status string) {
+		t.Helper()
+		r := m.instance(id)
+		if r.text("version") != version || r.text("targetVersion") != target || r.text("updateStatus") != status {
+			t.Errorf("it is %s, want version %s, target %q, %s", r.body, version, target, status)
+		}
+	}
+	order := func(a map[string]any) (u checkin.Update) {
+		t.Helper()
+		state, _ := a["state"].(map[string]any)
+		update, ok := state["update"].(map[string]any)
+		if !ok {
+			t.Fatalf("there is no order in %v", a)
+		}
+		asked, ok := update["asked"].(float64)
+		if !ok {
+			t.Fatalf("the order has no time: %v", update)
+		}
+		u.Asked = int64(asked)
+		u.Version = fmt.Sprint(update["version"])
+		return u
+	}
+	report("7", nil)
+	m.want(200, "PATCH", path, `{"targetVersion":"7"}`)
+	is("7", "", "OK") // which it runs
+	m.want(200, "PATCH", path, `{"targetVersion":"8"}`)
+	is("7", "8", "UPDATE_QUEUED")
+	first := order(report("7", nil))
+	report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateRunning})
+	is("7", "8", "UPDATE_RUNNING")
+	report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"})
+	is("7", "8", "UPDATE_FAILED")
+	if i := m.instance(id); i.text("updateError") != "it burns" || i.text("errorConditions") != "[]" {
+		t.Errorf("after a failed update it is %s", i.body)
+	}
+	m.want(200, "PATCH", path, `{"targetVersion":"8"}`)
+	again := order(report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"}))
+	if again.Asked <= first.Asked {
+		t.Errorf("asked again the order is %v, and it was %v", again, first)
+	}
+	is("7", "8", "UPDATE_QUEUED")
+	report("8", &checkin.UpdateReport{Update: again, Status: checkin.UpdateRunning}) // on trial
+	is("8", "8", "UPDATE_RUNNING")
+	if a := report("8", nil); strings.Contains(fmt.Sprint(a["state"]), "update") {
+		t.Errorf("the order goes on: %v", a)
+	}
+	is("8", "", "OK")
+	m.want(200, "PATCH", path, `{"targetVersion":"9"}`)
+	m.want(200, "PATCH", path, `{"targetVersion":null}`)
+	is("8", "", "OK")
+	want := "OK>UPDATE_QUEUED UPDATE_QUEUED>UPDATE_RUNNING UPDATE_RUNNING>UPDATE_FAILED UPDATE_FAILED>UPDATE_QUEUED " +
+		"UPDATE_QUEUED>UPDATE_RUNNING UPDATE_RUNNING>OK OK>UPDATE_QUEUED UPDATE_QUEUED>OK"
+	var got []string
+	for _, move := range m.moves(id) {
+		if rest, ok := strings.CutPrefix(move, "updateStatus "); ok {
+			got = append(got, rest)
+		}
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("the moves are\n%s, want\n%s", strings.Join(got, " "), want)
+	}
+	if r := m.want(200, "GET", "/user/api/v1/releases", ""); r.text("data.0.version") != "9" || r.text("expires") == "" {
+		t.Errorf("the releases are %s", r.body)
+	}
+}
+
+// Files of the releases are given to service points alone, and nothing else is.
+func TestReleasesAtTheDoor(t *testing.T) {
+	releases := filepath.Join(t.TempDir(), "releases")
+	publish(t, releases, "8")
+	if err := os.WriteFile(filepath.Join(releases, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(releases, "metadata", "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	m := startManager(t, func(o *Options) { o.Releases = releases })
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	if status, text := m.doorGet(release.Path+"metadata/1.root.json", certificate); status != 200 || !strings.Contains(text, `"_type"`) {
+		t.Errorf("the root: %d %s", status, text)
+	}
+	if status, text := m.doorGet(release.Path+"metadata/1.root.json", nil); status != 401 {
+		t.Errorf("the root without a certificate: %d %s", status, text)
+	}
+	for _, name := range []string{"secret", "metadata/../secret", "metadata/%2e%2e/secret", "metadata/link.json", "metadata", "metadata/", "",
+		"metadata/.new-1", "targets/../../x"} {
+		if status, text := m.doorGet(release.Path+name, certificate); status == 200 {
+			t.Errorf("%s is given: %s", name, text)
+		}
+	}
+	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	if status, text := m.doorGet(release.Path+"metadata/1.root.json", certificate); status != 410 {
+		t.Errorf("the root for a service point that was deleted: %d %s", status, text)
+	}
+}
+
+func TestRefusedLogs(t *testing.T) {
+	m := startAlone(t)
+	id, _ := m.create("one")
+	path := "/user/api/v1/fleetInstances/" + id + "/applications"
+	application := m.want(202, "POST", path, `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).text("id")
+	m.refused(409, "NotConnected", "is not connected", "GET", path+"/"+application+"/log", "")
+	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/log", "")
+	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications/"+application+"/log", "")
+	for _, bytes := range []string{"0", "-1", "x", "131073"} {
+		m.refused(400, "InvalidQueryParameterValue", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
+	}
+}
+
+// A wave begins when the updates of the one before have ended, and the rollout is done with the last of them: nothing of that waits for a
+// look that comes by itself.
+func TestWavesFollowUpdates(t *testing.T) {
+	releases := filepath.Join(t.TempDir(), "releases")
+	publish(t, releases, "8")
+	m := startManager(t, func(o *Options) { o.Releases, o.RolloutEvery = releases, time.Hour })
+	type point struct {
+		certificate *tls.Certificate
+		version     string
+		sequence    int64
+	}
+	var points []*point
+	for _, name := range []string{"one", "two", "three"} {
+		_, certificate := m.provisioned(name)
+		points = append(points, &point{certificate, "7", 0})
+	}
+	report := func() {
+		for _, p := range points {
+			p.sequence++
+			r := reportOf()
+			r.Version, r.BaseVersion, r.Platform = p.version, "7", runtime.GOOS+"/"+runtime.GOARCH
+			rq := checkin.Request{Report: r, Sequence: p.sequence, Digest: fmt.Sprint(p.sequence)}
+			status, a := m.doorPost(checkin.CheckInPath, rq, p.certificate)
+			if status != 200 {
+				t.Fatalf("a check-in: %d %v", status, a)
+			}
+			if state, ok := a["state"].(map[string]any); ok && state["update"] != nil {
+				p.version = "8" // it is done with the next report
+			}
+		}
+	}
+	report()
+	const path = "/user/api/v1/rollouts"
+	id := m.want(201, "POST", path, `{"version":"8","waves":[1,2,3],"mostAway":3}`).text("id")
+	eventually(t, "the rollout is done", func() bool {
+		report()
+		return m.want(200, "GET", path+"/"+id, "").text("status") == "DONE"
+	})
+	if got := m.want(200, "GET", path+"/"+id, "").text("counts.UPDATED"); got != "3" {
+		t.Errorf("%s were updated", got)
+	}
+}
+
+func TestRolloutsOverHTTP(t *testing.T) {
+	releases := filepath.Join(t.TempDir(), "releases")
+	publish(t, releases, "8")
+	m := startManager(t, func(o *Options) { o.Releases = releases })
+	m.create("one")
+	const path = "/user/api/v1/rollouts"
+	m.refused(400, "MissingRequiredField", "version", "POST", path, `{}`)
+	for naming, body := range map[string]string{"waves": `{"version":"8","waves":["x"]}`, "mostAway": `{"version":"8","mostAway":"-1"}`,
+		"filter": `{"version":"8","filter":{"status":"WELL"}}`, "giveUpSeconds": `{"version":"8","giveUpSeconds":"x"}`,
+		"version": `{"version":"7"}`, "windows": `{"version":"8","windows":[{"from":"x"}]}`, "timeZone": `{"version":"8","timeZone":"Local"}`} {
+		m.refused(400, "InvalidResourceFieldValue", naming, "POST", path, body)
+	}
+	m.refused(409, "NoServicePoints", "filter", "POST", path, `{"version":"8","filter":{"name":"nobody"}}`)
+	r := m.want(201, "POST", path, `{"version":"8","waves":[1,"50%"],"mostFailed":3}`)
+	id := r.text("id")
+	if r.text("total") != "1" || r.text("counts.SKIPPED") != "1" || r.text("waves.0") != "1" || r.text("mostFailed") != "3" ||
+		r.text("mostAway") != "10%" || r.text("status") != "RUNNING" && r.text("status") != "DONE" { // there is nothing to do, which is soon done
+		t.Errorf("it began as %s", r.body)
+	}
+	if got := m.want(200, "GET", path+"/"+id+"/members?state=SKIPPED", "").text("data.0.reason"); got != "it is not registered" {
+		t.Errorf("who takes part: %s", got)
+	}
+	m.refused(400, "InvalidQueryParameterValue", "state", "GET", path+"/"+id+"/members?state=x", "")
+	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
+	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/members", "")
+	m.refused(404, "ResourceNotFound", "dance", "POST", path+"/"+id+"/dance", "")
+	eventually(t, "the rollout is done", func() bool { return m.want(200, "GET", path+"/"+id, "").text("status") == "DONE" })
+	m.refused(409, "RolloutState", "DONE", "POST", path+"/"+id+"/pause", "")
+	figures := ""
+	eventually(t, "the move of the rollout is counted", func() bool { // which happens behind its commit
+		figures = string(m.want(200, "GET", "/metrics", "").body)
+		return strings.Contains(figures, `portolan_fleet_moves_total{field="rollout status",to="DONE"} 1`)
+	})
+	for _, line := range []string{`portolan_rollouts{status="DONE"} 1`, `portolan_service_points{status="WAITING_FOR_PROVISIONING"} 1`,
+		"portolan_service_points_connected 0"} {
+		if !strings.Contains(figures, line) {
+			t.Errorf("the figures have no %s", line)
+		}
+	}
+	m.want(204, "DELETE", path+"/"+id, "")
+	m.refused(404, "ResourceNotFound", id, "DELETE", path+"/"+id, "")
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/history"
+)
+
+// The history says who made a change, by which credential, from where and by which program, and is found by all of it.
+func TestHistoryTellsWho(t *testing.T) {
+	m := startAlone(t)
+	created := m.want(201, "POST", "/api/v2/configurations", `{"name":"by token"}`, "User-Agent: terraform/1.9 (x\x80y)",
+		"x-bcn-change-control-comment: ticket 7")
+	user := m.want(200, "GET", "/api/v2/users?"+filter("name:eq('admin')"), "").text("data.0.id")
+	for _, about := range []string{"client:startsWith('terraform/1.9')", "remoteAddress:eq('127.0.0.1')", "credential:startsWith('token ')",
+		"comment:contains('ticket 7')", "operation:eq('ADD_CONFIGURATION')", "creationDateTime:ge('2020-01-01T00:00:00Z')",
+		"user.id:eq(" + user + ")",
+		"principal:contains('admin')"} {
+		r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&"+filter(about), "")
+		if r.text("data.0.client") != "terraform/1.9 (xy)" || r.text("data.0.remoteAddress") != "127.0.0.1" ||
+			!strings.HasPrefix(r.text("data.0.credential"), "token ") {
+			t.Errorf("%s: %s", about, r.body)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/configurations/"+created.text("id")+"/transactions", ""); r.count() != 1 ||
+		r.text("data.0.comment") != "ticket 7" {
+		t.Errorf("the history of the configuration: %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("creationDateTime:gt('2100-01-01T00:00:00Z')"), ""); r.count() != 0 {
+		t.Errorf("there are transactions of the future: %s", r.body)
+	}
+	// A session, and a password.
+	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	basic := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"by session"}`, basic)
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, basicAuth("admin", adminPassword))
+	r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", "")
+	if r.text("data.0.credential") != "password" || r.text("data.1.credential") != "session "+session.text("id") {
+		t.Errorf("the credentials are %s", r.body)
+	}
+}
+
+// Signed heads and transactions go elsewhere; each transaction once while nothing fails.
+func TestHistoryGoesElsewhere(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	messages := make(chan string, 1000)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				in := bufio.NewReader(conn)
+				for {
+					var n int
+					if _, err := fmt.Fscanf(in, "%d ", &n); err != nil {
+						return
+					}
+					text := make([]byte, n)
+					for got := 0; got < n; {
+						k, err := in.Read(text[got:])
+						if err != nil {
+							return
+						}
+						got += k
+					}
+					messages <- string(text)
+				}
+			}()
+		}
+	}()
+	heads := filepath.Join(t.TempDir(), "heads")
+	collector, err := history.ParseSyslog("tcp://" + listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
+	seen, head := 0, false
+	for deadline := time.After(patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
+		select {
+		case text := <-messages:
+			if !strings.HasPrefix(text, "<109>1 20") {
+				t.Errorf("the message is worded %q", text)
+			}
+			if strings.Contains(text, " ADD_CONFIGURATION - {") && strings.Contains(text, `"remoteAddress":"127.0.0.1"`) {
+				seen++
+			}
+			head = head || strings.Contains(text, " HISTORY_HEAD - {")
+		case <-deadline:
+			t.Fatalf("%d transactions and a head (%v) have come", seen, head)
+		}
+	}
+	if seen != 1 {
+		t.Errorf("the transaction has come %d times", seen)
+	}
+	kept, err := os.ReadFile(heads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare := func() (faults []string) {
+		t.Helper()
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			n, _, err := history.Compare(tx, bytes.NewReader(kept), "", func(format string, args ...any) {
+				faults = append(faults,
+					fmt.Sprintf(format, args...))
+			})
+			if n == 0 {
+				t.Error("there is no head")
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return faults
+	}
+	if faults := compare(); len(faults) > 0 {
+		t.Errorf("nothing was done, and %q", faults)
+	}
+	figure := func(line string) bool {
+		return strings.Contains(string(m.want(200, "GET", "/metrics", "", "Authorization:").body), "\n"+line)
+	}
+	for deadline := time.Now().Add(3 * time.Minute); !figure("portolan_history_unsent 0\n"); { // as above
+		if time.Now().After(deadline) {
+			t.Fatal("the figures never say that all was sent")
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks
+	}
+	if !figure("portolan_history_failures_total 0\n") || !figure("portolan_history_unsigned ") {
+		t.Errorf("the figures are %s", m.want(200, "GET", "/metrics", "", "Authorization:").body)
+	}
+	// Somebody changes the first transaction, and makes the whole chain anew, signed heads included.
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		for _, statement := range []string{"UPDATE txn SET user_id = 77 WHERE id = (SELECT min(id) FROM txn)", "DELETE FROM history_head",
+			"DELETE FROM history_link", "DELETE FROM history_due", "INSERT INTO history_due SELECT id FROM txn"} {
+			if err := tx.Write(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if faults := compare(); len(faults) == 0 {
+		t.Error("nobody sees that the history was changed and chained anew")
+	}
+	eventually(t, "the figures say that this is not signed", func() bool {
+		return figure("portolan_history_failures_total ") && !figure("portolan_history_failures_total 0\n")
+	})
+}
+
+// Where transactions are sent is checked.
+func TestSyslogAddresses(t *testing.T) {
+	for _, text := range []string{"", "loghost", "http://loghost", "udp://", "tcp://loghost/x", "tls://a@loghost", "udp://loghost?x=1"} {
+		if _, err := history.ParseSyslog(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

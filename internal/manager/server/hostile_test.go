@@ -1,0 +1,328 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
+)
+
+// operation is one that the API describes: a new one is in every test of this file by itself.
+type operation struct{ method, path, template string }
+
+// parameter is one of a path.
+var parameter = regexp.MustCompile(`\{\w+\}`)
+
+// operations are all that the manager describes, of both APIs, with numbers for their parameters: of what is there, where there is
+// something.
+func (m *manager) operations() (all []operation) {
+	m.t.Helper()
+	text, err := m.openapi()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		m.t.Fatal(err)
+	}
+	first := map[string]string{}
+	for _, c := range m.Address.Collections() {
+		if !c.Inner {
+			first[c.Name] = m.do("GET", "/api/v2/"+c.Path()+"?limit=1&fields=id", "").text("data.0.id")
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		if strings.HasPrefix(path, "/api/v1/diagnostics") || strings.HasPrefix(path, "/api/v1/status") { // a service point's own
+			continue
+		}
+		for _, method := range slices.Sorted(maps.Keys(document.Paths[path])) {
+			if method == "parameters" {
+				continue
+			}
+			at := path
+			if parts := strings.Split(strings.TrimPrefix(path, "/api/v2/"), "/"); len(parts) > 1 && first[parts[0]] != "" {
+				at = strings.Replace(at, parts[0]+"/{collectionId}", parts[0]+"/"+first[parts[0]], 1)
+				if len(parts) == 2 {
+					at = strings.Replace(at, parts[0]+"/{id}", parts[0]+"/"+first[parts[0]], 1)
+				}
+			}
+			all = append(all, operation{strings.ToUpper(method), parameter.ReplaceAllString(at, "100001"),
+				parameter.ReplaceAllString(path, "{}")})
+		}
+	}
+	if len(all) < 1000 {
+		m.t.Fatalf("the manager describes %d operations", len(all))
+	}
+	return all
+}
+
+// open are the operations that nobody has to show who they are for: they begin with that.
+var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
+
+// Without credentials, and with credentials that are forged, cut off, expired, revoked, ended, of somebody else or of another kind, no
+// operation does anything but say so.
+func TestNothingWithoutCredentials(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m.oneOfEach()
+	create := func(g access.Grant) string {
+		token, err := m.Identity.CreateToken(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	expired := create(access.Grant{Name: "expired", Role: access.Administrator, Life: time.Minute})
+	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), access.Grant{Name: "programs", Role: access.Administrator,
+		Life: 1000 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	basic := "Authorization: Basic "
+	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	ended := session.text("basicAuthenticationCredentials")
+	plain, err := base64.StdEncoding.DecodeString(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := m.user("other", "ADMINISTRATOR")
+	crossed := base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(plain), "admin:", "other:", 1)))
+	m.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
+	revoked := m.token
+	all := m.operations()
+	if m.token, err = m.Identity.CreateToken(t.Context(), access.Grant{Name: "again", Role: access.Administrator, User: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := m.Identity.Tokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range tokens {
+		if one.Name == "test" {
+			if err := m.Identity.Revoke(t.Context(), one.ID, store.Author{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.advance(2 * time.Minute)
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"x","sub":"admin"}`)) + "."
+	wrong := map[string]string{"none": "Authorization:", "expired": "Authorization: Bearer " + expired,
+		"revoked": "Authorization: Bearer " + revoked,
+		"cut off": "Authorization: Bearer " + m.token[:len(m.token)-1], "longer": "Authorization: Bearer " + m.token + "x",
+		"another scheme": "Authorization: Digest " + m.token, "a token as a password": basicAuth("admin", m.token),
+		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
+		"the secret of a key set": "Authorization: Bearer " + secret,
+		"a key set":               basicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
+		"the number of a user": "Authorization: Bearer " + other,
+		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.token}
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		header := []string{wrong[name]}
+		if strings.HasPrefix(wrong[name], "Cookie") {
+			header = append(header, "Authorization:")
+		}
+		ops := all
+		if strings.Contains(wrong[name], "Basic") { // whoever guesses has to wait: a few tell
+			ops = all[:4]
+		}
+		c.advance(time.Hour) // who guessed before need not wait any more
+		refused := 0
+		for _, o := range ops {
+			if slices.Contains(open, o.method+" "+o.path) {
+				continue
+			}
+			r := m.do(o.method, o.path, "", header...)
+			switch {
+			case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden && r.text("code") == "InvalidAuthorizationScheme":
+				refused++
+			case r.StatusCode == http.StatusTooManyRequests && refused > 0: // they were judged, and now they have to wait
+			default:
+				t.Errorf("%s: %s %s answers %d %s", name, o.method, o.path, r.StatusCode, r.body)
+			}
+		}
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+}
+
+// allNames are what all resources are called.
+func (m *manager) allNames() map[string]bool {
+	m.t.Helper()
+	all := map[string]bool{}
+	for path := "/api/v2?fields=id,name&limit=1000"; path != ""; {
+		r := m.want(200, "GET", path, "")
+		for _, row := range r.get("data").([]any) {
+			if name, _ := row.(map[string]any)["name"].(string); len(name) > 3 {
+				all[name] = true
+			}
+		}
+		path = r.text("_links.next.href")
+	}
+	return all
+}
+
+// A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
+func TestNothingWithoutRights(t *testing.T) {
+	m := startAlone(t)
+	comes := m.allNames()
+	m.oneOfEach()
+	made := m.allNames()
+	user, basic := m.user("nobody", "NO_ACCESS")
+	bearer := "Authorization: Bearer " + m.want(201, "POST", "/api/v2/tokens", `{"name":"nobody","role":"administrator"}`, basic,
+		"Content-Type: application/json").text("token")
+	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
+	all := m.operations()
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	for _, o := range all {
+		body := ""
+		if o.method != "GET" && o.method != "DELETE" {
+			body = "{}"
+		}
+		if slices.Contains(open, o.method+" "+o.path) || strings.Contains(o.path, "/users/"+user) {
+			continue
+		}
+		as := basic
+		if strings.HasPrefix(o.path, "/user/api/") || strings.HasPrefix(o.path, "/api/v1/") { // the fleet's, which take tokens alone
+			as = bearer
+		}
+		r := m.do(o.method, o.path, body, as)
+		if as == bearer && r.StatusCode == 401 {
+			t.Errorf("%s %s is not asked about rights: %s", o.method, o.path, r.body)
+		}
+		shown := strings.ReplaceAll(string(r.body), "nobody@example.net", "") // its own address
+		for name := range made {
+			if strings.Contains(shown, `:"`+name+`"`) || len(name) > 8 && strings.Contains(shown, name) {
+				t.Errorf("%s %s shows %s: %d %s", o.method, o.path, name, r.StatusCode, r.body[:min(len(r.body), 400)])
+				break
+			}
+		}
+		if r.StatusCode >= 500 && r.StatusCode != 501 || o.method != "GET" && r.StatusCode < 400 {
+			t.Errorf("%s %s answers %d %s", o.method, o.path, r.StatusCode, r.body[:min(len(r.body), 400)])
+		}
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+	t.Logf("%d operations, %d names: %s", len(all), len(made), fmt.Sprint(slices.Sorted(maps.Keys(made)))[:200])
+}
+
+// public are the routes that nobody has to show anything for, each with why; all others are described, and in the tests above.
+var public = map[string]string{
+	"/healthz": "whether it is alive", "/readyz": "whether its database answers", "/metrics": "figures, without names",
+	"/api/openapi.json": "how it is asked", "/api/docs": "the same for people", "/api/docs/": "the same for people",
+	"/{$}": "the console's page, in which is nothing", "/ui/": "the console's page and programs", "/": "that there is nothing",
+	"/sign-in/providers": "by whom people may sign in", "/sign-in/{id}": "the way to one of those", "/sign-in/{id}/callback": "the way back",
+	"/saml/metadata": "who the manager is for identity providers", "/saml/consume": "what they send", "/saml/logout": "the same, at the end",
+	"/sign-out": "where its browser goes on to, for who has a session",
+}
+
+// Routes that no document describes are known, one by one, and show nobody what things are called; a new one is not open unseen.
+func TestPublicRoutes(t *testing.T) {
+	m := startAlone(t)
+	comes := m.allNames()
+	m.oneOfEach()
+	made := m.allNames()
+	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
+	described := map[string]bool{}
+	for _, o := range m.operations() {
+		described[o.template] = true
+	}
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	authenticators := m.want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
+	for _, one := range authenticators.get("data").([]any) {
+		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // whoever signs in chooses among them
+	}
+	met := 0
+	for _, route := range m.routes {
+		if described[parameter.ReplaceAllString(route, "{}")] {
+			continue
+		}
+		if _, ok := public[route]; !ok {
+			t.Errorf("%s is in no document, and not known to be for everybody", route)
+			continue
+		}
+		met++
+		path := strings.NewReplacer("{$}", "", "{id}", authenticators.text("data.0.id")).Replace(route)
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			for _, header := range []string{"Authorization:", "Authorization: Bearer none"} {
+				r := m.do(method, path, "", header)
+				if r.StatusCode >= 500 && r.StatusCode != 501 {
+					t.Errorf("%s %s answers %d %s", method, path, r.StatusCode, r.body)
+				}
+				if route == "/api/openapi.json" { // it is of the types, whose words are names of some
+					continue
+				}
+				for name := range made {
+					if len(name) > 4 && strings.Contains(string(r.body), `"`+name+`"`) { // "none" is a word
+						t.Errorf("%s %s shows %s", method, path, name)
+					}
+				}
+			}
+		}
+	}
+	if met != len(public) {
+		t.Errorf("%d of %d public routes are there: %v", met, len(public), m.routes)
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+}
+
+// openDoor are the routes of the check-in door that take no certificate, each with why.
+var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
+	"/": "that there is nothing"}
+
+// Each route of the check-in door takes a service point's certificate, but for those that are known.
+func TestDoorRoutes(t *testing.T) {
+	m := startAlone(t)
+	met := 0
+	for _, route := range m.doorRoutes {
+		if _, ok := openDoor[route]; ok {
+			met++
+			continue
+		}
+		if status, a := m.doorPost(route, map[string]any{}, nil); status != 401 && (route != release.Path || status != 405) {
+			t.Errorf("POST %s without a certificate answers %d %v", route, status, a)
+		}
+		if status, text := m.doorGet(route, nil); status != 405 && status != 401 {
+			t.Errorf("GET %s without a certificate answers %d %s", route, status, text)
+		}
+	}
+	if met != len(openDoor) || met == len(m.doorRoutes) {
+		t.Errorf("%d of %d open routes are there: %v", met, len(openDoor), m.doorRoutes)
+	}
+}
+
+// Metrics tell who has shown nothing no names; who sees everything, and who reaches a listener of their own, has all of them.
+func TestMetricsWithoutNames(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"secret-plans"}`)
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/30"}`)
+	_, as := m.user("nobody", "NO_ACCESS")
+	for _, header := range []string{"Authorization:", as} {
+		text := string(m.want(200, "GET", "/metrics", "", header).body)
+		if strings.Contains(text, "secret-plans") || strings.Contains(text, "10.0.0.0/30") || !strings.Contains(text, "portolan_transactions ") {
+			t.Errorf("with %q it tells %.300s", header, text)
+		}
+	}
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/metrics", "", "Authorization: Bearer ptl_none")
+	if text := string(m.want(200, "GET", "/metrics", "").body); !strings.Contains(text, `configuration="secret-plans"`) {
+		t.Error("an administrator's lacks names")
+	}
+}

@@ -1,0 +1,676 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		body, kind := form(map[string]string{"fileInfo": `{"name":"kept.csv","contentType":"text/csv"}`}, "type,name\r\n")
+		m.id("/api/v2/imports", body, kind)
+		policy := m.want(200, "GET", "/api/v2/responsePolicies", "").text("data.0.id")
+		body, kind = form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "ads.example\n")
+		m.ended(m.want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).text("id"))
+	})
+}
+
+// imported sends a file, waits until it is worked off, and gives how it is, with its log.
+func (m *manager) imported(info, file string) (made reply, log string) {
+	m.t.Helper()
+	body, kind := form(map[string]string{"fileInfo": `{"state":"QUEUED",` + info + `}`}, file)
+	return m.ended(m.want(201, "POST", "/api/v2/imports", body, kind).text("id"))
+}
+
+// ended waits until an import is worked off.
+func (m *manager) ended(id string) (made reply, log string) {
+	m.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		made = m.want(200, "GET", "/api/v2/imports/"+id, "")
+		if state := made.text("state"); state != "QUEUED" && state != "RUNNING" && state != "CANCELLING" {
+			return made, m.want(200, "GET", "/api/v2/imports/"+id+"/logs", "").text("data.0.contents")
+		}
+		if time.Now().After(deadline) {
+			m.t.Fatalf("the import is still %s", made.body)
+		}
+	}
+}
+
+// counts words how an import ended.
+func counts(r reply) string {
+	return fmt.Sprintf("%s: %s rows, %s created, %s updated, %s unchanged, %s refused", r.text("state"), r.text("rows"), r.text("created"),
+		r.text("updated"), r.text("unchanged"), r.text("refused"))
+}
+
+// What GET gives of a collection, as CSV and as JSON, can be imported again: it changes nothing, and no version. A cell that is another one
+// changes what it says, and nothing else.
+func TestImportOfWhatIsThere(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	m.oneOfEach()
+	network := m.want(200, "GET", "/api/v2/networks?"+filter("name:'office'"), "").text("data.0.id")
+	zone := m.want(200, "GET", "/api/v2/zones?limit=1&"+filter("type:'Zone'"), "").text("data.0.id")
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50","name":"=1+1"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"a, \"b\"; c"}`)
+	for _, c := range m.Address.Collections() {
+		if c.From != "resource" || c.Inner || c.Name == "imports" || c.SignIn != nil {
+			continue
+		}
+		before := m.want(200, "GET", "/api/v2/"+c.Path(), "").body
+		table := m.want(200, "GET", "/api/v2/"+c.Path(), "", "Accept: text/csv").body
+		rows := m.want(200, "GET", "/api/v2/"+c.Path(), "").text("count")
+		if rows == "0" {
+			continue
+		}
+		want := "COMPLETED: " + rows + " rows, 0 created, 0 updated, " + rows + " unchanged, 0 refused"
+		if made, log := m.imported(`"contentType":"text/csv"`, string(table)); counts(made) != want {
+			t.Errorf("%s as CSV: %s, want %s\n%s", c.Name, counts(made), want, log)
+		}
+		if made, log := m.imported(`"contentType":"application/json"`, string(before)); counts(made) != want {
+			t.Errorf("%s as JSON: %s, want %s\n%s", c.Name, counts(made), want, log)
+		}
+		if c.Name == "databases" { // which counts what it holds
+			continue
+		}
+		if after := m.want(200, "GET", "/api/v2/"+c.Path(), "").body; string(after) != string(before) {
+			t.Errorf("%s has changed:\n%s\n%s", c.Name, before, after)
+		}
+	}
+	table := string(m.want(200, "GET", "/api/v2/networks", "", "Accept: text/csv").body)
+	made, log := m.imported(`"contentType":"text/csv","comment":"renamed"`, strings.Replace(table, ",office,", ",Büro,", 1))
+	if counts(made) != "COMPLETED: 7 rows, 0 created, 1 updated, 6 unchanged, 0 refused" {
+		t.Errorf("a changed cell: %s\n%s", counts(made), log)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks/"+network, ""); r.text("name") != "Büro" {
+		t.Errorf("the network is %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/transactions?limit=1&orderBy=desc(id)",
+		""); r.text("data.0.comment") != "renamed" {
+		t.Errorf("the history says %s", r.body)
+	}
+}
+
+// Rows find their place: address space by its range, names by theirs, in the configuration that they say or that the import does.
+func TestImportFindsPlaces(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, _, _, _ := m.basics()
+	space := "type,range,name,configuration.name,address,state\n" +
+		"IPv4Block,10.0.0.0/12,small,main,,\nIPv4Network,10.1.0.0/24,lab,main,,\nIPv4Address,,probe,main,10.1.0.7,STATIC\n" +
+		"IPv4Network,192.0.2.0/24,,main,,\nIPv4Address,,,main,192.0.2.7,STATIC\nIPv4Network,10.1.0.0/24,again,main,,\n" +
+		"IPv4Network,10.2.0.0/24,,other,,\n"
+	made, log := m.imported(`"contentType":"text/csv"`, space)
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 3 created, 0 updated, 0 unchanged, 4 refused" {
+		t.Fatalf("%s\n%s", counts(made), log)
+	}
+	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 lies in no block of main",
+		"line 6: IpRangeOutsideParent: address: ", "line 7: ResourceConflictsWithOther: line 3 is about the same IPv4Network",
+		`line 8: InlinedResourceNotFound: configuration: there is no configuration "other"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %q:\n%s", want, log)
+		}
+	}
+	lab := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "")
+	if up := lab.text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
+		m.want(200, "GET", up, "").text("name") != "small" {
+		t.Errorf("the network lies in %s", up)
+	}
+	names := "type;absoluteName;view.name;text\nZone;eu.example.com;internal;\nTXTRecord;a.b.eu.example.com;internal;hello\n" +
+		"TXTRecord;nowhere.example;internal;\nTXTRecord;x.eu.example.com;external;x\nZone;b.c.example.net;internal;\n"
+	made, log = m.imported(`"contentType":"text/csv","into":"/api/v2/configurations/`+configuration+`"`, names)
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 3 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Fatalf("%s\n%s", counts(made), log)
+	}
+	// The same again changes nothing; what has a name of its own is changed by it.
+	again := `"contentType":"text/csv","into":"/api/v2/configurations/` + configuration + `"`
+	if made, log = m.imported(again, names); counts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 0 created, 0 updated, 3 unchanged, 2 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	hosts := "type,absoluteName,ttl,addresses[0].address\nHostRecord,h.eu.example.com,60,\n"
+	eu := m.want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'eu.example.com'"), "").text("data.0.id")
+	m.id("/api/v2/zones/"+eu+"/resourceRecords",
+		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.1.0.7"}]}`)
+	if made, log = m.imported(again, hosts); counts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'a.b.eu.example.com'"), ""); r.text("data.0.name") != "a.b" ||
+		r.text("data.0.text") != "hello" {
+		t.Errorf("the record is %s\n%s", r.body, log)
+	}
+	if r := m.want(200, "GET", "/api/v2/views/"+view+"/zones?fields=absoluteName", ""); !strings.Contains(string(r.body), "net") {
+		t.Errorf("the view has the zones %s", r.body)
+	}
+	// An empty cell says nothing, however often; null takes a value away.
+	gateways := "type,range,name,gateway,configuration.name\nIPv4Network,10.5.0.0/24,gw,,main\n"
+	for _, want := range []string{"1 created, 0 updated, 0 unchanged", "0 created, 0 updated, 1 unchanged"} {
+		if made, log := m.imported(`"contentType":"text/csv"`, gateways); !strings.Contains(counts(made), want) {
+			t.Errorf("%s, want %s\n%s", counts(made), want, log)
+		}
+	}
+	gw := "/api/v2/networks?" + filter("range:'10.5.0.0/24'")
+	if r := m.want(200, "GET", gw, ""); r.text("data.0.gateway") != "10.5.0.1" {
+		t.Errorf("the gateway is %s", r.body)
+	}
+	m.imported(`"contentType":"text/csv"`, strings.Replace(gateways, "gw,,", "null,null,", 1))
+	if r := m.want(200, "GET", gw, ""); r.text("data.0.gateway") != "" || r.text("data.0.name") != "" {
+		t.Errorf("the gateway is still there: %s", r.body)
+	}
+	// What may lie below several kinds of resources is not put anywhere.
+	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"DHCPv4ClientOption","code":6,"value":["10.0.0.5"]}`+"\n"+
+		`{"type":"Tag","name":"lost","_links":{"up":{"href":"/api/v2/tagGroups/99999999"}}}`)
+	if made.text("refused") != "2" || !strings.Contains(log, "into") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	// References are changed and taken away by their ids.
+	country := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
+	lab2 := lab.text("data.0.id")
+	for _, step := range []struct{ cells, want, location string }{
+		{country + ",", "1 updated, 0 unchanged, 0 refused", country},
+		{country + ",Nowhere", "0 updated, 0 unchanged, 1 refused", country},
+		{country + ",Switzerland", "0 updated, 1 unchanged, 0 refused", country},
+		{",", "0 updated, 1 unchanged, 0 refused", country},
+		{"null,Switzerland", "1 updated, 0 unchanged, 0 refused", ""},
+	} {
+		made, log := m.imported(`"contentType":"text/csv"`, "id,location.id,location.name\n"+lab2+","+step.cells+"\n")
+		r := m.want(200, "GET", "/api/v2/networks/"+lab2, "")
+		if !strings.Contains(counts(made), step.want) || r.text("location.id") != step.location {
+			t.Errorf("%s: %s, %s\n%s", step.cells, counts(made), r.text("location"), log)
+		}
+	}
+	// Or by texts: their keys, or their paths.
+	for _, step := range []struct{ cell, want, location string }{
+		{"CH", "1 updated, 0 unchanged, 0 refused", country}, {"Switzerland", "0 updated, 1 unchanged, 0 refused", country},
+		{"locations/CH", "0 updated, 1 unchanged, 0 refused", country}, {"XX", "0 updated, 0 unchanged, 1 refused", country},
+		{"locations/XX", "0 updated, 0 unchanged, 1 refused", country}, {"null", "1 updated, 0 unchanged, 0 refused", ""},
+	} {
+		made, log := m.imported(`"contentType":"text/csv"`, "type,range,configuration,location\nIPv4Network,10.1.0.0/24,main,"+step.cell+"\n")
+		r := m.want(200, "GET", "/api/v2/networks/"+lab2, "")
+		if !strings.Contains(counts(made), step.want) || r.text("location.id") != step.location ||
+			made.text("refused") == "1" && !strings.Contains(log, "location") {
+			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.text("location"), log)
+		}
+	}
+	// A secret that is made is not shown, and that is said.
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
+		counts(made), "1 created") || !strings.Contains(log, "a secret was made, which no import shows: privateKey") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
+	group := m.id("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
+	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+
+		`{"type":"TagGroup","name":"floors"}`+"\n")
+	if counts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	made, log = m.imported(`"contentType":"text/csv","into":"tagGroups/`+group+`/tags"`, "name\nsouth\nnorth\n")
+	if counts(made) != "COMPLETED: 2 rows, 1 created, 0 updated, 1 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+}
+
+// All rows or none; a trial; what is to be done with rows; headers that hold for all of them.
+func TestImportModes(t *testing.T) {
+	m := startAlone(t)
+	_, _, zone, _, network := m.basics()
+	at := func(mode string) string {
+		return `"contentType":"text/csv","into":"networks/` + network + `/addresses",` + mode
+	}
+	total := func() string {
+		return m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+filter("state:'STATIC'"), "").text("totalCount")
+	}
+	const two, three = "type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.0.0.21,STATIC\n",
+		"type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.9.0.21,STATIC\nIPv4Address,10.0.0.22,STATIC\n"
+	made, log := m.imported(at(`"mode":"ALL_OR_NOTHING"`), three)
+	if counts(made) != "FAILED: 3 rows, 0 created, 0 updated, 0 unchanged, 1 refused" || total() != "0" ||
+		!strings.Contains(made.text("message"), "nothing was imported") || !strings.Contains(log, "line 3: ") {
+		t.Errorf("%s, %s addresses, %s\n%s", counts(made), total(), made.text("message"), log)
+	}
+	if made, log = m.imported(at(`"mode":"DRY_RUN"`), three); counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" ||
+		total() != "0" {
+		t.Errorf("%s, %s addresses\n%s", counts(made), total(), log)
+	}
+	if made, log = m.imported(at(`"action":"UPDATE"`), two); counts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	if made, log = m.imported(at(`"mode":"ALL_OR_NOTHING"`), two); counts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" ||
+		total() != "2" {
+		t.Errorf("%s, %s addresses\n%s", counts(made), total(), log)
+	}
+	if made, log = m.imported(at(`"action":"CREATE"`), two); counts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" ||
+		!strings.Contains(log, "ResourceAlreadyExists") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	made, log = m.imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords","headers":{"x-bcn-same-as-zone":"true"}`,
+		"type,name,text\nTXTRecord,,v=spf1 -all\n")
+	if counts(made) != "COMPLETED: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	// A row that has written something before it is refused leaves nothing behind.
+	made, log = m.imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords"`,
+		"type,name,addresses[0].address,addresses[1].address,reverseRecord\nHostRecord,one,10.0.0.30,10.0.0.31,TRUE\n"+
+			"HostRecord,two,10.0.0.32,203.0.113.1,true\nHostRecord,three,10.0.0.33,,false\n")
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	if r := m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.text("count") != "0" {
+		t.Errorf("a refused row has left %s", r.body)
+	}
+	made, _ = m.imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 1 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Errorf("the same three times: %s", counts(made))
+	}
+}
+
+// Files that cannot be read end their import and say where; what comes before stays. A row that cannot be read is refused.
+func TestImportOfBadFiles(t *testing.T) {
+	m := startAlone(t)
+	m.basics()
+	for _, c := range []struct{ kind, file, message string }{
+		{"text/csv", "\ufeff", "the file is empty"},
+		{"text/csv", "name,name\na,b\n", "names the column name twice"},
+		{"text/csv", "name,\na,b\n", "is no name of a column"},
+		{"text/csv", "a[x]\n1\n", "a place in a list"},
+		{"application/json", `"x"`, "neither an array"},
+		{"application/json", `{"data":{"data":[]}}`, "neither an array"},
+		{"application/json", `[] and more`, "behind the list"},
+		{"text/csv", "type,name,a" + strings.Repeat(".a", 200) + "\nTag,x,v\n", "the name of a column"},
+		{"text/csv", "type,name,a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\nTag,x,v\n", "parts"},
+		{"text/csv", "type,name\nTag,\"" + strings.Repeat("x", 5<<20), "a quote is not closed"},
+		{"application/json", `[{"type":"TagGroup","name":"c"}`, "ends within its list"},
+	} {
+		if made, _ := m.imported(`"contentType":"`+c.kind+`"`, c.file); made.text("state") != "FAILED" ||
+			!strings.Contains(made.text("message"), c.message) {
+			t.Errorf("%s %q: %s", c.kind, c.file, made.body)
+		}
+	}
+	for _, c := range []struct{ kind, file, log string }{ // rows that cannot be read are refused, and the others are not
+		{"text/csv", "type,name\nTagGroup,e\nTagGroup\nTagGroup,f\n", "line 3: InvalidFileDataValue: it has 1 cells, the first line 2"},
+		{"text/csv", "type,name\nTagGroup,g\nTagGroup,a\"b\nTagGroup,h\n", "line 3: InvalidFileDataValue: bare"},
+		{"text/csv", "type,name\nTagGroup,i\nTag," + strings.Repeat("x", 2<<20) + "\nTagGroup,j\n", "line 3: InvalidFileDataValue: it has more"},
+		{"application/json", `[{"type":"TagGroup","name":"k"},17,{"type":"TagGroup","name":"l"}]`, "resource 2: InvalidFileDataValue"},
+		{"application/x-ndjson", `{"type":"TagGroup","name":"m"}` + "\n[]\n" + `{"type":"TagGroup","name":"n"}`, "line 2: InvalidFileDataValue"},
+	} {
+		if made, log := m.imported(`"contentType":"`+c.kind+`"`, c.file); counts(made) !=
+			"COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, c.log) {
+			t.Errorf("%.60q: %s\n%.300s", c.file, counts(made), log)
+		}
+	}
+	made, log := m.imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
+		"UserSession,s,,\nTransaction,,,\n")
+	for _, want := range []string{"line 2: InvalidFileCharacterEncoding: name: ", "line 3: InvalidResourceType: type: ",
+		"line 4: passed over, as a TagGroup has no such field: color", "line 5: MissingRequiredField: ", "line 7: ", "line 8: "} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %q:\n%s", want, log)
+		}
+	}
+	for _, file := range []string{"type,name\n", "[]"} {
+		kind := "text/csv"
+		if file == "[]" {
+			kind = "application/json"
+		}
+		for _, mode := range []string{"ALL_OR_NOTHING", "DRY_RUN", "ROW_BY_ROW"} {
+			if made, _ := m.imported(`"contentType":"`+kind+`","mode":"`+mode+`"`, file); counts(made) != "COMPLETED: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused" {
+				t.Errorf("an empty file, %s: %s", mode, counts(made))
+			}
+		}
+	}
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,id,state\nResourceImport,1,CANCELLED\n"); made.text("refused") != "1" {
+		t.Errorf("an import of imports: %s\n%s", counts(made), log)
+	}
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,name,location,location.id\nTagGroup,parts,,5\n"); made.text("created") != "1" {
+		t.Errorf("a whole and a part: %s\n%s", counts(made), log)
+	}
+	var users strings.Builder
+	users.WriteString("type,name,password,email,securityPrivilege,accessType\n")
+	for i := range 17 {
+		fmt.Fprintf(&users, "User,u%d,a long password %d,u%d@example.com,NO_ACCESS,API\n", i, i, i)
+	}
+	if made, log := m.imported(`"contentType":"text/csv"`, users.String()); made.text("created") != "17" {
+		t.Errorf("users: %s\n%s", counts(made), log)
+	}
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 2 created, 0 updated, 0 unchanged, 5 refused" {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+}
+
+// What an import cannot be is refused when it is sent; how it moves is refused where it cannot.
+func TestImportRefusals(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	send := func(status int, code, naming, info, file string) {
+		t.Helper()
+		body, kind := form(map[string]string{"fileInfo": info}, file)
+		m.refused(status, code, naming, "POST", "/api/v2/imports", body, kind)
+	}
+	send(400, "MissingRequiredField", "fileData", `{"contentType":"text/csv"}`, "")
+	send(400, "UnsupportedImportFileType", "contentType", `{"contentType":"application/vnd.bcn.proteus-migration+xml; v=3.0"}`, "<x/>")
+	send(400, "UnsupportedImportFileType", "contentType", `{"name":"x"}`, "x")
+	send(400, "InvalidFileCharacterEncoding", "contentType", `{"contentType":"text/csv; charset=utf-16"}`, "x")
+	for _, into := range []string{"nothing", "networks/x", "networks/" + network + "/transactions", "networks", "sessions",
+		"a/1/b/c", "splits"} {
+		send(400, "InvalidResourceFieldValue", "into", `{"contentType":"text/csv","into":"`+into+`"}`, "x")
+	}
+	send(400, "InvalidResourceFieldValue", "headers", `{"contentType":"text/csv","headers":{"x-nothing":"1"}}`, "x")
+	send(400, "InvalidHeaderValue", "x-bcn-same-as-zone", `{"contentType":"text/csv","headers":{"x-bcn-same-as-zone":"perhaps"}}`, "x")
+	send(400, "InvalidEnumValue", "state", `{"contentType":"text/csv","state":"RUNNING"}`, "x")
+	body, kind := form(map[string]string{"fileInfo": `{"contentType":"text/csv","into":"tagGroups"}`}, "name\nx\n")
+	id := m.id("/api/v2/imports", body, kind)
+	at := "/api/v2/imports/" + id
+	m.refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
+	if r := m.want(200, "PATCH", at, `{"state":"CANCELLED"}`, mergePatch); r.text("state") != "CANCELLED" || r.text("completionDateTime") == "" {
+		t.Errorf("cancelled: %s", r.body)
+	}
+	m.refused(409, "ImportState", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
+	m.refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, mergePatch)
+	m.want(405, "PUT", at, `{"state":"QUEUED"}`)
+	m.want(204, "DELETE", at, "")
+	if n := m.rows("SELECT count(*) FROM import_part"); n != 0 {
+		t.Errorf("%d parts of files stay", n)
+	}
+	m.id("/api/v2/users", `{"name":"reader","password":"long enough 1","securityPrivilege":"NO_ACCESS","accessType":"API","email":"r@example.com"}`)
+	reader := basicAuth("reader", "long enough 1")
+	m.want(403, "POST", "/api/v2/imports", body, kind, reader)
+	if r := m.want(200, "GET", "/api/v2/imports", "", reader); r.text("count") != "0" {
+		t.Errorf("a reader sees %s", r.body)
+	}
+}
+
+// Names for a response policy: one in each line, at once.
+func TestImportOfPolicyItems(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	policy := m.id("/api/v2/configurations/"+configuration+"/responsePolicies", `{"type":"ResponsePolicy","name":"bad","policyType":"BLOCKLIST"}`)
+	at := "/api/v2/responsePolicies/" + policy
+	body, kind := form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "\ufeff# remarks\nads.example\n\nTrackers.Example\nads.example\nno good\n")
+	r := m.want(201, "POST", at+"/imports", body, kind)
+	if r.text("type") != "ResponsePolicyItemImport" || r.text("contentType") != "text/plain" || r.text("name") != "names.txt" {
+		t.Errorf("it is %s", r.body)
+	}
+	made, log := m.ended(r.text("id"))
+	if counts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" || !strings.Contains(log, "line 6: ") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	if r := m.want(200, "GET", at+"/policyItems?orderBy=name&fields=name", ""); r.text("data.0.name") != "ads.example" ||
+		r.text("data.1.name") != "trackers.example" {
+		t.Errorf("the policy has %s", r.body)
+	}
+	if r := m.want(200, "GET", at+"/imports", ""); r.text("count") != "1" {
+		t.Errorf("the policy's imports are %s", r.body)
+	}
+	body, kind = form(map[string]string{"fileInfo": `{"contentType":"text/csv"}`}, "x")
+	m.refused(400, "UnsupportedImportFileType", "contentType", "POST", at+"/imports", body, kind)
+	m.want(204, "DELETE", at+"/imports/"+made.text("id"), "")
+	body, kind = form(map[string]string{"fileInfo": `{"name":"more"}`}, "more.example")
+	m.ended(m.want(201, "POST", at+"/imports", body, kind).text("id"))
+	m.want(204, "DELETE", at, "") // with its imports
+	if n := m.rows("SELECT count(*) FROM import_part") + m.rows("SELECT count(*) FROM import_line"); n != 0 {
+		t.Errorf("%d rows of imports stay", n)
+	}
+}
+
+// A manager that is started again goes on where it was: every row is done once. One that is cancelled stops.
+func TestImportGoesOn(t *testing.T) {
+	beside(t)
+	data := t.TempDir()
+	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
+		AdminPassword: adminPassword, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	first, err := Start(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manager{Manager: first, t: t, http: http.DefaultClient}
+	if m.token, err = m.Identity.CreateToken(t.Context(), access.Grant{Name: "one", Role: access.Administrator, User: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, zone, _, _ := m.basics()
+	var file strings.Builder
+	file.WriteString("type,name,text\n")
+	const rows = 1000
+	for i := range rows {
+		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
+	}
+	whole := file.String() + "TXTRecord,n0,t\n" // which the first row is about, also behind the restart
+	info := `{"contentType":"text/csv","state":"QUEUED","into":"zones/` + zone + `/resourceRecords"}`
+	body, kind := form(map[string]string{"fileInfo": info}, whole)
+	id := m.id("/api/v2/imports", body, kind)
+	eventually(t, "rows are worked off", func() bool { return m.want(200, "GET", "/api/v2/imports/"+id, "").text("rows") != "0" })
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = startManager(t, func(o *Options) { *o = options })
+	made, log := m.ended(id)
+	want := fmt.Sprintf("COMPLETED_WITH_WARNINGS: %d rows, %d created, 0 updated, 0 unchanged, 1 refused", rows+1, rows)
+	if counts(made) != want || !strings.Contains(log, fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+	body, kind = form(map[string]string{"fileInfo": info}, file.String())
+	second := m.id("/api/v2/imports", body, kind)
+	body, kind = form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
+	id = m.id("/api/v2/imports", body, kind)
+	eventually(t, "it runs", func() bool { return m.want(200, "GET", "/api/v2/imports/"+id, "").text("state") == "RUNNING" })
+	m.refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")
+	m.want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, mergePatch)
+	if made, _ := m.ended(id); made.text("state") != "CANCELLED" {
+		t.Errorf("it is %s", made.body)
+	}
+	if made, _ := m.ended(second); made.text("unchanged") != fmt.Sprint(rows) { // all of them are there
+		t.Errorf("the same again: %s", counts(made))
+	}
+	events := m.want(200, "GET", "/api/v2/events?"+filter("category:'MIGRATION'"), "")
+	var kinds []string
+	var list struct{ Data []struct{ EventType string } }
+	if err := json.Unmarshal(events.body, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list.Data {
+		kinds = append(kinds, one.EventType)
+	}
+	slices.Sort(kinds)
+	if fmt.Sprint(kinds) != "[INFO SUCCESS WARNING]" {
+		t.Errorf("the events are %s", events.body)
+	}
+}
+
+// rows asks the database for a number.
+func (m *manager) rows(query string) (n int) {
+	m.t.Helper()
+	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error { return tx.QueryRow(query).Scan(&n) }); err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// A file that is imported twice changes nothing the second time, whatever its rows are named by.
+func TestImportTwice(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, view, zone, _, network := m.basics()
+	for into, file := range map[string]string{
+		"zones/" + zone + "/resourceRecords": "type,name,text,addresses[0].address,linkedRecord.absoluteName,recordType,rdata\n" +
+			"HostRecord,twice,,10.0.0.77,,,\nTXTRecord,twice,a,,,,\nTXTRecord,twice,b,,,,\nAliasRecord,alias,,,twice.example.com,,\n" +
+			"GenericRecord,gen,,,,CAA,\"0 issue \"\"ca.example\"\"\"\n",
+		"zones/" + zone + "/zones":           "type,name\nZone,inner\n",
+		"views/" + view + "/zones":           "type,absoluteName\nZone,outer.example\nZone,deep.outer.example\n",
+		"networks/" + network + "/addresses": "type,address,state\nIPv4Address,10.0.0.78,STATIC\n",
+		// Resources without a name of their own.
+		"views/" + view + "/deploymentOptions": "type,name,value\nDNSOption,recursion,true\nDNSRawOption,,a\nDNSRawOption,,b\n",
+		"networks/" + network + "/deploymentOptions": "type,name,value,code\nDHCPv4ClientOption,domain-name,x.example,15\n" +
+			"DHCPv4ClientOption,time-offset,60,2\n",
+	} {
+		for n := range 2 {
+			made, log := m.imported(`"contentType":"text/csv","into":"`+into+`"`, file)
+			field := []string{"created", "unchanged"}[n]
+			if made.text(field) != made.text("rows") {
+				t.Errorf("%s, time %d: %s\n%s", into, n+1, counts(made), log)
+			}
+		}
+	}
+}
+
+// A row that says another TTL of a record without a name of its own changes that record.
+func TestImportChangesTTL(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, _, zone, _, _ := m.basics()
+	at := `"contentType":"application/json","into":"zones/` + zone + `/resourceRecords"`
+	for _, one := range [][2]string{
+		{`[{"type":"TXTRecord","name":"a","text":"t"},{"type":"TXTRecord","name":null,"text":"apex"}]`, "2 created, 0 updated, 0 unchanged"},
+		{`[{"type":"TXTRecord","name":"a","text":"t","ttl":60},{"type":"TXTRecord","name":null,"text":"apex"}]`,
+			"0 created, 1 updated, 1 unchanged"},
+		{`[{"type":"TXTRecord","absoluteName":"a.example.com","text":"t","ttl":61}]`, "0 created, 1 updated, 0 unchanged"},
+		{`[{"type":"TXTRecord","name":"a","text":"t","ttl":61}]`, "0 created, 0 updated, 1 unchanged"},
+	} {
+		made, log := m.imported(at, one[0])
+		if !strings.Contains(counts(made), one[1]) {
+			t.Errorf("%s: %s\n%s", one[0], counts(made), log)
+		}
+	}
+}
+
+// An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
+// below, and nothing where a row is refused. What holds resources of rows stays.
+func TestImportPrunes(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	configuration, _, _, _, network := m.basics()
+	group := m.id("/api/v2/tagGroups", `{"name":"prunes"}`)
+	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"plan"}`)
+	at := `"contentType":"text/csv","into":"configurations/` + configuration + `","tag":"tags/plan"`
+	head := "type,range,address,state,name\n"
+	one, two := "IPv4Network,10.7.0.0/24,,,one\n", "IPv4Network,10.7.1.0/24,,,two\n"
+	inside := "IPv4Address,,10.7.0.9,STATIC,in\nIPv4Address,,10.7.1.9,STATIC,in\n"
+	expect := func(step, info, file, want, said string) {
+		t.Helper()
+		made, log := m.imported(at+info, file)
+		if got := counts(made) + ", " + made.text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
+			t.Errorf("%s: %s, want %s\n%s\nwithout %q", step, got, want, log, said)
+		}
+	}
+	there := func(address string) string {
+		return m.want(200, "GET", "/api/v2/addresses?total=true&"+filter("address:'"+address+"' and state:'STATIC'"), "").text("totalCount")
+	}
+	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
+		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
+		body, kind := form(map[string]string{"fileInfo": info}, head)
+		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
+		m.refused(status, code, "", "POST", "/api/v2/imports", body, kind)
+	}
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as a killed manager leaves it
+		return tx.Write("INSERT INTO import_met (import, resource, at) VALUES (7, 1, 'line 1')")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	expect("first", "", head+one+two+inside, "COMPLETED: 4 rows, 4 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
+	expect("again", "", head+one+two+inside, "COMPLETED: 4 rows, 0 created, 0 updated, 4 unchanged, 0 refused, 0 deleted", "")
+	expect("listed", "", head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+		"not in the file, kept (prune deletes it): IPv4Network 10.7.1.0/24")
+	expect("tried", `,"prune":true,"mode":"DRY_RUN"`, head+one, "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 2 deleted",
+		"not in the file, would be deleted: IPv4Address 10.7.0.9")
+	expect("refused", `,"prune":true`, head+one+"IPv4Network,10.7.0.0/33,,,x\n",
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted",
+		"nothing is deleted, because rows were refused")
+	expect("held", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.9,STATIC,in\n",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 1 deleted",
+		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
+	// Below another resource nothing of these is looked at.
+	made, log := m.imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
+		"type,address,state\nIPv4Address,10.0.0.99,STATIC\n")
+	if made.text("deleted") != "0" || made.text("created") != "1" {
+		t.Errorf("elsewhere: %s\n%s", counts(made), log)
+	}
+	elsewhere := m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
+	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
+		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.1.0/24")
+	if there("10.7.0.9")+there("10.7.1.9") != "10" {
+		t.Errorf("there are %s and %s", there("10.7.0.9"), there("10.7.1.9"))
+	}
+	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.0.0/24")
+	eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
+	// A file without rows deletes nothing, and no file the resource that it is imported into.
+	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
+	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
+		"nothing is deleted: the file has no rows")
+	expect("its target", `,"prune":true`, head+"MACPool,,,,p\n",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
+		"not in the file, deleted: IPv4Network 10.7.1.0/24")
+	m.want(200, "GET", "/api/v2/configurations/"+configuration, "")
+	pool := m.want(200, "GET", "/api/v2/macPools?"+filter("name:'p'"), "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/macPools/"+pool, "")
+	// A host goes with its last address: it is a row of the file, and both stay.
+	hosts := "type,absoluteName,address,addresses[0].address,state\n"
+	host := "HostRecord,h.example.com,,10.0.0.50,\n"
+	for mode, want := range map[string]string{
+		"ROW_BY_ROW":     "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 1 refused, 0 deleted",
+		"ALL_OR_NOTHING": "FAILED: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
+		"DRY_RUN":        "COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 0 deleted",
+	} {
+		expect("both, before "+mode, "", hosts+"IPv4Address,,10.0.0.50,,STATIC\n"+host,
+			"COMPLETED", "")
+		expect("with a host, "+mode, `,"prune":true,"mode":"`+mode+`"`, hosts+host, want, "")
+		hosts := m.want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "")
+		if n := hosts.text("totalCount"); n != "1" {
+			t.Fatalf("%s: there are %s hosts", mode, n)
+		}
+	}
+	// The gateway of a network in a row stays, as the network would change.
+	const gateway = "type,range,address,gateway\nIPv4Network,10.7.1.0/24,,10.7.1.1\n"
+	for _, mode := range []string{"DRY_RUN", "ROW_BY_ROW", "ALL_OR_NOTHING"} {
+		expect("a gateway", "", gateway+"IPv4Address,,10.7.1.1,\n", "COMPLETED", "")
+		expect("a gateway that is pruned", `,"prune":true,"mode":"`+mode+`"`, gateway, "COMPLETED",
+			"not in the file, kept because its deletion would change resources of rows: IPv4Address 10.7.1.1")
+		if at := m.want(200, "GET", "/api/v2/networks?"+filter("range:'10.7.1.0/24'"), "").text("data.0.gateway"); at != "10.7.1.1" {
+			t.Errorf("%s: the gateway is %q", mode, at)
+		}
+	}
+	expect("no gateway", `,"prune":true`, "type,range\nIPv4Network,10.7.0.0/24\n", "COMPLETED", "deleted: IPv4Network 10.7.1.0/24")
+	// What a row of a dry run would create lies in a network, which stays.
+	expect("a network", "", head+two, "COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
+	expect("tried below it", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.77,STATIC,new\n",
+		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
+		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
+}
+
+// A trial of more rows than one transaction has finds the same as the import.
+func TestImportTriesLongFiles(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	_, _, zone, _, _ := m.basics()
+	file := strings.Builder{}
+	file.WriteString("type,name,text\n")
+	const rows = 300
+	for i := range rows {
+		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
+	}
+	made, log := m.imported(`"contentType":"text/csv","mode":"DRY_RUN","into":"zones/`+zone+`/resourceRecords"`, file.String())
+	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows); counts(made) != want {
+		t.Errorf("%s, want %s\n%.500s", counts(made), want, log)
+	}
+}
+
+// Rows of types that have no names in DNS, and lie below no resource, are imported, too.
+func TestImportAtTheTop(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	made, log := m.imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
+		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
+		m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")+`},"resource":{"id":`+configuration+
+		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
+	if made.text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+
+	"portolan/internal/base/fairlisten"
+)
+
+// loopback reports whether a listener can be reached from this machine alone.
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
+}
+
+// Bounds of connections to the APIs and to the metrics at a time, and of those to the check-in door that have shown no certificate. A
+// quarter of the descriptors of the process is the most for each: others are for the database, service points and files. One network of
+// clients may have a quarter of those.
+const (
+	maxConnections = 4096
+	maxScrapers    = 64
+	maxStrangers   = 16384
+)
+
+// fair has a listener take a connection of a client for another one's where there are many. Proxies that are trusted bring many clients.
+func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listener {
+	most = min(most, max(fairlisten.Descriptors()/4, 16))
+	shared := m.trusted
+	if len(m.options.TrustProxy) == 0 {
+		shared = nil
+	}
+	return fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 8), Shared: shared,
+		Ended: func() { m.metrics.connectionEnded(name) }})
+}
+
+func (m *Manager) listen() (err error) {
+	if m.api, err = listenAt(m.options.Listen); err != nil {
+		return fmt.Errorf("listening for the APIs: %w", err)
+	}
+	m.api = m.fair("api", m.api, maxConnections)
+	if m.checkins = m.options.Door; m.checkins == nil {
+		if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
+			return fmt.Errorf("listening for check-ins: %w", err)
+		}
+	}
+	door := m.fair("check-in", m.checkins, maxStrangers)
+	m.checkins, m.door = door, door
+	if err := m.renewCertificate(); err != nil {
+		return err
+	}
+	if m.options.MetricsListen != "" {
+		if m.figures, err = listenAt(m.options.MetricsListen); err != nil {
+			return fmt.Errorf("listening for metrics: %w", err)
+		}
+		m.figures = m.fair("metrics", m.figures, maxScrapers)
+	}
+	config, err := m.tlsConfig()
+	if err != nil {
+		return err
+	}
+	if m.options.TLSCert != "" || !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
+		m.secure = true
+		m.api = tls.NewListener(m.api, config)
+	}
+	m.Address.Manager.Address = m.URL()
+	if m.figures != nil && !loopback(m.figures.Addr()) {
+		m.figures = tls.NewListener(m.figures, config)
+	}
+	return nil
+}
+
+// tlsConfig is how the listeners beyond loopback speak TLS: with the certificate that was given, or one of the
+// manager's own authority.
+func (m *Manager) tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if m.options.TLSCert != "" {
+		// The files are read again when a client connects and they have changed, so that a renewed
+		// certificate needs no restart.
+		m.files = &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
+		if _, err := m.files.get(nil); err != nil {
+			return nil, fmt.Errorf("reading the certificate: %w", err)
+		}
+		config.GetCertificate = m.files.get
+		return m.wanting(config), nil
+	}
+	if !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
+		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
+	}
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
+	return m.wanting(config), nil
+}
+
+// wanting has browsers asked for certificates as long as somebody verifies them (docs/sign-in.md).
+func (m *Manager) wanting(config *tls.Config) *tls.Config {
+	asking := config.Clone()
+	asking.ClientAuth = tls.RequestClientCert
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if m.Identity.WantsCertificates(hello.Context()) {
+			return asking, nil
+		}
+		return nil, nil
+	}
+	return config
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/catalog"
+)
+
+// levels are what the parts of a manager log, where the settings say it.
+type levels struct {
+	manager, api, imports slog.LevelVar
+}
+
+// part is the log of a part of the manager: what is as grave as its own level goes on.
+type part struct {
+	slog.Handler
+	level *slog.LevelVar
+}
+
+// Enabled reports whether the part logs at a level.
+func (p part) Enabled(_ context.Context, level slog.Level) bool { return level >= p.level.Level() }
+
+// WithAttrs is a part of the same level.
+func (p part) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return part{p.Handler.WithAttrs(attrs), p.level}
+}
+
+// WithGroup is a part of the same level.
+func (p part) WithGroup(name string) slog.Handler { return part{p.Handler.WithGroup(name), p.level} }
+
+// logOf gives the log of a part: that of the manager, where the settings say nothing.
+func (m *Manager) logOf(level *slog.LevelVar) *slog.Logger {
+	named := requests{m.options.Log.Handler()}
+	if m.options.LogLevel != "" {
+		return slog.New(named)
+	}
+	return slog.New(part{named, level})
+}
+
+// heedEvery is how often the levels are looked at.
+const heedEvery = time.Second
+
+// heedLevels lets the settings say what is logged, until ctx ends.
+func (m *Manager) heedLevels(ctx context.Context) {
+	known := store.NewCache[struct{}](m.Store, store.CacheOptions[catalog.LogLevelSettings]{Topics: []string{"settings"}})
+	failed := false
+	for ctx.Err() == nil {
+		if _, ok := known.Now(struct{}{}); !ok {
+			err := m.setLevels(ctx, known)
+			if err != nil && !failed && ctx.Err() == nil {
+				m.log.Error("reading the log levels", "error", err)
+			}
+			failed = err != nil
+		}
+		store.Pause(ctx, heedEvery)
+	}
+}
+
+// setLevels reads the levels, and lets them hold.
+func (m *Manager) setLevels(ctx context.Context, known *store.Cache[struct{}, catalog.LogLevelSettings]) error {
+	return m.Store.View(ctx, func(tx *store.Tx) error {
+		x, err := catalog.LogLevels(tx, m.Address)
+		if x == nil || err != nil {
+			return err
+		}
+		for part, level := range map[*slog.LevelVar]string{&m.levels.manager: x.AddressManager, &m.levels.api: x.RestV2,
+			&m.levels.imports: x.ZoneImport} {
+			part.Set(catalog.Levels[level])
+		}
+		known.Put(tx, struct{}{}, *x)
+		return nil
+	})
+}

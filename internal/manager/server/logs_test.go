@@ -1,0 +1,130 @@
+package server
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"portolan/internal/manager/access"
+)
+
+// The manager lists its logs for administrators, and sends them as they are; one that it does not keep says how it would.
+func TestLogs(t *testing.T) {
+	journal := filepath.Join(t.TempDir(), "access.log")
+	m := startManager(t, func(o *Options) { o.AccessLog = journal })
+	m.options.Log.Error("the quay is full", "ships", 12)
+	m.options.Log.Warn("nobody asked for this")
+	list := m.want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")
+	if list.count() != 3 || list.text("data.0.name") != "access.log" || list.text("data.1.name") != "audit.log" ||
+		list.text("data.2.name") != "manager.log" {
+		t.Fatalf("there are %s", list.body)
+	}
+	if list.get("data.1.size") != nil || list.text("data.0.size") == "" || list.text("data.2.modificationDateTime") == "" {
+		t.Errorf("they are %s", list.body)
+	}
+	self := list.text("data.2._links.self.href")
+	bytes := func(path string) string {
+		return string(m.want(200, "GET", path, "", "Accept: application/octet-stream").body)
+	}
+	var found struct {
+		Msg   string
+		Ships int
+		Level string
+	}
+	for line := range strings.Lines(bytes(self)) {
+		if strings.Contains(line, "quay") {
+			if err := json.Unmarshal([]byte(line), &found); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if found.Msg != "the quay is full" || found.Ships != 12 || found.Level != "ERROR" || strings.Contains(bytes(self), "nobody asked") {
+		t.Errorf("the log has %v", found)
+	}
+	before := filepath.Join(m.options.Data, "logs", "manager.log.1") // what it was before it was begun anew
+	if err := os.WriteFile(before, []byte("earlier\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := bytes(self); !strings.HasPrefix(text, "earlier\n{") || !strings.Contains(text, "quay") {
+		t.Errorf("both files are %s", text)
+	}
+	if text := bytes(list.text("data.0._links.self.href")); !strings.Contains(text, "GET /api/v2/logs") {
+		t.Errorf("the access log is %s", text)
+	}
+	m.refused(409, "ResourceConflictsWithOther", "--audit-log", "GET", list.text("data.1._links.self.href"), "",
+		"Accept: application/octet-stream")
+	m.want(405, "DELETE", self, "")
+	m.want(405, "POST", "/api/v2/logs", `{"name":"x"}`)
+	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/systemLogs", "")
+	if r := m.want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.count() != 3 || r.text("data.0._links.self.href") == "" {
+		t.Errorf("everything has %s", r.body)
+	}
+	analyst, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.want(200, "GET", "/api/v2/logs", "", "Authorization: Bearer "+analyst); r.count() != 0 {
+		t.Errorf("somebody else sees %s", r.body)
+	}
+	for _, path := range []string{self, "/api/v2/" + self[strings.LastIndex(self, "/")+1:]} {
+		if r := m.do("GET", path, "", "Authorization: Bearer "+analyst); r.StatusCode != 403 && r.StatusCode != 404 {
+			t.Errorf("somebody else is answered %d %s", r.StatusCode, r.body)
+		}
+	}
+	// A user sees them by a right of its own, and by no other.
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, "", "FULL", "")
+	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 0 {
+		t.Errorf("a user without the right sees %s", r.body)
+	}
+	m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+
+		`},"administrativeAccessRights":[{"resourceType":"Log","accessLevel":"VIEW"}]}`)
+	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 3 {
+		t.Errorf("a user with the right sees %s", r.body)
+	}
+	if r := m.want(200, "GET", self, "", as, "Accept: application/octet-stream"); !strings.Contains(string(r.body), "quay") {
+		t.Errorf("a user with the right reads %s", r.body)
+	}
+	m.want(405, "DELETE", self, "", as)
+	m.verify()
+}
+
+// A log that is full is begun anew, and the one before is kept. It goes on where it was, and where somebody has taken it away.
+func TestLogsAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.log")
+	j, err := openJournal(path, 100, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", 39) + "\n"
+	for range 5 {
+		j.write([]byte(line))
+	}
+	for i, want := range []int64{80, 40} {
+		if info, err := os.Stat(j.files()[i]); err != nil || info.Size() != want {
+			t.Errorf("%s: %v %v", j.files()[i], info, err)
+		}
+	}
+	j.close()
+	if j, err = openJournal(path, 100, slog.Default()); err != nil { // it goes on where it was
+		t.Fatal(err)
+	}
+	defer j.close()
+	j.write([]byte(line))
+	j.write([]byte(line))
+	if info, err := os.Stat(path); err != nil || info.Size() != 40 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		j.write([]byte(line))
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 100 {
+		t.Errorf("behind that it was taken away: %v %v", info, err)
+	}
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+)
+
+// Tests that need size: make test-long runs them, on both databases.
+
+func onlyLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv(longTests) == "" {
+		t.Skip("this needs size; make test-long runs it")
+	}
+}
+
+// sized is how many of something a test makes: a fifth on PostgreSQL, where each costs round trips.
+func sized(n int) int {
+	if os.Getenv(onPostgres) != "" {
+		return n / 5
+	}
+	return n
+}
+
+// large imports networks, each a /24 with so many addresses, into the configuration main.
+func (m *manager) large(networks, addresses int) {
+	m.t.Helper()
+	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").text("data.0.id")+"/blocks",
+		`{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	var file strings.Builder
+	file.WriteString("network,netmask,name,gateway\n")
+	for i := range networks {
+		fmt.Fprintf(&file, "10.%d.%d.0,255.255.255.0,n%d,10.%d.%d.1\n", i>>8, i&255, i, i>>8, i&255)
+	}
+	lines, _, err := ipam.ReadNetworks(strings.NewReader(file.String()))
+	if err == nil {
+		_, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines, ipam.Import{})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if addresses == 0 {
+		return
+	}
+	file.Reset()
+	file.WriteString("address\n")
+	for i := range networks {
+		for n := range addresses {
+			fmt.Fprintf(&file, "10.%d.%d.%d\n", i>>8, i&255, n+2)
+		}
+	}
+	all, _, err := ipam.ReadAddresses(strings.NewReader(file.String()))
+	if err == nil {
+		_, err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, ipam.Import{})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// What is large is imported, found by an address in its body, and deleted, while others go on.
+func TestLongWork(t *testing.T) {
+	onlyLong(t)
+	m := startManager(t)
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"main"}`)
+	m.id("/api/v2/configurations", `{"name":"other"}`)
+	began := time.Now()
+	m.large(sized(61_000), 0)
+	t.Logf("%d networks imported in %v", sized(61_000), time.Since(began))
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("gateway:'10.20.7.1'"), ""); r.text("count") != "1" {
+		t.Errorf("a network is not found by its gateway: %s", r.body)
+	}
+	wide := m.want(200, "GET", "/api/v2/blocks?limit=1&"+filter("type:'IPv4Block'"), "").text("data.0.id")
+	one := m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'other'", "").text("data.0.id")+"/blocks",
+		`{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	elsewhere := m.id("/api/v2/blocks/"+one+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/17"}`)
+	// Deleting all of it holds up no change of another configuration for long, where changes run side by side.
+	stop := make(chan struct{})
+	var longest atomic.Int64
+	var all sync.WaitGroup
+	if os.Getenv(onPostgres) != "" {
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				began := time.Now()
+				if r := m.do("POST", "/api/v2/networks/"+elsewhere+"/addresses",
+					`{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != http.StatusCreated {
+					t.Errorf("an assignment elsewhere: %d %s", r.StatusCode, r.body)
+				}
+				longest.Store(max(longest.Load(), int64(time.Since(began))))
+			}
+		})
+	}
+	began = time.Now()
+	m.want(204, "DELETE", "/api/v2/blocks/"+wide, "")
+	t.Logf("they were deleted in %v; the longest assignment elsewhere took %v", time.Since(began), time.Duration(longest.Load()))
+	close(stop)
+	all.Wait()
+	m.verify()
+}
+
+// 60,000 addresses of one network go in one request, and come back in another.
+func TestLongDelete(t *testing.T) {
+	onlyLong(t)
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/16"}`)
+	var file strings.Builder
+	file.WriteString("address\n")
+	for i := 2; i < 60_002; i++ {
+		fmt.Fprintf(&file, "10.0.%d.%d\n", i>>8, i&255)
+	}
+	lines, _, err := ipam.ReadAddresses(strings.NewReader(file.String()))
+	if err == nil {
+		_, err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, ipam.Import{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	m.want(204, "DELETE", "/api/v2/networks/"+network, "")
+	t.Logf("deleted in %v", time.Since(began))
+	began = time.Now()
+	if r := m.undo(m.last()); r.StatusCode != 201 {
+		t.Fatalf("undoing it: %d %s", r.StatusCode, r.body)
+	}
+	t.Logf("and undone in %v", time.Since(began))
+	m.verify()
+}
+
+// A zone of 100,000 hosts is imported where there are many networks with marks and policies to be asked.
+func TestLongZone(t *testing.T) {
+	onlyLong(t)
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
+	m.large(1200, 0)
+	var file strings.Builder
+	file.WriteString("$ORIGIN example.\n$TTL 300\n@ SOA ns hostmaster 1 2 3 4 5\n@ NS ns\nns A 10.0.0.250\n")
+	for i := range sized(100_000) {
+		n := i + 256
+		fmt.Fprintf(&file, "h%d A 10.%d.%d.%d\n", i, n>>16&3, n>>8&255, 1+n&127)
+	}
+	began := time.Now()
+	zone, records, err := readZone(file.String(), "")
+	if err == nil {
+		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records, ipam.Import{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d hosts imported in %v", sized(100_000), time.Since(began))
+}
+
+// The feed of a large import takes little memory.
+func TestLongFeed(t *testing.T) {
+	onlyLong(t)
+	m := startAlone(t)
+	m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.large(1200, 200)
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	most, seen := uint64(0), 0
+	after, last := store.Position{}, m.last()
+	for behind := ""; behind != last; {
+		entries, err := m.Store.Feed(t.Context(), after, 100)
+		if err == nil && len(entries) == 0 { // on PostgreSQL it waits for what others do in the same server
+			err = m.Store.Settled(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if err := m.Store.EachChange(t.Context(), e, func(store.EntryChange) error {
+				if seen++; seen%20000 == 0 {
+					runtime.GC()
+					runtime.ReadMemStats(&now)
+					most = max(most, now.HeapAlloc)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			after, behind = e.Position, fmt.Sprint(e.ID)
+		}
+	}
+	if grown := int64(most) - int64(before.HeapAlloc); seen < 240_000 || grown > 64<<20 {
+		t.Errorf("%d changes take %d MiB", seen, grown>>20)
+	}
+	began := time.Now()
+	m.verify()
+	t.Logf("%d changes; verified in %v", seen, time.Since(began))
+}

@@ -1,0 +1,372 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/history"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what /metrics shows of the doors.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	signIns  *prometheus.CounterVec
+	batches  *prometheus.HistogramVec
+	webhooks *prometheus.CounterVec
+	imports  *prometheus.CounterVec
+	rows     *prometheus.CounterVec
+	moves    *prometheus.CounterVec
+	deployed *prometheus.CounterVec
+	live     prometheus.Counter
+	// links counts transactions that were chained, historyLines those that were sent to the syslog, historyFailures what could not be done.
+	links, historyLines, historyFailures prometheus.Counter
+	keys                                 *prometheus.CounterVec
+	updates                              *prometheus.CounterVec
+	copies, ended                        *prometheus.CounterVec
+	backups                              *prometheus.CounterVec
+	notices                              *prometheus.CounterVec
+	// checkIns counts check-ins, enrolments the attempts to enrol; changes and commits are how long those take.
+	checkIns, enrolments *prometheus.CounterVec
+	changes, commits     prometheus.Histogram
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
+			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
+			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
+	}
+	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
+		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled where somebody guesses."}, []string{"result"})
+	m.batches = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_batch_changes",
+		Help:    "Changes of the batches, and lists that were posted, by result: made, tried or refused.",
+		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
+	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
+		Help: "Messages that were sent to webhooks, each attempt, by result: taken or refused."}, []string{"result"})
+	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
+		Help: "Moves of service points, their applications and updates, and of rollouts: the field, and what it became."},
+		[]string{"field", "to"})
+	m.imports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_imports_total",
+		Help: "Imports that have ended, by the state that they ended in."}, []string{"state"})
+	m.rows = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_import_rows_total",
+		Help: "Rows of imports that were worked off, by result: created, updated, unchanged or refused."}, []string{"result"})
+	m.deployed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_deployments_total",
+		Help: "Deployments that have ended, by their type and the state that they ended in."}, []string{"type", "state"})
+	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
+		Help: "Names and addresses of live views that were deployed because they had changed."})
+	m.backups = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_backups_total",
+		Help: "Backups by schedule, by result: made, failed, uploaded to another machine, or upload_failed."}, []string{"result"})
+	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
+		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
+	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // a series has to be there before it grows
+		m.backups.WithLabelValues(result)
+	}
+	registry.MustRegister(m.backups, m.notices)
+	m.links = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_links_total",
+		Help: "Transactions that were chained."})
+	m.historyLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_sent_total",
+		Help: "Transactions that were sent to the syslog."})
+	m.historyFailures = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_failures_total",
+		Help: "Times that the history could not be chained, signed, written to its file or sent."})
+	registry.MustRegister(m.links, m.historyLines, m.historyFailures)
+	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
+		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
+	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
+		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
+	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
+		Help: "Looks at zones of servers of others, by what came of them: copied, changed, current or failed."}, []string{"result"})
+	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_connections_ended_total",
+		Help: "Connections that were closed for those of other clients, because there were as many as there may be, " +
+			"by listener."}, []string{"listener"})
+	m.checkIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_check_ins_total",
+		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
+	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",
+		Help: "Service points that wanted to enrol, by result: taken or refused."}, []string{"result"})
+	m.changes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_change_duration_seconds",
+		Help:    "Time from when a change is asked for until it is on the disk, its time in the queue included.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
+	m.commits = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_commit_duration_seconds",
+		Help: "Time of a commit, of one change or of several together, from its beginning.", Buckets: prometheus.ExponentialBuckets(0.0005, 4,
+			9)})
+	registry.MustRegister(m.ended, m.checkIns, m.enrolments, m.changes, m.commits)
+	registry.MustRegister(m.copies, m.updates, m.keys)
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	return m
+}
+
+// batched counts a batch.
+func (m *metrics) batched(changes int, result string) {
+	m.batches.WithLabelValues(result).Observe(float64(changes))
+}
+
+// fleetMoved counts a move.
+func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
+
+// deploymentEnded counts a deployment.
+func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
+
+// chained counts transactions that were chained, historySent those that were sent to the syslog, historyFailed what of it could not be
+// done.
+func (m *metrics) chained(n int)     { m.links.Add(float64(n)) }
+func (m *metrics) historySent(n int) { m.historyLines.Add(float64(n)) }
+func (m *metrics) historyFailed()    { m.historyFailures.Inc() }
+
+// backupEnded counts a backup.
+func (m *metrics) backupEnded(whole bool) {
+	m.backups.WithLabelValues(word(whole, "made", "failed")).Inc()
+}
+
+// backupUploaded counts an attempt to upload backups to another machine.
+func (m *metrics) backupUploaded(whole bool) {
+	m.backups.WithLabelValues(word(whole, "uploaded", "upload_failed")).Inc()
+}
+
+// notified counts a message to a notification group.
+func (m *metrics) notified(kind string, sent bool) {
+	m.notices.WithLabelValues(kind, word(sent, "sent", "failed")).Inc()
+}
+
+// word gives one of two words.
+func word(yes bool, one, other string) string {
+	if yes {
+		return one
+	}
+	return other
+}
+
+// deployedLive counts what was deployed of live views.
+func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
+
+// connectionEnded counts connections of clients that made room for others.
+func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
+
+// updated counts messages that change zones.
+func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
+
+// copied counts looks at zones of servers of others.
+func (m *metrics) copied(result string) { m.copies.WithLabelValues(result).Inc() }
+
+// rolled counts keys of signed zones.
+func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }
+
+// importEnded counts an import.
+func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }
+
+// rowsImported counts rows of imports.
+func (m *metrics) rowsImported(rows int, result string) {
+	m.rows.WithLabelValues(result).Add(float64(rows))
+}
+
+// webhookSent counts an attempt to send to a webhook.
+func (m *metrics) webhookSent(taken bool) {
+	result := "refused"
+	if taken {
+		result = "taken"
+	}
+	m.webhooks.WithLabelValues(result).Inc()
+}
+
+// observeFollowers shows how many follow the changes.
+func observeFollowers(registry prometheus.Registerer, followers func() int) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_changes_followers",
+		Help: "Clients that follow the changes at this manager."}, func() float64 { return float64(followers()) }))
+}
+
+// taken counts something that was taken or refused.
+func taken(c *prometheus.CounterVec, err error) {
+	c.WithLabelValues(word(err == nil, "taken", "refused")).Inc()
+}
+
+// statusFigures shows the status of the manager, and of what it keeps: the same at each manager where they share a database.
+type statusFigures struct {
+	read      func(context.Context) (Status, error)
+	now       func() time.Time
+	collector bool // the history is sent to a syslog
+	unsent    func(context.Context) (int64, error)
+	described map[string]*prometheus.Desc
+}
+
+// figureHelp describes the figures of the status, with their labels.
+var figureHelp = []struct {
+	name, help string
+	labels     []string
+}{
+	{"portolan_status_read", "1 where the database answered for the figures of the status; 0 where those are missing.", nil},
+	{"portolan_build_info", "1, with the version of the manager and that of Go.", []string{"version", "go"}},
+	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
+	{"portolan_alarms", "What somebody should do something about (portolan status), by severity.", []string{"severity"}},
+	{"portolan_database_bytes", "How large the database is.", []string{"kind"}},
+	{"portolan_database_condition", "1 for the condition that the database is in: READY, FULL, DAMAGED or AWAY; 0 for the others.",
+		[]string{"condition"}},
+	{"portolan_database_log_bytes", "How long the log of SQLite is that is not folded into the database.", nil},
+	{"portolan_standby_behind_bytes", "How far the standby that lists are read from is behind.", nil},
+	{"portolan_disk_free_bytes", "How much room the disk of the data directory has.", nil},
+	{"portolan_changes_waiting", "Changes that are under way at this manager, or wait for their turn.", nil},
+	{"portolan_transactions", "The number of the latest transaction of the history.", nil},
+	{"portolan_texts_due", "Resources whose texts the index of trigrams does not have as they are.", nil},
+	{"portolan_user_indexes_missing", "Indexes that definitions of user-defined fields ask for and that are not there yet.", nil},
+	{"portolan_history_due", "Transactions that are not chained yet.", nil},
+	{"portolan_history_unsigned", "Links of the history's chain behind the last signed head.", nil},
+	{"portolan_history_unsent", "Links of the history's chain behind what was sent to the syslog.", nil},
+	{"portolan_backup_last_time_seconds", "When the last backup was made, in Unix time; 0 where there is none.", nil},
+	{"portolan_backup_last_bytes", "How large the last backup is.", nil},
+	{"portolan_backup_schedules", "How many schedules make backups by themselves.", nil},
+	{"portolan_backup_overdue_seconds", "For how long a backup is due that was not made; 0 where none is.", nil},
+	{"portolan_backup_files", "How many backups there are.", nil},
+	{"portolan_certificate_end_time_seconds", "When a certificate of the manager ends, in Unix time.", []string{"certificate"}},
+	{"portolan_certificate_days_left", "How many days a certificate of the manager is still good.", []string{"certificate"}},
+	{"portolan_service_points", "Service points, by status.", []string{"status"}},
+	{"portolan_service_point_updates", "Service points of which an update is under way, or failed, by updateStatus.", []string{"status"}},
+	{"portolan_service_points_connected", "Service points that are connected.", nil},
+	{"portolan_service_points_away", "Service points that were there once, and are not connected.", nil},
+	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
+	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
+	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},
+	{"portolan_networks_nearly_full_all", "The same in all configurations, without their names.", nil},
+	{"portolan_networks_nearly_full", "IPv4 networks of which as much is in use as --nearly-full says, or more, by configuration.",
+		[]string{"configuration"}},
+	{"portolan_network_used_ratio", "How much of the fullest of those networks is in use, 0 to 1; at most twenty.",
+		[]string{"configuration", "network"}},
+}
+
+// observeStatus shows figures of the status.
+func (m *Manager) observeStatus() {
+	f := &statusFigures{read: m.status, now: m.now, collector: m.options.HistorySyslog != nil, described: map[string]*prometheus.Desc{}}
+	f.unsent = func(ctx context.Context) (n int64, err error) {
+		err = m.Store.Read(ctx, func(tx *store.Tx) error {
+			n, err = history.Unsent(tx)
+			return err
+		})
+		return n, err
+	}
+	for _, one := range figureHelp {
+		f.described[one.name] = prometheus.NewDesc(one.name, one.help, one.labels, nil)
+	}
+	m.registry.MustRegister(f)
+}
+
+// Describe names the figures.
+func (f *statusFigures) Describe(all chan<- *prometheus.Desc) {
+	for _, one := range f.described {
+		all <- one
+	}
+}
+
+// collectTime is how long the database may take: whoever scrapes does not wait for readers that are busy.
+const collectTime = 10 * time.Second
+
+// Collect gives the figures; none where the database does not answer in time.
+func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
+	ctx, end := context.WithTimeout(context.Background(), collectTime)
+	defer end()
+	s, err := f.read(ctx)
+	if err != nil {
+		all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, 0)
+		return
+	}
+	whole := 1.0
+	if s.Incomplete {
+		whole = 0
+	}
+	all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, whole)
+	give := func(name string, value float64, labels ...string) {
+		all <- prometheus.MustNewConstMetric(f.described[name], prometheus.GaugeValue, value, labels...)
+	}
+	give("portolan_build_info", 1, s.Version, s.Go)
+	give("portolan_start_time_seconds", float64(s.Since.Unix()))
+	for _, severity := range []string{critical, warning} {
+		n := 0
+		for _, a := range s.Alarms {
+			if a.Severity == severity {
+				n++
+			}
+		}
+		give("portolan_alarms", float64(n), strings.ToLower(severity))
+	}
+	for _, one := range store.Conditions {
+		value := 0.0
+		if one == s.Database.Condition {
+			value = 1
+		}
+		give("portolan_database_condition", value, string(one))
+	}
+	if s.Incomplete {
+		return
+	}
+	give("portolan_database_bytes", float64(s.Database.Bytes), s.Database.Kind)
+	for name, value := range map[string]*int64{"portolan_database_log_bytes": s.Database.LogBytes,
+		"portolan_standby_behind_bytes": s.Database.StandbyBytes, "portolan_disk_free_bytes": s.FreeBytes} {
+		if value != nil {
+			give(name, float64(*value))
+		}
+	}
+	give("portolan_changes_waiting", float64(s.Database.Waiting))
+	give("portolan_transactions", float64(s.Database.Transactions))
+	give("portolan_texts_due", float64(s.History.TextsDue))
+	give("portolan_user_indexes_missing", float64(s.Indexes.Missing))
+	give("portolan_history_due", float64(s.History.Due))
+	give("portolan_history_unsigned", float64(s.History.Unsigned))
+	if f.collector {
+		if n, err := f.unsent(ctx); err == nil {
+			give("portolan_history_unsent", float64(n))
+		}
+	}
+	last := 0.0
+	if s.Backups.Last != nil {
+		last = float64(s.Backups.Last.Unix())
+	}
+	give("portolan_backup_last_time_seconds", last)
+	give("portolan_backup_last_bytes", float64(s.Backups.LastBytes))
+	give("portolan_backup_schedules", float64(s.Backups.Schedules))
+	overdue := 0.0
+	if s.Backups.Due != nil {
+		overdue = max(0, f.now().Sub(*s.Backups.Due).Seconds())
+	}
+	give("portolan_backup_overdue_seconds", overdue)
+	give("portolan_backup_files", float64(s.Backups.Files))
+	for _, c := range s.Certificates {
+		give("portolan_certificate_end_time_seconds", float64(c.NotAfter.Unix()), c.Name)
+		give("portolan_certificate_days_left", c.NotAfter.Sub(f.now()).Hours()/24, c.Name)
+	}
+	f.fleet(s.Fleet, give)
+	sum := int64(0)
+	for configuration, n := range s.Space.NearlyFull {
+		sum += n
+		give("portolan_networks_nearly_full", float64(n), configuration)
+	}
+	give("portolan_networks_nearly_full_all", float64(sum))
+	for _, one := range s.Space.Fullest {
+		give("portolan_network_used_ratio", one.Share(), one.Configuration, one.Range)
+	}
+}
+
+// fleet gives the figures of the fleet.
+func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value float64, labels ...string)) {
+	for status, n := range now.Statuses {
+		give("portolan_service_points", float64(n), status)
+	}
+	for status, n := range now.Updates {
+		give("portolan_service_point_updates", float64(n), status)
+	}
+	for status, n := range now.Rollouts {
+		give("portolan_rollouts", float64(n), status)
+	}
+	for least, n := range now.Silent {
+		give("portolan_service_points_silent", float64(n), least)
+	}
+	for name, statuses := range now.Applications {
+		for status, n := range statuses {
+			give("portolan_applications", float64(n), name, status)
+		}
+	}
+	give("portolan_service_points_connected", float64(now.Connected))
+	give("portolan_service_points_away", float64(now.Away))
+}

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+
+	"portolan/internal/engine/resource"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// seesAll reports whether somebody sees everything that there is.
+func seesAll(c resource.Caller) bool { return !c.MustReset && !c.Limited() }
+
+// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; what a listener of their
+// own shows is for who reaches it.
+func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
+	shown := prometheus.Gatherer(m.registry)
+	if m.figures == nil {
+		whole := false
+		if r.Header.Get("Authorization") != "" {
+			caller, err := m.caller(r)
+			if err != nil {
+				return err
+			}
+			whole = seesAll(caller)
+		}
+		if !whole {
+			shown = prometheus.GathererFunc(m.nameless)
+		}
+	}
+	promhttp.HandlerFor(shown, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	return nil
+}
+
+// nameless gathers the metrics that no resource of a user is named in.
+func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
+	families, err := m.registry.Gather()
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return slices.ContainsFunc(f.GetMetric(), func(one *dto.Metric) bool {
+			return slices.ContainsFunc(one.GetLabel(), func(l *dto.LabelPair) bool { return slices.Contains(namesOthers, l.GetName()) })
+		})
+	}), err
+}
+
+// namesOthers are the labels of metrics that say how something of a user's is called.
+var namesOthers = []string{"configuration", "network"}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/testkit/pgtest"
+)
+
+// A PostgreSQL that hangs is AWAY, as one that is gone: by readiness and status, each within its time; it is READY with its next answer.
+func TestDatabaseHangs(t *testing.T) {
+	database := pgtest.New(t)
+	url := database.URL("postgres")
+	m := startManager(t, func(o *Options) { o.Database = url })
+	_, _, _, _, network := m.basics()
+	if err := database.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceFunc(func() {
+		if err := database.Resume(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer resume()
+	for _, path := range []string{"/readyz", "/api/v2/networks/" + network} { // the second one is bounded since the first has noticed it
+		if r := m.do("GET", path, ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseUnavailable" {
+			t.Errorf("GET %s of a database that hangs: %d %s", path, r.StatusCode, r.body)
+		}
+	}
+	if is, since, why := m.Store.Condition(); is != store.Away || since.IsZero() || why == nil {
+		t.Errorf("the condition is %s: %v", is, why)
+	}
+	s, err := m.readStatus(t.Context())
+	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
+		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is away" }) {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	resume()
+	eventually(t, "the database is there again", func() bool {
+		r := m.do("GET", "/readyz", "", "Authorization:")
+		return r.StatusCode == http.StatusOK && r.text("database") == "READY"
+	})
+	if is, _, _ := m.Store.Condition(); is != store.Ready {
+		t.Errorf("the condition is %s", is)
+	}
+}
+
+// A damaged page of PostgreSQL is a condition, and check names its table and goes on behind it.
+func TestDamagedPostgreSQL(t *testing.T) {
+	database := pgtest.New(t)
+	url := database.URL("postgres")
+	m := startManager(t, func(o *Options) { o.Database = url })
+	m.basics()
+	path := ""
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT pg_relation_filepath('txn')").Scan(&path)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.Do(t.Context(), "CHECKPOINT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(database.Kill(), database.Spoil(path), database.Revive()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the database is there again", func() bool { return m.do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
+	if r := m.do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseDamaged" {
+		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.body)
+	}
+	if is, _, _ := m.Store.Condition(); is != store.Damaged {
+		t.Errorf("the condition is %s", is)
+	}
+	var faults []string
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) (err error) {
+		faults, err = m.Address.Verify(tx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(faults, func(text string) bool { return strings.HasPrefix(text, "the database is damaged: table txn: ") }) ||
+		slices.ContainsFunc(faults, func(text string) bool { return strings.Contains(text, "table resource") }) {
+		t.Errorf("check finds %q", faults)
+	}
+}
+
+// The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
+// goes on, without being started again, and what was acknowledged is there.
+func TestDatabaseGoesAndComes(t *testing.T) {
+	database := pgtest.New(t)
+	url := database.URL("postgres")
+	m := startManager(t, func(o *Options) { o.Database = url })
+	configuration, _, _, _, network := m.basics()
+	if err := database.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []reply{
+		m.do("GET", "/api/v2/networks/"+network, ""), m.do("GET", "/api/v2/networks", ""),
+		m.do("POST", "/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`), m.do("GET", "/user/api/v1/fleetInstances", ""),
+		m.do("GET", "/readyz", "", "Authorization:"),
+	} {
+		if r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseUnavailable" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s %s without a database: %d %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.body)
+		}
+	}
+	m.want(http.StatusOK, "GET", "/healthz", "", "Authorization:")
+	if err := database.Revive(); err != nil {
+		t.Fatal(err)
+	}
+	m.want(http.StatusOK, "GET", "/readyz", "", "Authorization:")
+	m.want(http.StatusOK, "GET", "/api/v2/networks/"+network, "")
+	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`)
+	m.verify()
+}

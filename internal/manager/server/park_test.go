@@ -1,0 +1,488 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/checkin"
+)
+
+// waiter is a service point's connection that is written and read by hand.
+type waiter struct {
+	t    *testing.T
+	conn *tls.Conn
+	in   *bufio.Reader
+	seen checkin.Answer
+}
+
+// provisioned gives a service point that has enrolled and reported: its id and its certificate.
+func (m *manager) provisioned(name string) (id string, certificate *tls.Certificate) {
+	m.t.Helper()
+	id, key := m.create(name)
+	e := newEnrolment(m.t)
+	_, answer := m.enrol(e, key)
+	certificate = e.certificateOf(m.t, answer)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Digest: "d", Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
+		ErrorConditions: []string{}}}, certificate); status != 200 {
+		m.t.Fatalf("a first check-in: %d %v", status, a)
+	}
+	return id, certificate
+}
+
+// waiter connects a service point.
+func (m *manager) waiter(certificate *tls.Certificate) *waiter {
+	m.t.Helper()
+	config := &tls.Config{RootCAs: m.authority.Pool(), ServerName: checkin.ServerName, MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{*certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	conn, err := tls.Dial("tcp", m.checkins.Addr().String(), config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		m.t.Fatal(err)
+	}
+	return &waiter{t: m.t, conn: conn, in: bufio.NewReader(conn)}
+}
+
+// send sends a check-in that waits, with what is put behind it.
+func (w *waiter) send(proto, behind string, headers ...string) {
+	w.t.Helper()
+	body, err := json.Marshal(checkin.Request{Digest: "d", Desired: w.seen.Desired, WaitSeconds: 20})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(w.conn, "POST %s %s\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s%s",
+		checkin.CheckInPath, proto, len(body), strings.Join(append(headers, ""), "\r\n"), body, behind); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// answer reads the answer of a check-in.
+func (w *waiter) answer(status int) *http.Response {
+	w.t.Helper()
+	rs, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body, err := io.ReadAll(rs.Body)
+	if err == nil && rs.StatusCode == 200 {
+		err = json.Unmarshal(body, &w.seen)
+	}
+	if err != nil || rs.StatusCode != status || rs.Header.Get("Content-Type") != "application/json" || rs.Header.Get("Date") == "" ||
+		rs.Header.Get("X-Content-Type-Options") != "nosniff" || rs.Header.Get(requestHeader) == "" {
+		w.t.Fatalf("the answer is %d %v %s, %v", rs.StatusCode, rs.Header, body, err)
+	}
+	return rs
+}
+
+// ends reports whether the connection has ended.
+func (w *waiter) ends() bool {
+	_, err := w.in.ReadByte()
+	return err == io.EOF //nolint:errorlint // as bufio gives it
+}
+
+// waiting is how many check-ins are held open.
+func (m *manager) waiting() int {
+	m.parking.mu.Lock()
+	defer m.parking.mu.Unlock()
+	return m.parking.parked
+}
+
+// order changes what a service point is to run.
+func (m *manager) order(id string) {
+	m.t.Helper()
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
+		`{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
+}
+
+// desiredOf is which version of what a service point is to run there is.
+func (m *manager) desiredOf(id string) (desired int64) {
+	m.t.Helper()
+	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT desired FROM service_point WHERE id = ?", id).Scan(&desired)
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+	return desired
+}
+
+func startPatient(t *testing.T, change ...func(*Options)) *manager {
+	t.Helper()
+	return startManager(t, append(change, func(o *Options) { o.Interval = 20 * time.Second })...)
+}
+
+// TestCheckInsWaitWithoutGoroutines holds check-ins open, orders something, and has their connections go on.
+func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
+	m := startPatient(t)
+	const many = 40
+	ids, all := make([]string, many), make([]*waiter, many)
+	for i := range all {
+		id, certificate := m.provisioned(fmt.Sprintf("w%d", i))
+		ids[i], all[i] = id, m.waiter(certificate)
+		all[i].send("HTTP/1.1", "") // it learns what it is to run
+		all[i].answer(200)
+	}
+	if got := all[0].conn.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+		t.Errorf("the door speaks %q", got)
+	}
+	for round := range 3 {
+		for _, w := range all {
+			w.send("HTTP/1.1", "")
+		}
+		eventually(t, "all wait", func() bool { return m.waiting() == many })
+		stacks := make([]byte, 1<<20)
+		eventually(t, "nobody waits for them", func() bool {
+			of := string(stacks[:runtime.Stack(stacks, true)])
+			return !strings.Contains(of, "fleet.(*Service).CheckIn") && strings.Count(of, "net/http.(*conn).serve") < many/2
+		})
+		for i, w := range all {
+			m.order(ids[i])
+			if w.answer(200); w.seen.State == nil || len(w.seen.State.Applications) != round+1 {
+				t.Fatalf("round %d: the answer is %+v", round, w.seen)
+			}
+		}
+		eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
+	}
+	// All are told at once, and looked for together: each gets its own.
+	for _, w := range all {
+		w.send("HTTP/1.1", "")
+	}
+	eventually(t, "all wait", func() bool { return m.waiting() == many })
+	if err := m.Store.UpdateIn(t.Context(), store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		for i, id := range ids {
+			if err := tx.Write("UPDATE service_point SET desired = desired + ? WHERE id = ?", 1000+i, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		m.Fleet.Wake(id)
+	}
+	for i, w := range all {
+		before := w.seen.Desired
+		if w.answer(200); w.seen.Desired != before+int64(1000+i) || w.seen.State.Generation != w.seen.Desired {
+			t.Errorf("service point %d is told of %d, and had %d", i, w.seen.Desired, before)
+		}
+	}
+}
+
+// TestParkedConnections: how connections end whose check-in waits.
+func TestParkedConnections(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "access")
+	m := startPatient(t, func(o *Options) { o.AccessLog = log })
+	id, certificate := m.provisioned("one")
+	m.order(id)
+	first := m.waiter(certificate)
+	first.send("HTTP/1.1", "") // it has not seen what it is to run
+	first.answer(200)
+	waits := func(proto, behind string, headers ...string) *waiter {
+		eventually(t, "nobody waits from before", func() bool { return m.waiting() == 0 }) // which may be counted until behind its answer
+		w := m.waiter(certificate)
+		w.seen = first.seen
+		w.send(proto, behind, headers...)
+		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		return w
+	}
+	for i, c := range []struct {
+		proto, behind, header string
+		ends                  bool
+	}{
+		{"HTTP/1.1", "", "X-Request-Id: mine", false},
+		{"HTTP/1.1", "", "Connection: close", true},
+		{"HTTP/1.0", "", "X: y", true},
+		{"HTTP/1.1", "P", "X: y", true}, // who has sent more has not waited
+	} {
+		w := waits(c.proto, c.behind, c.header)
+		m.order(id)
+		rs := w.answer(200)
+		first.seen = w.seen
+		if rs.Close != c.ends || c.ends && !w.ends() {
+			t.Errorf("%+v: the connection goes on, or ends: %v", c, rs.Close)
+		}
+		if i == 0 && rs.Header.Get(requestHeader) != "mine" {
+			t.Errorf("its name is %q", rs.Header.Get(requestHeader))
+		}
+	}
+	eventually(t, "the access log has a line for each answer, which may be written behind it", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && bytes.Count(text, []byte(`"POST /checkin/v1 HTTP/1.1" 200 `)) >= 5 &&
+			bytes.Contains(text, []byte(`HTTP/1.0" 200 `)) && bytes.Contains(text, []byte(" mine\n"))
+	})
+
+	// Who asks again has given up what it asked before, which is answered and lets go of its connection.
+	given := waits("HTTP/1.1", "", "X: y")
+	again := m.waiter(certificate)
+	again.seen = first.seen
+	again.send("HTTP/1.1", "")
+	given.answer(200)
+	eventually(t, "the other one waits alone, or was answered", func() bool { return m.waiting() <= 1 })
+	m.order(id)
+	again.answer(200)
+	for again.seen.Desired < m.desiredOf(id) { // it was answered before there was news, as it may be at any time
+		again.send("HTTP/1.1", "")
+		again.answer(200)
+	}
+	first.seen = again.seen
+
+	gone := waits("HTTP/1.1", "")
+	_ = gone.conn.Close()
+	m.order(id)
+	eventually(t, "it is let go of", func() bool { return m.waiting() == 0 })
+
+	gone = m.waiter(certificate)
+	gone.send("HTTP/1.1", "")
+	gone.answer(200)
+	gone.send("HTTP/1.1", "")
+	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	gone.answer(410)
+	// The connection is as good as any.
+	gone.send("HTTP/1.1", "")
+	gone.answer(410)
+}
+
+// TestSheet: what an answer is written on keeps to what was said of its length: else the connection does not go on.
+func TestSheet(t *testing.T) {
+	for name, c := range map[string]struct {
+		length string
+		write  []string
+		goes   bool
+		says   string
+	}{
+		"whole": {"5", []string{"he", "llo"}, true, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"},
+		"short": {"5", []string{"hell"}, false, ""}, "long": {"5", []string{"hello", "!"}, false, ""},
+		"nobody has said": {"", []string{"hello"}, true, "HTTP/1.1 200 OK\r\nConnection: close\r\n"},
+		"nothing":         {"", nil, true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			got := make(chan string, 1)
+			go func() { text, _ := io.ReadAll(theirs); got <- string(text) }()
+			s := &sheet{header: http.Header{}, conn: ours, out: bufio.NewWriter(ours)}
+			if c.length != "" {
+				s.header.Set("Content-Length", c.length)
+			}
+			for _, text := range c.write {
+				_, _ = s.Write([]byte(text))
+			}
+			if err := s.finish(); (err == nil) != c.goes {
+				t.Errorf("it ends with %v", err)
+			}
+			_ = ours.Close()
+			if text := <-got; !strings.HasPrefix(text, c.says[:min(len(c.says), 17)]) || c.says != "" && !strings.Contains(text, c.says[17:]) {
+				t.Errorf("it is %q", text)
+			}
+		})
+	}
+}
+
+// TestAnswersThatPanic: a panic behind a parked request ends its connection alone.
+func TestAnswersThatPanic(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	shown, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := m.waiter(certificate)
+	w.send("HTTP/1.1", "") // what it is to run
+	w.answer(200)
+	w.send("HTTP/1.1", "")
+	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+	broken := &wantedContent{m: m.Manager, held: m.Fleet.Hold(shown, "")} // it has no request: looking at it panics
+	broken.m = nil
+	if _, _, err := broken.look(t.Context(), false); err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("a look that panics gives %v", err)
+	}
+	broken.held.Release()
+	if m.waiting() != 1 {
+		t.Error("the other one waits no more")
+	}
+}
+
+// TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
+func TestContentWaits(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	w := m.waiter(certificate)
+	for range 2 {
+		const body = `{"from":"","waitSeconds":1}`
+		if _, err := fmt.Fprintf(w.conn, "POST %s HTTP/1.1\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			checkin.ContentPath, len(body), body); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		rs, err := http.ReadResponse(w.in, nil)
+		if err != nil || rs.StatusCode != http.StatusNoContent || rs.Close {
+			t.Fatalf("the answer is %+v, %v", rs, err)
+		}
+	}
+}
+
+// TestContentOfTwoApplications: each waits for itself, and none ends the other's wait; who asks again has given up its own.
+func TestContentOfTwoApplications(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	ask := func(w *waiter, application string) {
+		t.Helper()
+		body := `{"from":"","waitSeconds":30,"application":"` + application + `"}`
+		if _, err := fmt.Fprintf(w.conn, "POST %s HTTP/1.1\r\nHost: m\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			checkin.ContentPath, len(body), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func(w *waiter) {
+		t.Helper()
+		if rs, err := http.ReadResponse(w.in, nil); err != nil || rs.StatusCode != http.StatusNoContent {
+			t.Fatalf("the answer is %+v, %v", rs, err)
+		}
+	}
+	server, resolver := m.waiter(certificate), m.waiter(certificate)
+	ask(server, "server")
+	ask(resolver, "resolver")
+	eventually(t, "both wait", func() bool { return m.waiting() == 2 })
+	again := m.waiter(certificate)
+	ask(again, "resolver")
+	answered(resolver)
+	eventually(t, "the other one still waits", func() bool { return m.waiting() == 2 })
+	for i := range 70 { // more than it can have applications: those that have waited longest go
+		ask(m.waiter(certificate), fmt.Sprint("other-", i))
+	}
+	answered(server)
+	eventually(t, "there are as many as it can have", func() bool { return m.waiting() == 65 || m.waiting() == 64 })
+}
+
+// TestCheckInsEndWithTheManager: what is held open is answered when the manager ends.
+func TestCheckInsEndWithTheManager(t *testing.T) {
+	var w *waiter
+	whole := t
+	t.Run("a manager", func(t *testing.T) {
+		m := startPatient(t)
+		_, certificate := m.provisioned("one")
+		m.t = whole // the connection outlives this
+		w = m.waiter(certificate)
+		w.send("HTTP/1.1", "")
+		w.answer(200) // what it is to run
+		w.send("HTTP/1.1", "")
+		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+	})
+	if rs := w.answer(200); !rs.Close || !w.ends() {
+		t.Error("the connection goes on")
+	}
+}
+
+// TestSessionsResume: a service point that gives up a check-in comes back without certificates.
+func TestSessionsResume(t *testing.T) {
+	m := startPatient(t)
+	_, certificate := m.provisioned("one")
+	h := m.doorClient(certificate)
+	transport, _ := h.Transport.(*http.Transport)
+	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	for round := range 2 {
+		resumed := false
+		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+			TLSHandshakeDone: func(s tls.ConnectionState, _ error) { resumed = s.DidResume }})
+		rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+m.checkins.Addr().String()+checkin.CheckInPath,
+			strings.NewReader(`{"digest":"d"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rq.Header.Set("Content-Type", "application/json")
+		rs, err := h.Do(rq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, rs.Body)
+		_ = rs.Body.Close()
+		if rs.StatusCode != 200 || resumed != (round == 1) {
+			t.Errorf("round %d: %d, resumed %v", round, rs.StatusCode, resumed)
+		}
+	}
+}
+
+// A connection that was answered stands where it is until it is in nobody's way, and comes back then; where the manager ends meanwhile, or
+// just then, it ends, too.
+func TestParkedConnectionsComeBack(t *testing.T) {
+	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var standing atomic.Int64
+	begin := func() (p *parking, goOn, asked chan struct{}) {
+		goOn, asked = make(chan struct{}), make(chan struct{}, 10)
+		p = newParking(at, func(more int) { standing.Add(int64(more)) }, func(ctx context.Context) {
+			asked <- struct{}{}
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+		})
+		t.Cleanup(func() { _ = p.Close() })
+		return p, goOn, asked
+	}
+	p, goOn, asked := begin()
+	var all []net.Conn
+	for range 3 {
+		_, c := net.Pipe()
+		all = append(all, c)
+		p.giveBack(c)
+	}
+	<-asked
+	select {
+	case c := <-p.back:
+		t.Errorf("%v comes back before", c)
+	default:
+	}
+	if n := standing.Load(); n != 3 {
+		t.Errorf("%d stand there, want 3", n)
+	}
+	goOn <- struct{}{}
+	for _, c := range all {
+		if got, err := p.Accept(); err != nil || got != c {
+			t.Errorf("%v, %v comes back", got, err)
+		}
+	}
+	goOn <- struct{}{} // it looks whether there are more
+	eventually(t, "nobody stands there, or sees to them", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.returning && standing.Load() == 0
+	})
+	for name, ends := range map[string]func(p *parking, goOn chan struct{}){
+		"before they may come back":      func(p *parking, _ chan struct{}) { p.End() },
+		"when they may":                  func(p *parking, goOn chan struct{}) { p.ends.Store(true); goOn <- struct{}{} },
+		"where no door takes them":       func(p *parking, goOn chan struct{}) { goOn <- struct{}{}; _ = p.Close() },
+		"with the door, and before that": func(p *parking, _ chan struct{}) { _ = p.Close() },
+	} {
+		p, goOn, asked := begin()
+		theirs, c := net.Pipe()
+		p.giveBack(c)
+		<-asked
+		ends(p, goOn)
+		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
+			t.Errorf("a connection that was answered does not end %s: %v", name, err)
+		}
+		eventually(t, "nobody stands there", func() bool { return standing.Load() == 0 })
+	}
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"portolan/internal/base/problem"
+)
+
+// socketPrefix begins the address of a listener that systemd gives: what follows is the name of the socket (FileDescriptorName of its
+// unit).
+const socketPrefix = "systemd:"
+
+// sockets are those that systemd gave, by name.
+var sockets = sync.OnceValues(activation.ListenersWithNames)
+
+// listenAt listens at an address, or takes the socket that it names.
+func listenAt(address string) (net.Listener, error) {
+	name, ok := strings.CutPrefix(address, socketPrefix)
+	if !ok {
+		return net.Listen("tcp", address)
+	}
+	all, err := sockets()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all[name] {
+		if l != nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("systemd gave no socket %q: its unit says FileDescriptorName=%s", name, name)
+}
+
+// trusted reports whether an address is that of a proxy that is trusted.
+func (m *Manager) trusted(a netip.Addr) bool {
+	if a = a.Unmap(); a.IsLoopback() {
+		return true
+	}
+	for _, p := range m.options.TrustProxy {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// behindProxies lets only the proxies in that are trusted, where the listener is plain HTTP because of them, and takes from them who asks:
+// the last address of X-Forwarded-For that is not one of theirs. Without --trust-proxy it changes nothing.
+func (m *Manager) behindProxies(h http.Handler) http.Handler {
+	if len(m.options.TrustProxy) == 0 {
+		return h
+	}
+	refused := m.handle("none", func(http.ResponseWriter, *http.Request) error {
+		return problem.Forbidden("AccessDenied", "only the proxies that --trust-proxy names may come here: this is plain HTTP")
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !m.trusted(from.Addr()) {
+			if m.secure {
+				h.ServeHTTP(w, r)
+				return
+			}
+			refused.ServeHTTP(w, r)
+			return
+		}
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(hops) - 1; i >= 0; i-- {
+			a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+			if err != nil || a.Zone() != "" { // which is of another machine, and any text
+				break
+			}
+			r.RemoteAddr = netip.AddrPortFrom(a, 0).String()
+			if !m.trusted(a) {
+				break
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,367 @@
+package server
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/testkit/authntest"
+
+	"github.com/crewjam/saml"
+	"software.sslmate.com/src/go-pkcs12"
+)
+
+// samlStage is a manager that an identity provider knows.
+type samlStage struct {
+	*manager
+	p        *authntest.IdentityProvider
+	sso      string
+	settings string
+}
+
+func startSAML(t *testing.T) *samlStage {
+	t.Helper()
+	m := startAlone(t)
+	settings := "/api/v2/settings/" + m.want(200, "GET", "/api/v2/settings?"+filter("type:'SAMLServiceProviderSettings'"),
+		"").text("data.0.id")
+	host := strings.TrimPrefix(m.URL(), "http://")
+	if r := m.want(200, "PATCH", settings, `{"addressManagerFqdn":"`+host+`"}`, mergePatch); r.text("consumeUrl") != m.URL()+"/saml/consume" ||
+		r.text("metadataUrl") != m.URL()+"/saml/metadata" || r.text("logoutUrl") != m.URL()+"/saml/logout" {
+		t.Errorf("the settings are %s", r.body)
+	}
+	p := authntest.NewIdentityProvider(t, m.want(200, "GET", "/saml/metadata", "", "Authorization:").body)
+	sso := m.id("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"harbour id","enabled":true,"groupAttribute":"eduPersonAffiliation",`+
+		`"emailAttribute":"mail","signOnUrl":"https://idp.example/sso","logoutUrl":"https://idp.example/logout","entityId":"https://idp.example/metadata",`+
+		`"signingCertificate":"`+p.Signer()+`"}`)
+	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	return &samlStage{m, p, sso, settings}
+}
+
+// post sends a form as the page of another site has a browser do, and gives where the browser is sent on to.
+func (s *samlStage) post(path string, form url.Values) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "https://idp.example")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer
+}
+
+// send sends a browser to the provider, and gives where, with the cookie that the browser keeps.
+func (s *samlStage) send() (to, cookie string) {
+	s.t.Helper()
+	sent := s.visit("/sign-in/" + s.sso)
+	if sent.StatusCode != 303 || !strings.HasPrefix(sent.Header.Get("Location"), "https://idp.example/sso?SAMLRequest=") {
+		s.t.Fatalf("people are sent to %d %s", sent.StatusCode, sent.Header.Get("Location"))
+	}
+	cookie, _, _ = strings.Cut(sent.Header.Get("Set-Cookie"), ";")
+	return sent.Header.Get("Location"), cookie
+}
+
+// arrive goes on from where the form led to, and gives where that leads, and the cookie of the session.
+func (s *samlStage) arrive(posted *http.Response, cookie string) (to, session string) {
+	s.t.Helper()
+	to = posted.Header.Get("Location")
+	if posted.StatusCode != 303 || !strings.HasPrefix(to, "/saml/consume?arrived=") {
+		return to, ""
+	}
+	in := s.visit(to, "Cookie", cookie)
+	for _, set := range in.Header.Values("Set-Cookie") {
+		if value, _, _ := strings.Cut(set, ";"); strings.HasPrefix(value, "portolan=") {
+			session = value
+		}
+	}
+	return in.Header.Get("Location"), session
+}
+
+var carol = saml.Session{NameID: "carol", UserEmail: "carol@example.net", Groups: []string{"staff", "netops"}}
+
+// People sign in at a SAML identity provider and sign out there.
+func TestPeopleSignInBySAML(t *testing.T) {
+	s := startSAML(t)
+	to, cookie := s.send()
+	to, session := s.arrive(s.post("/saml/consume", s.p.Answer(t, to, carol, nil)), cookie)
+	if to != "/" || session == "" {
+		t.Fatalf("who was let in comes to %s", to)
+	}
+	as := "Cookie: " + session
+	current := s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	seen := s.want(200, "GET", "/api/v2/sessions/"+current.text("id"), "")
+	if seen.text("user.name") != "carol" || seen.text("authenticator.name") != "harbour id" {
+		t.Errorf("the session is %s", seen.body)
+	}
+	user := s.want(200, "GET", "/api/v2/users/"+seen.text("user.id"), "")
+	if groups := s.want(200, "GET", "/api/v2/users/"+user.text("id")+"/groups", ""); groups.text("data.0.name") != "netops" ||
+		groups.text("count") != "1" ||
+		user.text("email") != "carol@example.net" {
+		t.Errorf("the user is %s, in %s", user.body, groups.body)
+	}
+	if r := s.want(200, "GET", "/sign-out", "", "Authorization:", as); !strings.HasPrefix(r.text("to"),
+		"https://idp.example/logout?SAMLRequest=") {
+		t.Errorf("they sign out at %s", r.body)
+	}
+	if r := s.want(200, "GET", "/sign-out", ""); r.text("to") != "" {
+		t.Errorf("the administrator signs out at %s", r.body)
+	}
+	s.want(401, "GET", "/sign-out", "", "Authorization:")
+	// Whoever has signed out at the provider is out here.
+	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", false)); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+		t.Errorf("an unsigned request to sign out leads to %s", r.Header.Get("Location"))
+	}
+	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	// Not by a request of before, which somebody sends again.
+	if r := s.post("/saml/logout", s.p.SignOutAt(t, "carol", true, time.Now().Add(-70*time.Second))); !strings.HasPrefix(
+		r.Header.Get("Location"), "https://idp.example/logout?SAMLResponse=") {
+		t.Errorf("a request that is sent again leads to %s", r.Header.Get("Location"))
+	}
+	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", true)); !strings.HasPrefix(r.Header.Get("Location"),
+		"https://idp.example/logout?SAMLResponse=") {
+		t.Errorf("a request to sign out leads to %s", r.Header.Get("Location"))
+	}
+	s.want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	if r := s.post("/saml/logout", url.Values{"SAMLResponse": {"x"}}); r.Header.Get("Location") != "/" {
+		t.Errorf("an answer leads to %s", r.Header.Get("Location"))
+	}
+	// A password of theirs is not kept here, and the group is the provider's to fill.
+	s.refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+user.text("id"), `{"password":"a long password"}`)
+	s.want(200, "PATCH", "/api/v2/authenticators/"+s.sso, `{"enabled":false}`)
+	if r := s.visit("/sign-in/" + s.sso); r.Header.Get("Location") != "/#refused=ResourceNotFound" {
+		t.Errorf("one that is disabled leads to %s", r.Header.Get("Location"))
+	}
+	s.sound()
+}
+
+// Nothing that is forged, wrapped, replayed, for another site or another's lets anybody in.
+func TestHostileSAML(t *testing.T) {
+	s := startSAML(t)
+	stranger := authntest.NewIdentityProvider(t, s.want(200, "GET", "/saml/metadata", "").body)
+	wrapped := func(place func(evil, signed, response string) string) func(string) string {
+		return func(response string) string {
+			signed := authntest.Asserted(response)
+			evil := strings.Replace(strings.ReplaceAll(signed, ">carol<", ">admin<"), ` ID="`, ` ID="evil-`, 1)
+			from, to := strings.Index(evil, "<ds:Signature"), strings.Index(evil, "</ds:Signature>")
+			if from >= 0 && to > from {
+				evil = evil[:from] + evil[to+len("</ds:Signature>"):]
+			}
+			return place(evil, signed, response)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*saml.Assertion)
+		edit   func(string) string
+		by     *authntest.IdentityProvider
+		who    saml.Session
+		relay  string
+		cookie func(string) string
+	}{
+		"begun elsewhere":      {cookie: func(string) string { return "" }},
+		"another browser's":    {cookie: func(string) string { _, other := s.send(); return other }},
+		"another state":        {relay: "guessed"},
+		"signed by a stranger": {by: stranger},
+		"another name":         {edit: func(x string) string { return strings.Replace(x, ">carol<", ">admin<", 1) }},
+		"unsigned": {edit: func(x string) string {
+			for {
+				from, to := strings.Index(x, "<ds:Signature"), strings.Index(x, "</ds:Signature>")
+				if from < 0 || to < from {
+					return x
+				}
+				x = x[:from] + x[to+len("</ds:Signature>"):]
+			}
+		}},
+		"not asked for": {edit: func(x string) string { return strings.ReplaceAll(x, "InResponseTo=", "Was=") }},
+		"for another audience": {change: func(a *saml.Assertion) {
+			a.Conditions.AudienceRestrictions[0].Audience.Value = "https://evil.example/saml/metadata"
+		}},
+		"for another recipient": {change: func(a *saml.Assertion) {
+			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.Recipient = "https://evil.example/saml/consume"
+		}},
+		"an answer to another": {change: func(a *saml.Assertion) {
+			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = "id-1"
+		}},
+		"an answer to nobody": {change: func(a *saml.Assertion) {
+			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = ""
+		}},
+		"too old": {change: func(a *saml.Assertion) {
+			past := time.Now().Add(-time.Hour)
+			a.IssueInstant, a.Conditions.NotOnOrAfter = past, past
+			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.NotOnOrAfter = past
+		}},
+		"another issuer's":     {change: func(a *saml.Assertion) { a.Issuer.Value = "https://evil.example" }},
+		"a name for this time": {change: func(a *saml.Assertion) { a.Subject.NameID.Format = string(saml.TransientNameIDFormat) }},
+		"no name":              {change: func(a *saml.Assertion) { a.Subject.NameID.Value = "" }},
+		"in no group":          {who: saml.Session{NameID: "dave", Groups: []string{"staff"}}},
+		"the administrator":    {who: saml.Session{NameID: "admin", Groups: []string{"netops"}}},
+		"a name of spaces":     {who: saml.Session{NameID: " ", Groups: []string{"netops"}}},
+		"an entity": {edit: func(x string) string {
+			return `<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>` + strings.Replace(x, ">carol<", ">&b;<", 1)
+		}},
+		"no XML": {edit: func(string) string { return "<x" }},
+		"wrapped, the evil one first": {edit: wrapped(func(evil, signed, response string) string {
+			return strings.Replace(response, signed, evil+signed, 1)
+		})},
+		"wrapped, the evil one last": {edit: wrapped(func(evil, signed, response string) string {
+			return strings.Replace(response, signed, signed+evil, 1)
+		})},
+		"wrapped, the signed one in the evil one": {edit: wrapped(func(evil, signed, response string) string {
+			return strings.Replace(response, signed, strings.Replace(evil, "</saml:Assertion>", signed+"</saml:Assertion>", 1), 1)
+		})},
+		"wrapped, the signed one aside": {edit: wrapped(func(evil, signed, response string) string {
+			return strings.Replace(response, signed, "<samlp:Extensions>"+signed+"</samlp:Extensions>"+evil, 1)
+		})},
+		"wrapped, the signed one in its signature": {edit: wrapped(func(evil, signed, response string) string {
+			from, to := strings.Index(signed, "<ds:Signature"), strings.Index(signed, "</ds:Signature>")
+			if from < 0 || to < from {
+				t.Fatal("the assertion is not signed")
+			}
+			bare := signed[:from] + signed[to+len("</ds:Signature>"):]
+			signature := signed[from:to] + "<ds:Object>" + bare + "</ds:Object></ds:Signature>"
+			return strings.Replace(response, signed, strings.Replace(evil, "<saml:Subject>", signature+"<saml:Subject>", 1), 1)
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to, cookie := s.send()
+			by, who := s.p, c.who
+			if c.by != nil {
+				by = c.by
+			}
+			if who.NameID == "" {
+				who = carol
+			}
+			form := by.Answer(t, to, who, c.change)
+			if c.edit != nil {
+				form = authntest.Edited(t, form, c.edit)
+			}
+			if c.relay != "" {
+				form.Set("RelayState", c.relay)
+			}
+			if c.cookie != nil {
+				cookie = c.cookie(cookie)
+			}
+			if to, session := s.arrive(s.post("/saml/consume", form), cookie); session != "" || to != "/#refused=InvalidAuthorizationCredentials" {
+				t.Errorf("leads to %s, with the session %q", to, session)
+			}
+		})
+	}
+	// A comment does not cut a name short (CVE-2017-11427): the signature does not cover it.
+	to, cookie := s.send()
+	form := authntest.Edited(t, s.p.Answer(t, to, saml.Session{NameID: "carol.evil", Groups: []string{"netops"}}, nil), func(x string) string {
+		return strings.Replace(x, ">carol.evil<", ">carol<!---->.evil<", 1)
+	})
+	if to, session := s.arrive(s.post("/saml/consume", form), cookie); session != "" {
+		current := s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+session)
+		if r := s.want(200, "GET", "/api/v2/sessions/"+current.text("id"), ""); r.text("user.name") != "carol.evil" {
+			t.Errorf("a comment in a name leads to %s, as %s", to, r.text("user.name"))
+		}
+	}
+	// What was good once is not good again, nor in another browser.
+	to, cookie = s.send()
+	form = s.p.Answer(t, to, carol, nil)
+	posted := s.post("/saml/consume", form)
+	in := s.visit(posted.Header.Get("Location"), "Cookie", cookie)
+	cleared := false
+	for _, set := range in.Header.Values("Set-Cookie") {
+		cleared = cleared || strings.HasPrefix(set, "portolan-flow=;")
+	}
+	if in.Header.Get("Location") != "/" || !cleared {
+		t.Errorf("it leads to %s, with %v", in.Header.Get("Location"), in.Header.Values("Set-Cookie"))
+	}
+	if again := s.visit(posted.Header.Get("Location"), "Cookie", cookie); again.Header.Get("Location") !=
+		"/#refused=InvalidAuthorizationCredentials" {
+		t.Errorf("the same answer, with the same cookie, leads to %s", again.Header.Get("Location"))
+	}
+	_, other := s.send()
+	if to, session := s.arrive(s.post("/saml/consume", form), other); session != "" {
+		t.Errorf("replayed in another browser it leads to %s", to)
+	}
+	for _, form := range []url.Values{{}, {"SAMLResponse": {"!"}}, {"SAMLResponse": {base64.StdEncoding.EncodeToString([]byte("<a/>"))}},
+		{"SAMLResponse": {strings.Repeat("A", 2<<20)}}} {
+		if r := s.post("/saml/consume", form); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+			t.Errorf("a form of nothing leads to %d %s", r.StatusCode, r.Header.Get("Location"))
+		}
+	}
+	if r := s.visit("/saml/consume?arrived=e30", "Cookie", other); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+		t.Errorf("a made-up arrival leads to %s", r.Header.Get("Location"))
+	}
+	if r := s.post("/saml/logout", stranger.SignOut(t, "carol",
+		true)); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+		t.Errorf("a stranger's request to sign out leads to %s", r.Header.Get("Location"))
+	}
+	s.want(405, "DELETE", "/saml/consume", "")
+	s.want(405, "POST", "/saml/metadata", "")
+	s.sound()
+}
+
+// What is set is kept to: names, keys, encryption; what cannot be is refused.
+func TestSettingsOfSAML(t *testing.T) {
+	s := startSAML(t)
+	key, certificate := authntest.KeyPair(t)
+	store, err := pkcs12.Modern.Encode(key, certificate, nil, "hush")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := base64.StdEncoding.EncodeToString(store)
+	s.refused(400, "InvalidResourceFieldValue", "encryptionEnabled", "PATCH", s.settings, `{"encryptionEnabled":true}`, mergePatch)
+	s.refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
+	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, mergePatch)
+	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, mergePatch)
+	s.refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, mergePatch)
+	s.refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, mergePatch)
+	for _, host := range []string{"", "https://x", "x/y", "a b", ":80", "u@x"} {
+		s.refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, mergePatch)
+	}
+	r := s.want(200, "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"hush","encryptionEnabled":true,"nameIdFormat":"EMAIL_ADDRESS",`+
+		`"organizationName":"Harbour Authority","organizationUrl":"https://harbour.example","contactName":"Ada","contactEmail":"ada@harbour.example"}`, mergePatch)
+	if strings.Contains(string(r.body), text[:40]) || strings.Contains(string(r.body), "PRIVATE") || r.get("serviceKey") != nil {
+		t.Errorf("the settings show their key: %s", r.body)
+	}
+	s.want(200, "PUT", s.settings, string(s.want(200, "GET", s.settings, "").body))
+	metadata := s.want(200, "GET", "/saml/metadata", "").body
+	if strings.Contains(string(metadata), `use="signing"`) {
+		t.Errorf("it says that its messages are signed, which they are not: %s", metadata)
+	}
+	for _, word := range []string{`use="encryption"`, "Harbour Authority", "mailto:ada@harbour.example", "emailAddress", s.URL() + "/saml/logout"} {
+		if !strings.Contains(string(metadata), word) {
+			t.Errorf("the metadata lacks %s: %s", word, metadata)
+		}
+	}
+	// An assertion that is not encrypted is not taken any more; one that is, is.
+	to, cookie := s.send()
+	if to, session := s.arrive(s.post("/saml/consume", s.p.Answer(t, to, carol, nil)), cookie); session != "" || to == "/" {
+		t.Errorf("one that is not encrypted leads to %s", to)
+	}
+	s.want(200, "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
+	s.p.Learn(t, s.want(200, "GET", "/saml/metadata", "").body)
+	to, cookie = s.send()
+	if !strings.Contains(to, "&Signature=") {
+		t.Errorf("the request is not signed: %s", to)
+	}
+	if to, session := s.arrive(s.post("/saml/consume", s.p.Answer(t, to, carol, nil)), cookie); session == "" || to != "/" {
+		t.Errorf("one that is encrypted leads to %s", to)
+	}
+	for field, body := range map[string]string{"entityId": `{"type":"SAMLIdentityProvider","name":"again","signOnUrl":"https://idp.example/sso","entityId":"https://idp.example/metadata","signingCertificate":"` +
+		s.p.Signer() + `"}`} {
+		s.refused(409, "ResourceConflictsWithOther", field, "POST", "/api/v2/authenticators", body)
+	}
+	other := func(members string) string {
+		return `{"type":"SAMLIdentityProvider","name":"other","entityId":"https://other.example"` + members + `}`
+	}
+	s.refused(400, "InvalidUrlScheme", "signOnUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"http://idp.example/sso","signingCertificate":"`+s.p.Signer()+`"`))
+	s.refused(400, "InvalidUrlValue", "logoutUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","logoutUrl":"x","signingCertificate":"`+s.p.Signer()+`"`))
+	s.refused(400, "InvalidX509CertificateValue", "signingCertificate", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","signingCertificate":"x"`))
+	s.refused(400, "AuthenticatorMismatch", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP","authenticator":{"id":`+s.sso+`}}`)
+	s.sound()
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"portolan/internal/manager/access"
+)
+
+// settingsOf gives the path of the settings of a type.
+func (m *manager) settingsOf(kind string) string {
+	m.t.Helper()
+	return "/api/v2/settings/" + m.want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "").text("data.0.id")
+}
+
+// session begins a session of admin, and gives its id and the header of its requests.
+func (m *manager) session() (string, string) {
+	m.t.Helper()
+	r := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
+	return r.text("id"), "Authorization: Basic " + r.text("basicAuthenticationCredentials")
+}
+
+// A session that is used lasts its day; one that is not ends after the time that the settings say, also where it was open before they did.
+func TestSessionTimeout(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	early, before := m.session()
+	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	idle, unused := m.session()
+	busy, used := m.session()
+	for range 9 {
+		c.advance(5 * time.Minute)
+		m.want(200, "GET", "/api/v2/configurations", "", used)
+	}
+	m.want(401, "GET", "/api/v2/configurations", "", unused)
+	m.want(401, "GET", "/api/v2/configurations", "", before)
+	if err := access.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
+		t.Fatal(err)
+	}
+	for id, state := range map[string]string{early: "TIMED_OUT", idle: "TIMED_OUT", busy: "LOGGED_IN"} {
+		if r := m.want(200, "GET", "/api/v2/sessions/"+id, ""); r.text("state") != state {
+			t.Errorf("the session is %s, want %s: %s", r.text("state"), state, r.body)
+		}
+	}
+	// A longer time counts for those that are open, too.
+	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, mergePatch)
+	m.want(200, "GET", "/api/v2/configurations", "", used)
+	c.advance(3 * time.Hour)
+	m.want(200, "GET", "/api/v2/configurations", "", used)
+	for range 24 * 4 {
+		c.advance(15 * time.Minute)
+		m.do("GET", "/api/v2/configurations", "", used)
+	}
+	m.want(401, "GET", "/api/v2/configurations", "", used)
+	if err := access.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.want(200, "GET", "/api/v2/sessions/"+busy, ""); r.text("state") != "EXPIRED" {
+		t.Errorf("after a day the session is %s", r.body)
+	}
+	m.verify()
+}
+
+// Who guesses waits as the settings say: after so many failures within a time, for another one.
+func TestLoginPolicy(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m.want(200, "PATCH", m.settingsOf("LoginPolicySettings"),
+		`{"enabled":true,"failureLimit":2,"failureLimitPeriod":"PT10M","delayDuration":"PT7M"}`, mergePatch)
+	m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
+	try := func(status int, password string) reply {
+		t.Helper()
+		return m.want(status, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+password+`"}`, "Authorization:")
+	}
+	try(401, "wrong")
+	c.advance(11 * time.Minute) // the first failure counts no more
+	try(401, "wrong")
+	try(401, "wrong")
+	if r := try(429, adminPassword); r.Header.Get("Retry-After") != "420" {
+		t.Errorf("to wait are %s s, want 420", r.Header.Get("Retry-After"))
+	}
+	c.advance(6 * time.Minute)
+	try(429, adminPassword)
+	c.advance(61 * time.Second)
+	try(401, "wrong") // which is a third failure within the time
+	try(429, adminPassword)
+	c.advance(8 * time.Minute)
+	try(201, adminPassword)
+	// A password that is known to be right waits with the guesses of its own address, and another policy begins anew.
+	try(401, "wrong")
+	try(401, "wrong")
+	try(429, adminPassword)
+	m.want(200, "PATCH", m.settingsOf("LoginPolicySettings"), `{"delayDuration":"PT1S"}`, mergePatch)
+	try(201, adminPassword)
+}
+
+// lines are log lines.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// What is logged is what the settings say, part by part; not where the command line says it.
+func TestLogLevels(t *testing.T) {
+	var log lines
+	m := startManager(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
+	settings := m.settingsOf("LogLevelSettings")
+	m.refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, mergePatch)
+	m.refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, mergePatch)
+	if m.want(200, "GET", "/api/v2/configurations?limit=7", ""); log.has("msg=request") {
+		t.Error("requests are logged at INFO")
+	}
+	m.want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, mergePatch)
+	eventually(t, "requests are logged", func() bool {
+		m.want(200, "GET", "/api/v2/configurations?limit=8", "")
+		return log.has("msg=request")
+	})
+	if log.has("door=fleet") {
+		t.Error("the other doors log as the API does")
+	}
+	if r := m.want(200, "PATCH", settings, `{"addressManager":"WARN"}`, mergePatch); r.text("rrdTool") != "WARN" || r.text("restV2") != "DEBUG" {
+		t.Errorf("the parts that log with the manager are %s", r.body)
+	}
+	fixed := startManager(t)
+	fixed.refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, mergePatch)
+	fixed.want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, mergePatch)
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/catalog"
+)
+
+// Setup makes what a new manager starts with: the user admin and the countries, and tells whether it made the user. Where there is one
+// already, it makes what a manager of an older version did not have.
+func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
+	if err := access.CheckPassword(password); err != nil {
+		return false, fmt.Errorf("the password of admin: %w", err)
+	}
+	err = a.Store.Update(ctx, store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
+		admins, err := tx.ByName("users", 0, "admin")
+		if err != nil {
+			return err
+		}
+		if len(admins) > 0 {
+			return a.Seed(tx)
+		}
+		made = true
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		x := &access.User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR",
+			AccessType: "GUI_AND_API",
+			Password:   password}
+		x.Type, x.Name = "User", "admin"
+		t, _ := a.Type("User")
+		if _, err := c.Create(t, x); err != nil {
+			return err
+		}
+		if err := catalog.SeedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}); err != nil {
+			return err
+		}
+		return a.Seed(tx)
+	})
+	return made, err
+}
+
+// SetPassword gives a user a new password, as when nobody knows the old one any more. Sessions of the user end.
+func SetPassword(ctx context.Context, a *resource.API, user, password string) error {
+	if err := access.CheckPassword(password); err != nil {
+		return err
+	}
+	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "portolan password"}, func(tx *store.Tx) error {
+		rows, err := tx.ByName("users", 0, user)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return problem.NotFound("there is no user %q", user)
+		}
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		_, err = c.Change(rows[0], func(o schema.Object) { o.(*access.User).Password = password })
+		return err
+	})
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"portolan/internal/testkit/pgtest"
+	"portolan/internal/wire/checkin"
+)
+
+// What a manager has found out of the tree for somebody's rights is looked for anew once another manager, which nobody has asked for that
+// yet, changes the tree.
+func TestRightsFollowAnotherManager(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database = url }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	two.token = one.token
+	configuration, _, _, block, _ := one.basics()
+	hidden := one.id("/api/v2/tagGroups", `{"name":"hidden"}`)
+	user, as := one.user("ada", "NO_ACCESS")
+	one.right(user, "", "VIEW", "")
+	one.right(user, hidden, "HIDE", "")
+	one.right(user, block, "HIDE", "")
+	tags := one.want(200, "GET", "/api/v2/tags", "", as).count()
+	networks := one.want(200, "GET", "/api/v2/networks", "", as).count()
+	tag := two.id("/api/v2/tagGroups/"+hidden+"/tags", `{"name":"outer"}`)
+	two.id("/api/v2/tags/"+tag+"/tags", `{"name":"inner"}`)
+	inner := two.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.200.0.0/16"}`)
+	two.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/24"}`)
+	other := two.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	two.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24"}`)
+	eventually(t, "the first manager sees what the second has made, but for what is hidden", func() bool {
+		return one.want(200, "GET", "/api/v2/tags", "", as).count() == tags &&
+			one.want(200, "GET", "/api/v2/networks", "", as).count() == networks+1
+	})
+}
+
+// The name of what an address lies in, which is remembered where it is asked for again and again, follows a change at the manager that made
+// it at once, and at another one as soon as that has heard of it.
+func TestHeadsFollowAnotherManager(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database = url }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	two.token = one.token
+	configuration, _, _, _, network := one.basics()
+	one.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	name := func(m *manager) string {
+		return m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.9'"), "").text("data.0.configuration.name")
+	}
+	called := "main"
+	for _, next := range []string{"second", "third"} {
+		for range 20 { // behind some of these, rows come without the names of what they lie in
+			for _, m := range []*manager{one, two} {
+				if got := name(m); got != called {
+					t.Fatalf("the configuration is %q, and not %q", got, called)
+				}
+			}
+		}
+		one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, mergePatch)
+		if got := name(one); got != next {
+			t.Errorf("behind the acknowledgement the configuration is %q, and not %q", got, next)
+		}
+		eventually(t, "the other manager has heard of it", func() bool { return name(two) == next })
+		called = next
+	}
+}
+
+// Managers share nothing but the database: what is done at one holds at the other, whichever is asked.
+func TestManagersShareADatabase(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database, o.Interval = url, 20*time.Second }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	one.Fleet.EndCheckins() // at its end nothing is waited for
+	configuration, _, _, _, network := one.basics()
+
+	// A token of one is good at the other, until it is revoked there or here.
+	two.token = one.token
+	two.want(200, "GET", "/api/v2/networks/"+network, "")
+	session := one.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	credentials := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
+	two.want(200, "GET", "/api/v2/networks", "", credentials)
+	one.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, "Content-Type: application/merge-patch+json")
+	eventually(t, "the session has ended at the other manager", func() bool {
+		return two.do("GET", "/api/v2/networks", "", credentials).StatusCode == http.StatusUnauthorized
+	})
+
+	// The same Idempotency-Key at both makes one resource.
+	body := `{"type":"IPv4Address","state":"STATIC"}`
+	first := one.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	again := two.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	if string(first.body) != string(again.body) {
+		t.Errorf("the second answer is %s, the first was %s", again.body, first.body)
+	}
+	// Who has written at one reads it at the other, names that are inlined included.
+	one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"renamed"}`, "Content-Type: application/merge-patch+json")
+	if got := two.want(200, "GET", "/api/v2/networks/"+network, "").text("configuration.name"); got != "renamed" {
+		t.Errorf("the other manager still says %q", got)
+	}
+
+	// A service point made at one enrols at the other and checks in with both; deleted at one, its
+	// check-in held open at the other ends.
+	id, key := one.create("wanderer")
+	e := newEnrolment(t)
+	status, answer := two.enrol(e, key)
+	if status != 200 {
+		t.Fatalf("enrolling at the other manager: %d %v", status, answer)
+	}
+	certificate := e.certificateOf(t, answer)
+	report := &checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: []string{}}
+	for _, m := range []*manager{one, two} {
+		if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate); status != 200 {
+			t.Errorf("checking in: %d %v", status, a)
+		}
+		if got := one.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "HEALTHY" {
+			t.Errorf("its status is %s", got)
+		}
+	}
+	held := make(chan int, 1)
+	go func() {
+		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20}, certificate)
+		held <- status
+	}()
+	began := time.Now()
+	one.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	if status := <-held; status != http.StatusGone || time.Since(began) > 10*time.Second {
+		t.Errorf("the check-in that was held open ends with %d after %v", status, time.Since(began))
+	}
+	one.verify()
+}

@@ -1,0 +1,470 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/base/fairlisten"
+	"portolan/internal/base/ping"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
+	"portolan/internal/engine/store/archive"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/backup"
+	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/imports"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/notify"
+	"portolan/internal/manager/webhook"
+	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/release"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Options say what a manager serves and where.
+type Options struct {
+	// Data is the data directory.
+	Data string
+	// Database is the URL of a PostgreSQL; empty means SQLite in Data.
+	Database string
+	// DatabaseRead is the URL of a standby of Database that lists are read from.
+	DatabaseRead string
+	// MasterKeys seal the keys that secrets are sealed by; nil: those lie in the database as they are.
+	MasterKeys access.MasterKeys
+	// Listen is where the APIs are served, CheckinListen where service points check in.
+	Listen, CheckinListen string
+	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
+	Door net.Listener
+	// Programs are the applications that service points can run; nil: none can be deployed.
+	Programs checkin.Programs
+	// PublicURL is the address of the check-in door as service points reach it; empty means what CheckinListen says.
+	PublicURL string
+	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
+	// that is not on loopback makes its own.
+	TLSCert, TLSKey string
+	// MetricsListen is where /metrics is served, instead of Listen; empty means Listen.
+	MetricsListen string
+	// KeepHistory, KeepEvents and KeepSessions say how long transactions with their changes, events, and
+	// sessions that have ended are kept; 0 means for ever. What is older cannot be undone any more.
+	KeepHistory, KeepEvents, KeepSessions time.Duration
+	// MaxLimit is the largest page of the address API; 0 means 100,000 (spec.md section 8).
+	MaxLimit int64
+	// Releases is a directory with a repository of releases for service points (release.Repository); empty means releases/ in Data.
+	Releases string
+	// Mail is the mail server that notifications go to, Traps are the receivers of SNMP traps; nil where there are none.
+	Mail  *notify.Mail
+	Traps []*notify.Traps
+	// Sweep lets the manager look at networks by itself, for reconciliation.
+	Sweep bool
+	// HistoryHeads is a file that signed heads of the history are written to, HistorySyslog where transactions are sent; empty and nil:
+	// nowhere.
+	HistoryHeads  string
+	HistorySyslog *history.Syslog
+	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
+	// output, empty none.
+	AccessLog, AuditLog string
+	// Traces is the URL of a collector of OpenTelemetry that traces are sent to (ParseTraces); nil where there is none.
+	Traces *url.URL
+	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
+	TrustProxy []netip.Prefix
+	// NearlyFull is from which share in use on a network is nearly full, in percent; 0 means DefaultNearlyFull.
+	NearlyFull int
+	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
+	Feeds string
+	// Probe asks whether an address answers; nil means by ICMP.
+	Probe func(ctx context.Context, a netip.Addr) (bool, error)
+	// Backups is a directory for backups; empty means backups/ in Data.
+	Backups string
+	// BackupEvery lets the manager make a backup each time that it says; 0: as schedules say. BackupKeep is how many of those are kept, 2 to
+	// 20; 0 means DefaultBackupKeep.
+	BackupEvery time.Duration
+	BackupKeep  int
+	// AdminPassword is the password of the user admin at the first start; empty makes one.
+	AdminPassword string
+	// MemoryLimit is what Tune gave: the limit grows with the service points that are connected. 0: it is not the manager's to set.
+	MemoryLimit int64
+	// Version is what the manager says of itself.
+	Version string
+	// Log takes what happens; nil means slog.Default.
+	Log *slog.Logger
+	// LogLevel is the least that Log takes, by its name; empty lets the settings say what goes there.
+	LogLevel string
+	// Interval is how often service points report; 0 means checkin.Interval.
+	Interval time.Duration
+	// RolloutEvery is how often rollouts go on, beside when something has happened to them; 0 means a second.
+	RolloutEvery time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Manager is a running manager.
+type Manager struct {
+	Store   *store.Store
+	Address *resource.API
+	// REST serves Address over HTTP.
+	REST     *rest.Server
+	Fleet    *fleet.Service
+	Identity *access.Service
+	// NewPassword is the password made for admin at the first start, empty otherwise.
+	NewPassword string
+
+	// door bounds the connections to the check-in door that have shown no certificate.
+	door *fairlisten.Listener
+
+	options   Options
+	log       *slog.Logger
+	levels    levels
+	metrics   *metrics
+	registry  *prometheus.Registry
+	authority *fleet.Authority
+	// openapi gives the OpenAPI document, which is made when it is first asked for: that takes more memory than all else at the start.
+	openapi func() ([]byte, error)
+	// published are the releases that it has for service points.
+	published publishedReleases
+	// routes are the paths that the listener of the APIs has beside those below Base, doorRoutes those of the check-in door: for the test
+	// that goes through all of them.
+	routes, doorRoutes []string
+	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
+	api, checkins, figures net.Listener
+	secure                 bool
+	// parking is where service points wait.
+	parking *parking
+	// files is the certificate that was given; nil where the manager's own is shown.
+	files *certificateFiles
+	// ownLog is the file of what it logs; nil where there is none.
+	ownLog, accessLog, auditLog *journal
+	traces                      *traces
+	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
+	since      time.Time
+	statusKept remembered[Status]
+	spaceKept  remembered[SpaceStatus]
+	// indexFault is why an index of a user-defined field could not be made; nil where none is in the way.
+	indexFault atomic.Pointer[string]
+	servers    []*http.Server
+	// manager is the check-in door's certificate, made anew when a third of its life is left.
+	certificate atomic.Pointer[tls.Certificate]
+	background  sync.WaitGroup
+	stop        context.CancelFunc
+	failed      chan error
+}
+
+// APITitle and APIVersion are what the OpenAPI document says of the address API. The version is that
+// of the published API whose surface it has.
+const (
+	APITitle   = "Portolan address manager"
+	APIVersion = "9.5"
+)
+
+// DefaultNearlyFull is from which share in use on a network is nearly full, in percent.
+const DefaultNearlyFull = 90
+
+// DefaultBackupKeep is how many backups of --backup-every are kept.
+const DefaultBackupKeep = 7
+
+// DefaultMaxLimit is the largest page (spec.md section 8).
+const DefaultMaxLimit = 100000
+
+// Start opens the data and the listeners and serves until Close.
+func Start(ctx context.Context, o Options) (_ *Manager, err error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.MaxLimit == 0 {
+		o.MaxLimit = DefaultMaxLimit
+	}
+	o.NearlyFull = cmp.Or(o.NearlyFull, DefaultNearlyFull)
+	if o.Releases == "" && o.Data != "" {
+		o.Releases = filepath.Join(o.Data, "releases")
+	}
+	if o.Backups == "" && o.Data != "" {
+		o.Backups = filepath.Join(o.Data, "backups")
+	}
+	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
+		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
+	if err := m.openLogs(); err != nil {
+		return nil, err
+	}
+	if m.traces, err = newTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
+		return nil, fmt.Errorf("sending traces: %w", err)
+	}
+	m.metrics = newMetrics(m.registry)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
+		Exclusive: true,
+		Now:       o.Now}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range []net.Listener{m.api, m.checkins, m.figures} {
+				if l != nil {
+					_ = l.Close()
+				}
+			}
+			_ = m.Store.Close()
+		}
+	}()
+	m.openOwnLog()
+	m.Identity = access.ServiceOf(m.Store)
+	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
+	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
+	if err != nil {
+		return nil, err
+	}
+	if sealed > 0 {
+		m.log.Info("keys of secrets are sealed by the master key now", "keys", sealed)
+	}
+	m.Address = NewAPI(m.Store)
+	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
+	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
+	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
+	m.Address.Manager.Sweeps = o.Sweep
+	m.Address.Manager.LogLevel, m.Address.Manager.Backups, m.Address.Manager.Logs = o.LogLevel, o.Backups, m.logFiles()
+	m.REST.SetCookie, m.REST.OfRequest = access.SetCookie, access.OfRequest
+	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
+	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
+		m.metrics.changes.Observe(time.Since(began).Seconds())
+		m.traces.changed(ctx, began)
+	},
+		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
+	observeFollowers(m.registry, m.REST.Followers)
+	if m.Address.Probe = o.Probe; o.Probe == nil {
+		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
+	}
+	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
+	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
+		return nil, fmt.Errorf("loading the authority: %w", err)
+	}
+	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
+	m.Address.Manager.Serving = func(tx *store.Tx, servicePoint string) (string, bool, error) {
+		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
+		return is.Content, is.There && !is.Silent, err
+	}
+	m.Fleet.Observe(m.metrics.fleetMoved)
+	m.Fleet.Tell(deploy.PointsMoved)
+	m.observeStatus()
+	if err := m.Fleet.SetClock(ctx); err != nil {
+		return nil, fmt.Errorf("asking the database for the time: %w", err)
+	}
+	if err := history.CheckFile(o.HistoryHeads); err != nil {
+		return nil, fmt.Errorf("the file of the history's heads: %w", err)
+	}
+	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	if err := m.setup(ctx); err != nil { // behind whatever may fail: the password that it makes is shown once
+		return nil, err
+	}
+	if err := backup.Every(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
+		return nil, fmt.Errorf("the schedule of backups: %w", err)
+	}
+	if err := catalog.KeepLogs(ctx, m.Address); err != nil {
+		return nil, fmt.Errorf("the list of logs: %w", err)
+	}
+	if err := m.serve(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// setup makes admin and what else a new manager starts with.
+func (m *Manager) setup(ctx context.Context) error {
+	users, upgraded := false, false
+	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")}); err == nil {
+			upgraded, err = access.Upgraded(tx)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if users && upgraded {
+		return nil
+	}
+	if users { // a database of an earlier release
+		return m.Store.Update(ctx, store.Author{Comment: "upgrade"}, m.Address.Seed)
+	}
+	password := m.options.AdminPassword
+	if password == "" {
+		password = access.NewSecret()[:20]
+	}
+	made, err := Setup(ctx, m.Address, password)
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	if made && m.options.AdminPassword == "" {
+		m.NewPassword = password
+	}
+	return nil
+}
+
+// probeTime is how long an address has to answer before it is assigned, where that is asked for.
+const probeTime = time.Second
+
+// serve starts the servers and the background work.
+func (m *Manager) serve() error {
+	api, err := m.apiHandler()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.start(ctx, m.api, m.behindProxies(api), nil)
+	points := &connections{limit: m.options.MemoryLimit}
+	m.parking = newParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
+	// HTTP/1.1 alone: of its connections one that waits can be parked.
+	checkins := m.checkinHandler()
+	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		// Verified below: an expired one may still be renewed, and whether it has expired the database's time says.
+		ClientAuth: tls.RequestClientCert,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if len(c.PeerCertificates) == 0 {
+				return nil
+			}
+			return m.authority.Verify(c.PeerCertificates[0])
+		},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
+	}), checkins, func(c net.Conn, state http.ConnState) {
+		if shown, is := c.(*tls.Conn); is && state == http.StateActive && len(shown.ConnectionState().PeerCertificates) > 0 {
+			m.door.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
+		}
+		points.stateChanged(c, state)
+	})
+	// Who comes back may take as long for the next request as on any connection that goes on.
+	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
+		points.stateChanged(c, state)
+		m.parking.stateChanged(c, state)
+	}, idleTime)
+	if m.figures != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
+		mux.Handle("/", m.handle("none", nothingHere))
+		m.start(ctx, m.figures, mux, nil)
+	}
+	m.background.Go(func() { m.sweep(ctx) })
+	if m.options.LogLevel == "" {
+		m.background.Go(func() { m.heedLevels(ctx) })
+	}
+	keeper := history.NewKeeper(m.Store, m.Address.Sealer, m.log)
+	keeper.HeadsFile, keeper.Syslog = m.options.HistoryHeads, m.options.HistorySyslog
+	keeper.Chained, keeper.Sent, keeper.Failed = m.metrics.chained, m.metrics.historySent, m.metrics.historyFailed
+	m.background.Go(func() { keeper.Run(ctx) })
+	m.background.Go(func() { m.pruneNowAndThen(ctx) })
+	m.background.Go(func() { m.keepUserIndexes(ctx) })
+	m.background.Go(func() { m.Fleet.Attend(ctx) })
+	m.background.Go(func() { m.roll(ctx) })
+	sender := webhook.NewSender(m.Address, m.REST.Told, m.log, "Portolan/"+m.options.Version)
+	sender.Sent = m.metrics.webhookSent
+	m.background.Go(func() { sender.Run(ctx) })
+	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
+	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
+	m.background.Go(func() { importer.Run(ctx) })
+	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	copier := deploy.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
+	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
+		copier.Feed = m.feed
+	}
+	m.background.Go(func() { copier.Run(ctx) })
+	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
+	m.background.Go(func() { deployer.Run(ctx) })
+	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
+		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
+		return err
+	}, m.log)
+	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
+	m.background.Go(func() { backups.Run(ctx) })
+	sweeper := ipam.NewSweeper(m.Address, m.Address.Probe, m.log)
+	m.background.Go(func() { sweeper.Run(ctx) })
+	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
+	notices.Sent = m.metrics.notified
+	m.background.Go(func() { notices.Run(ctx) })
+	return nil
+}
+
+// writeTime is how long an answer may take: a long list over a slow line.
+const writeTime = 15 * time.Minute
+
+func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) {
+	m.startServer(ctx, l, h, state, 10*time.Second)
+}
+
+// idleTime is how long a connection may do nothing.
+const idleTime = 2 * time.Minute
+
+// startServer serves what a listener accepts. A first request may take as long as head.
+func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState),
+	head time.Duration) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: head, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
+		IdleTimeout:    idleTime,
+		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: state}
+	s.Protocols = new(http.Protocols)
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	m.servers = append(m.servers, s)
+	m.background.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			m.failed <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
+		}
+	})
+}
+
+// quiet puts what net/http complains of, such as failed handshakes, into the debug log.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Write(b []byte) (int, error) {
+	q.log.Debug("http", "message", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// Failed gives the error that ended a listener, if one did.
+func (m *Manager) Failed() <-chan error { return m.failed }
+
+// URL is the address of the APIs.
+func (m *Manager) URL() string {
+	scheme := "http://"
+	if m.secure {
+		scheme = "https://"
+	}
+	return scheme + m.api.Addr().String()
+}
+
+// RegistrationEndpoint is where service points enrol.
+func (m *Manager) RegistrationEndpoint() string {
+	if m.options.PublicURL != "" {
+		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath
+	}
+	host, port, err := net.SplitHostPort(m.checkins.Addr().String())
+	if err != nil {
+		return "https://" + m.checkins.Addr().String() + checkin.EnrolPath
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return "https://" + net.JoinHostPort(host, port) + checkin.EnrolPath
+}

@@ -1,0 +1,400 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/backup"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/wire/checkin"
+)
+
+// Status is how a manager and what it keeps are: what /api/v2/status answers, portolan status prints and /metrics shows.
+type Status struct {
+	// Version is the manager's, Go that of what it was compiled by, Host its machine, Address where its APIs are.
+	Version string    `json:"version"`
+	Go      string    `json:"go"`
+	Host    string    `json:"host"`
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
+	// FreeBytes is how much room the disk of the data directory has; nil where there is no such directory, or nobody says.
+	FreeBytes *int64        `json:"freeBytes"`
+	Database  store.Figures `json:"database"`
+	// Indexes are those that definitions of user-defined fields ask for.
+	Indexes IndexStatus    `json:"indexes"`
+	History HistoryStatus  `json:"history"`
+	Backups backup.Figures `json:"backups"`
+	Fleet   fleet.Figures  `json:"fleet"`
+	Space   SpaceStatus    `json:"space"`
+	// Certificates are those of the manager, and their ends.
+	Certificates []CertificateStatus `json:"certificates"`
+	// MasterKey says whether a master key seals the keys of secrets; without one the keys are stored next to the data.
+	MasterKey bool `json:"masterKey"`
+	// Incomplete says that the database could not be read: what is not known is left out, or 0.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Alarms are what somebody should do something about, the gravest first.
+	Alarms []Alarm `json:"alarms"`
+}
+
+// HistoryStatus is how far what follows the history has come.
+type HistoryStatus struct {
+	// Due are transactions that are not chained yet, Unsigned links of the chain behind the last signed head.
+	Due      int64 `json:"due"`
+	Unsigned int64 `json:"unsigned"`
+	// TextsDue are resources whose texts the index of trigrams does not have as they are.
+	TextsDue int64 `json:"textsDue"`
+}
+
+// IndexStatus is how far the indexes of user-defined fields are.
+type IndexStatus struct {
+	// Missing is how many are asked for and not there yet: questions that would go by them look through all resources.
+	Missing int `json:"missing"`
+	// Fault is why this manager could not make one when it last tried; empty where it could, or did not try.
+	Fault string `json:"fault,omitempty"`
+}
+
+// SpaceStatus is where addresses run out.
+type SpaceStatus struct {
+	// Mark is from which share in use on a network is nearly full, in percent.
+	Mark int `json:"mark"`
+	// NearlyFull is how many networks are, by the names of their configurations; Fullest are at most maxFullest of them, the fullest first.
+	NearlyFull map[string]int64 `json:"nearlyFull"`
+	Fullest    []FullNetwork    `json:"fullest"`
+}
+
+// FullNetwork is a network that is nearly full.
+type FullNetwork struct {
+	Configuration string `json:"configuration"`
+	ipam.Full
+}
+
+// CertificateStatus is a certificate, and when it ends.
+type CertificateStatus struct {
+	// Name is authority, check-in or api.
+	Name     string    `json:"name"`
+	NotAfter time.Time `json:"notAfter"`
+	// Renewed says that the manager makes a new one by itself, in time.
+	Renewed bool `json:"renewed"`
+}
+
+// Alarm is something that somebody should do something about.
+type Alarm struct {
+	// Severity is CRITICAL or WARNING.
+	Severity string `json:"severity"`
+	// What is wrong, and what to do about it.
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+const (
+	critical = "CRITICAL"
+	warning  = "WARNING"
+)
+
+// maxFullest bounds how many networks are named, and are labels of metrics.
+const maxFullest = 20
+
+// Bounds of what is an alarm.
+const (
+	lateBackup      = time.Hour
+	certificateSoon = 14 * 24 * time.Hour
+	longLog         = 1 << 30
+	behindStandby   = 64 << 20
+	littleRoom      = 1 << 30
+)
+
+// remembered is a value that is read anew when it is older than it may be.
+type remembered[T any] struct {
+	mu   sync.Mutex
+	at   time.Time
+	last T
+}
+
+// get gives the value, of now or of a moment ago.
+func (k *remembered[T]) get(life time.Duration, read func() (T, error)) (T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.at.IsZero() && time.Since(k.at) < life {
+		return k.last, nil
+	}
+	value, err := read()
+	if err == nil {
+		k.last, k.at = value, time.Now()
+	}
+	return value, err
+}
+
+// statusLife is how long a status is shown, spaceLife how long what it says of all networks, which takes longest to read.
+const (
+	statusLife = 2 * time.Second
+	spaceLife  = time.Minute
+	// statusTime is how long reading it may take.
+	statusTime = 15 * time.Second
+)
+
+// status finds out how the manager is.
+func (m *Manager) status(ctx context.Context) (Status, error) {
+	return m.statusKept.get(statusLife, func() (Status, error) {
+		reading, end := context.WithTimeout(context.WithoutCancel(ctx), statusTime) // who asked first may be gone, and others wait
+		defer end()
+		return m.readStatus(reading)
+	})
+}
+
+// readStatus reads it. Where the database is FULL, DAMAGED or AWAY it is what can be read, with the alarms that follow from that.
+func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
+	is, since, _ := m.Store.Condition()
+	if is == store.Away { // one that hangs would keep each question for long
+		err = m.answers(ctx)
+	}
+	if err == nil {
+		s, err = m.readWholeStatus(ctx)
+	}
+	if err == nil {
+		return s, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = m.answers(context.WithoutCancel(ctx)) // which notices that the database is away
+	}
+	is, since, _ = m.Store.Condition()
+	if is == store.Ready {
+		return s, err
+	}
+	m.log.WarnContext(ctx, "status is incomplete", "error", err)
+	s.Incomplete, s.Database.Condition, s.Database.Since = true, is, &since
+	if s.Space.NearlyFull == nil {
+		s.Space = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
+	}
+	s.Alarms = s.alarms(m.now())
+	return s, nil
+}
+
+// answers asks whether the database answers, for readyTime at most, and has the store notice where it does not.
+func (m *Manager) answers(ctx context.Context) error {
+	ctx, end := context.WithTimeout(ctx, readyTime)
+	defer end()
+	return m.Store.Ready(ctx)
+}
+
+func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
+	s = Status{Version: m.options.Version, Go: runtime.Version(), Host: m.Address.Manager.Hostname, Address: m.URL(), Since: m.since,
+		Certificates: m.certificates(), MasterKey: len(m.options.MasterKeys) > 0}
+	if s.FreeBytes, err = freeBytes(m.options.Data); err != nil {
+		m.log.Warn("asking how much room the disk has", "error", err)
+	}
+	if s.Database, err = m.Store.Figures(ctx); err != nil {
+		return s, err
+	}
+	if s.Fleet, err = m.Fleet.Figures(ctx); err != nil {
+		return s, err
+	}
+	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
+		return s, err
+	}
+	if s.Indexes, err = m.indexStatus(ctx); err != nil {
+		return s, err
+	}
+	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		if s.History.Due, err = tx.ChainDue(); err == nil {
+			s.History.Unsigned, err = history.Unsigned(tx)
+		}
+		if err == nil {
+			s.Backups, err = backup.FiguresOf(tx, m.Address)
+		}
+		return err
+	}); err != nil {
+		return s, err
+	}
+	if s.Space, err = m.spaceKept.get(spaceLife, func() (SpaceStatus, error) { return m.readSpace(ctx) }); err != nil {
+		m.log.WarnContext(ctx, "looking for networks that are nearly full", "error", err) // all else is worth knowing
+	}
+	s.Alarms = s.alarms(m.now())
+	return s, nil
+}
+
+// now is the time of the database's clock.
+func (m *Manager) now() time.Time { return m.Store.Now() }
+
+// readSpace finds the networks that are nearly full.
+func (m *Manager) readSpace(ctx context.Context) (s SpaceStatus, err error) {
+	s = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
+	return s, m.Store.Lists(ctx, func(tx *store.Tx) error {
+		return tx.List(store.Query{From: store.Resources, Where: store.InCollection(m.Address.Scope.Name)}, func(row *store.Resource) error {
+			full, err := ipam.Fullest(tx, row.ID, float64(s.Mark)/100)
+			if err != nil {
+				return err
+			}
+			s.NearlyFull[row.Name] = int64(len(full))
+			for _, one := range full[:min(len(full), maxFullest)] {
+				s.Fullest = append(s.Fullest, FullNetwork{Configuration: row.Name, Full: one})
+			}
+			slices.SortStableFunc(s.Fullest, func(x, y FullNetwork) int { return cmp.Compare(y.Share(), x.Share()) })
+			s.Fullest = s.Fullest[:min(len(s.Fullest), maxFullest)]
+			return nil
+		})
+	})
+}
+
+// certificates are those that the manager shows, and its authority's.
+func (m *Manager) certificates() (all []CertificateStatus) {
+	all = append(all, CertificateStatus{Name: "authority", NotAfter: m.authority.NotAfter()})
+	if own := m.certificate.Load(); own != nil && own.Leaf != nil {
+		all = append(all, CertificateStatus{Name: "check-in", NotAfter: own.Leaf.NotAfter, Renewed: true})
+	}
+	if m.files != nil {
+		if pair, err := m.files.get(nil); err == nil {
+			if leaf, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
+				all = append(all, CertificateStatus{Name: "api", NotAfter: leaf.NotAfter})
+			}
+		}
+	}
+	return all
+}
+
+// certificateAdvice is what is done about a certificate that ends.
+var certificateAdvice = map[string]string{"api": "put a new one into the file that --tls-cert names: it is read again by itself",
+	"check-in":  "start the manager again: it makes a new one each time",
+	"authority": "service points have to enrol anew with a new one: ask for help in time"}
+
+// alarms are what of it somebody should do something about.
+func (s *Status) alarms(now time.Time) []Alarm {
+	all := []Alarm{}
+	add := func(severity, what, do string) { all = append(all, Alarm{severity, what, do}) }
+	for _, c := range s.Certificates {
+		left, do := c.NotAfter.Sub(now), certificateAdvice[c.Name]
+		switch {
+		case left < 0:
+			add(critical, fmt.Sprintf("the certificate %s has ended on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+		case left < certificateSoon && !c.Renewed:
+			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+		}
+	}
+	if f := Sealing(s.MasterKey); f.Do != "" {
+		add(warning, f.Is, f.Do)
+	}
+	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
+		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
+			"make room, or move the directory: a change that has no room is refused")
+	}
+	switch s.Database.Condition {
+	case store.Full:
+		add(critical, "the disk of the database is full: changes are refused", "make room (docs/troubleshoot.md): it goes on by itself")
+	case store.Damaged:
+		add(critical, "the database is damaged", "portolan check names the tables; recover it as docs/troubleshoot.md says")
+	case store.Away:
+		add(critical, "the database is away", "look after its machine and the network to it")
+	}
+	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
+		add(warning, fmt.Sprintf("the log of the database is %d MiB long", *s.Database.LogBytes>>20),
+			"something reads for very long: look for a list or a backup that does not end")
+	}
+	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
+		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
+			"look after its replication: lists are read from the database meanwhile")
+	}
+	if s.Indexes.Missing > 0 && s.Indexes.Fault != "" {
+		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be made: %s", s.Indexes.Missing, s.Indexes.Fault),
+			"filters by those fields look through all resources meanwhile: mend what is said, or set indexed to false; it is tried again by itself")
+	}
+	switch b := s.Backups; {
+	case b.Schedules == 0:
+		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or make a schedule (docs/operate.md)")
+	case b.Due != nil && now.Sub(*b.Due) > lateBackup:
+		last := "no backup was made yet"
+		if b.Last != nil {
+			last = "the last backup was made on " + b.Last.Format(time.DateTime)
+		}
+		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
+			"portolan list events --filter category=DATABASE_MAINTENANCE says why it was not made")
+	}
+	if s.Backups.UploadFault != "" {
+		add(warning, "backups could not be uploaded to another machine: "+s.Backups.UploadFault,
+			"correct the remote settings of the schedule, or repair that machine. The manager retries every five minutes (docs/operate.md)")
+	}
+	if n := s.Fleet.Away; n > 0 {
+		add(warning, fmt.Sprintf("%d service points are not connected", n),
+			"portolan fleet list --filter connectionStatus=NOT_CONNECTED names them; look at their machines, and at the way to the check-in door")
+	}
+	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
+		add(warning, fmt.Sprintf("%d service points are %s", n, fleet.Unhealthy),
+			"portolan fleet list --filter status="+fleet.Unhealthy+" names them, portolan fleet events NAME says why")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
+		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
+			if n := s.Fleet.Applications[name][status]; n > 0 {
+				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+
+					name+" --filter applicationStatus="+status+" names their service points, portolan fleet applications NAME "+
+					"says why, portolan fleet logs NAME "+name+" what it says")
+			}
+		}
+	}
+	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
+		add(warning, fmt.Sprintf("updates of %d service points failed", n), "portolan fleet list --filter updateStatus="+checkin.UpdateFailed+
+			" names them, portolan fleet show NAME says why; portolan fleet update NAME VERSION tries it again")
+	}
+	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
+		add(warning, fmt.Sprintf("%d rollouts have halted", n),
+			"portolan rollout list says why; portolan rollout resume ID goes on with one, portolan rollout take-back ID back")
+	}
+	total, names := int64(0), []string{}
+	for _, n := range s.Space.NearlyFull {
+		total += n
+	}
+	for _, f := range s.Space.Fullest[:min(3, len(s.Space.Fullest))] {
+		names = append(names, f.Range)
+	}
+	if total > 0 {
+		add(warning, fmt.Sprintf("%d networks are %d%% full or more: %s", total, s.Space.Mark, strings.Join(names, ", ")),
+			"give back what is not in use, or assign a larger network: portolan next blocks/... --size /LENGTH")
+	}
+	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
+	return all
+}
+
+// statusPath is where the status is.
+const statusPath = Base + "/status"
+
+// showStatus answers who sees everything.
+func (m *Manager) showStatus(w http.ResponseWriter, r *http.Request) error {
+	caller, err := m.caller(r)
+	switch {
+	case err != nil:
+		return err
+	case caller.MustReset:
+		return problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
+			caller.Name, Base, caller.User)
+	case caller.Limited():
+		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)
+	}
+	s, err := m.status(r.Context())
+	if err == nil {
+		writeJSON(w, http.StatusOK, s)
+	}
+	return err
+}
+
+// freeBytes is how much room the disk of a directory has for whoever runs the manager; nil where that is empty.
+func freeBytes(dir string) (*int64, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	return store.FreeBytes(dir)
+}

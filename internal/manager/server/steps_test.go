@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"portolan/client"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+)
+
+// A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
+func TestDeleteInSteps(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, block, network := m.basics()
+	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
+	var addresses []string
+	for i := range 300 {
+		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.%d.%d"}`, 16+i/200, 2+i%200))
+	}
+	m.want(201, "POST", "/api/v2/networks/"+wide+"/addresses?fields=id", "["+strings.Join(addresses, ",")+"]")
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.16.9"}]}`)
+	step := "x-portolan-at-most: 90"
+	r := m.want(200, "DELETE", "/api/v2/blocks/"+block, "", step)
+	if r.text("done") != "false" || r.text("deleted") != "91" { // with the host that has no address any more
+		t.Errorf("a step is %s", r.body)
+	}
+	m.want(404, "GET", "/api/v2/resourceRecords/"+host, "")
+	m.verify() // what was given back is free
+	c := &client.Client{Base: m.URL(), Token: m.token}
+	left := m.want(200, "GET", "/api/v2/networks/"+wide+"/addresses?total=true&limit=1", "").text("totalCount")
+	// Somebody else works in between.
+	m.id("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	said := []int{}
+	deleted, err := c.DeleteInSteps(t.Context(), "blocks/"+block, client.DeleteOptions{AtMost: 100,
+		Progress: func(n int) { said = append(said, n) }})
+	if err != nil || deleted != 305-90+1 || len(said) != 3 || said[2] != deleted {
+		t.Errorf("the rest: %d, %v, %v; %s addresses were left", deleted, said, err, left)
+	}
+	m.want(404, "GET", "/api/v2/blocks/"+block, "")
+	m.want(404, "GET", "/api/v2/networks/"+network, "")
+	m.verify()
+	if _, err := c.DeleteInSteps(t.Context(), "blocks/"+block, client.DeleteOptions{}); err == nil {
+		t.Error("what is not there is deleted")
+	}
+	// One step is undone as any transaction is.
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.verify()
+	// A small one is done at once; what refers to it from elsewhere still refuses.
+	if r := m.want(200, "DELETE", "/api/v2/views/"+view, "", step); r.text("done") != "true" {
+		t.Errorf("a small one is %s", r.body)
+	}
+	for _, value := range []string{"0", "10001", "many", "-1"} {
+		m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "",
+			"x-portolan-at-most: "+value)
+	}
+	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
+		"x-portolan-dry-run: true")
+	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
+	m.refused(400, "InvalidResourceFieldValue", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
+		configuration+`","headers":{"x-portolan-at-most":"5"}}]}`)
+	m.verify()
+}
+
+// A long file is imported in steps: each is there when it is done, and the same file goes on where an import was cut off.
+func TestImportInSteps(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, _ := m.basics()
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16"}`)
+	transactions := func() string {
+		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	}
+	addresses, networks, zone := "address,name,state\n", "network,name\n", "$ORIGIN z.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"
+	for i := range 130 {
+		addresses += fmt.Sprintf("10.16.%d.%d,a%d,RESERVED\n", 1+i/250, i%250, i)
+		networks += fmt.Sprintf("10.32.%d.%d/28,n%d\n", i/16, i%16*16, i)
+		zone += fmt.Sprintf("h%d 300 IN A 10.16.%d.%d\nc%d 300 IN CNAME h%d\n", i, 1+i/250, i%250, i, i)
+	}
+	kinds := map[string]func(ctx context.Context, how ipam.Import) (there int, err error){
+		"addresses": func(ctx context.Context, how ipam.Import) (int, error) {
+			lines, _, err := ipam.ReadAddresses(strings.NewReader(addresses))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := ipam.ImportAddresses(ctx, m.Address, "main", lines, how)
+			return done.There, err
+		},
+		"networks": func(ctx context.Context, how ipam.Import) (int, error) {
+			lines, _, err := ipam.ReadNetworks(strings.NewReader(networks))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := ipam.ImportNetworks(ctx, m.Address, "main", lines, how)
+			return done.There, err
+		},
+		"resourceRecords": func(ctx context.Context, how ipam.Import) (int, error) {
+			name, records, err := readZone(zone, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := dns.ImportZone(ctx, m.Address, "main", "", name, records, how)
+			return done.There, err
+		},
+	}
+	for _, kind := range []string{"addresses", "networks", "resourceRecords"} {
+		count := func() int {
+			n, _ := strconv.Atoi(m.want(200, "GET", "/api/v2/"+kind+"?limit=1&total=true", "").text("totalCount"))
+			return n
+		}
+		before := count()
+		ctx, cut := context.WithCancel(t.Context())
+		_, err := kinds[kind](ctx, ipam.Import{InSteps: true, StepSize: 100, Progress: func(done int64) {
+			if done >= 100 {
+				cut()
+			}
+		}})
+		if got := count() - before; err == nil || !strings.Contains(err.Error(), "100 lines are imported") || got < 100 || got >= 260 {
+			t.Fatalf("%s, cut off: %v, %d are there", kind, err, got)
+		}
+		there, err := kinds[kind](t.Context(), ipam.Import{InSteps: true, StepSize: 100})
+		if want := map[string]int{"resourceRecords": 260}[kind]; err != nil || there != 100 || want > 0 && count()-before != want {
+			t.Errorf("%s, again: %d were there, %v; %d are", kind, there, err, count()-before)
+		}
+		last := transactions()
+		if _, err := kinds[kind](t.Context(), ipam.Import{InSteps: true, StepSize: 100}); err != nil || transactions() != last {
+			t.Errorf("%s, once more: %v", kind, err)
+		}
+		m.verify()
+	}
+	zone = strings.Replace(zone, "h7 300 IN A 10.16.1.7", "h7 300 IN A 10.16.200.7", 1)
+	name, records, err := readZone(zone, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prune := range []bool{false, true} { // the address of before is a difference, or goes
+		done, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
+		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 ||
+			done.Made != 0 {
+			t.Errorf("another address: %+v %v", done, err)
+		}
+		want := map[bool]string{false: "2", true: "1"}[prune]
+		r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'h7.z.test'"), "")
+		if id := r.text("data.0.id"); r.text("count") != "1" || m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses",
+			"").text("count") != want {
+			t.Errorf("the host is %s", r.body)
+		}
+	}
+	m.verify()
+}
+
+// Names compare without regard to case, texts do not: of a zone file nothing is left out that says something else.
+func TestImportKeepsCase(t *testing.T) {
+	m := startAlone(t)
+	m.basics()
+	name, records, err := readZone("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+
+		"t 300 IN TXT \"X\"\nt 300 IN TXT \"x\"\nm 300 IN MX 5 A.other.test.\nM 300 IN MX 5 a.OTHER.test.\n", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]string{"TXTRecord": "2", "MXRecord": "1"} {
+		if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'"+kind+"'"), ""); r.text("count") != want {
+			t.Errorf("of %s there are %s", kind, r.body)
+		}
+	}
+}

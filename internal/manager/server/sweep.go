@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/access"
+	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/history"
+)
+
+// sweepEvery is how often presence is written down and what has expired is ended.
+const sweepEvery = 10 * time.Second
+
+func (m *Manager) sweep(ctx context.Context) {
+	lease := m.Store.NewLease("expiry", 3*sweepEvery)
+	defer func() {
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			m.log.Error("giving back a lease", "error", err)
+		}
+	}()
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := m.Fleet.WritePresence(ctx, false); err != nil {
+			m.log.Error("writing presence", "error", err)
+		}
+		if err := m.expire(ctx, lease); err != nil {
+			m.log.Error("ending what has expired", "error", err)
+		}
+		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
+			if err := m.renewCertificate(); err != nil {
+				m.log.Error("renewing the manager's certificate", "error", err)
+			}
+		}
+	}
+}
+
+// pruneEvery is how often what is too old is removed.
+const pruneEvery = time.Hour
+
+// pruneNowAndThen removes what is too old, at the start and then every hour, until ctx ends.
+func (m *Manager) pruneNowAndThen(ctx context.Context) {
+	lease := m.Store.NewLease("retention", 3*sweepEvery)
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		if err := m.prune(ctx, lease); err != nil && ctx.Err() == nil {
+			m.log.Error("removing what is too old", "error", err)
+		}
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			m.log.Error("giving back a lease", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// prune removes what is older than the settings keep it, if that is this manager's to do. The lease is taken for
+// longer at each step.
+func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
+	update := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		held, err := lease.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if !held {
+			return store.ErrLeaseLost
+		}
+		return lease.Update(ctx, author, fn)
+	}
+	now := m.Store.Now()
+	keep, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
+	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings go before what the manager was started with
+		old, recent, err := catalog.Retention(tx, m.Address)
+		if old > 0 {
+			keep = old
+		}
+		if recent > 0 {
+			events, sessions = recent, recent
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range []struct {
+		what string
+		keep time.Duration
+		run  func(before time.Time) (int, error)
+	}{
+		{"transactions", keep, func(before time.Time) (int, error) {
+			return m.Store.PruneHistory(ctx, update, before, history.Begins(m.Address.Sealer))
+		}},
+		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
+		{"deployments", events, func(before time.Time) (int, error) { return deploy.Prune(ctx, m.Address, update, before) }},
+		{"sessions", sessions, func(before time.Time) (int, error) {
+			return access.RemoveSessions(ctx, m.Address, update, before)
+		}},
+	} {
+		if one.keep <= 0 {
+			continue
+		}
+		n, err := one.run(now.Add(-one.keep))
+		if n > 0 {
+			m.log.Info("removed what was too old", "what", one.what, "count", n, "keep", one.keep)
+		}
+		if !errors.Is(err, store.ErrLeaseLost) { // another manager does it
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// expire ends what has run out, if that is this manager's to do.
+func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
+	held, err := lease.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), access.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"portolan/internal/manager/access"
+)
+
+// It is noted when a token was used last, to the hour.
+func TestLastUseOfTokens(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "never used", Role: access.Analyst}); err != nil {
+		t.Fatal(err)
+	}
+	last := func(name string) time.Time {
+		t.Helper()
+		all, err := m.Identity.Tokens(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if one.Name == name {
+				return one.LastUsed
+			}
+		}
+		t.Fatalf("there is no token %s", name)
+		return time.Time{}
+	}
+	// used lets the token be used until that was noted behind a moment: a request that would wait for long leaves it to the next one.
+	used := func(behind time.Time) (at time.Time) {
+		t.Helper()
+		eventually(t, "it is noted that the token is used", func() bool {
+			m.want(200, "GET", "/api/v2/configurations", "")
+			at = last("test")
+			return at.After(behind)
+		})
+		return at
+	}
+	first := used(time.Time{})
+	if !last("never used").IsZero() {
+		t.Errorf("the other one was used at %v", last("never used"))
+	}
+	c.advance(30 * time.Minute)
+	m.want(200, "GET", "/api/v2/configurations", "")
+	if again := last("test"); !again.Equal(first) {
+		t.Errorf("half an hour later it is noted again, at %v", again)
+	}
+	c.advance(31 * time.Minute)
+	if again := used(first); again.Sub(first) < time.Hour {
+		t.Errorf("an hour later it was used at %v", again)
+	}
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"portolan/internal/engine/store"
+)
+
+// userIndexes has the database have the indexes of user-defined fields that their definitions ask for, and filters know of them.
+type userIndexes struct {
+	m     *Manager
+	lease *store.Lease
+	// known has an entry as long as no definition has changed since all was as it is to be.
+	known *store.Cache[struct{}, struct{}]
+	// patience is until when it is not tried again, where one could not be made.
+	patience time.Time
+}
+
+// How often it is looked whether definitions have changed, and how long what one manager found is good for another.
+const (
+	indexesLook = time.Second
+	indexesFor  = 30 * time.Second
+)
+
+func (m *Manager) keepUserIndexes(ctx context.Context) {
+	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesFor), known: store.NewCache[struct{}](m.Store,
+		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
+	store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
+}
+
+// look makes what is asked for and is not there, and takes away what is not asked for any more. Where another manager does that it only
+// finds out how far that is.
+func (u *userIndexes) look(ctx context.Context) error {
+	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.patience) {
+		return nil
+	}
+	var wanted []store.Index
+	if err := u.m.Store.View(ctx, func(tx *store.Tx) (err error) {
+		wanted, err = u.m.Address.UserFields.Indexes(tx, u.m.Address)
+		return err
+	}); err != nil {
+		return err
+	}
+	there, err := u.m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	u.m.Address.UserFields.Found(there) // those that are not wanted any more are not asked from now on
+	mine, err := u.lease.Take(ctx)
+	if err != nil || !mine {
+		u.m.indexFault.Store(nil) // what was in this manager's way is not in the way of the one that makes them now
+		return err
+	}
+	stop := u.lease.Keep(ctx, u.m.log)
+	defer func() {
+		stop()
+		if err := u.lease.Release(context.WithoutCancel(ctx)); err != nil { // it ends by itself
+			u.m.log.Warn("giving back a lease", "lease", "indexes", "error", err)
+		}
+	}()
+	began := time.Now()
+	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
+		u.patience = time.Now().Add(indexesFor)
+		if ctx.Err() == nil {
+			fault := err.Error()
+			u.m.indexFault.Store(&fault)
+		}
+		return err
+	}
+	u.m.indexFault.Store(nil)
+	made, err := u.m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	u.m.Address.UserFields.Found(made)
+	u.m.log.Info("indexes of user-defined fields are as they are to be", "indexes", len(made), "before", len(there),
+		"took", time.Since(began).Round(time.Millisecond))
+	return u.m.Store.View(ctx, func(tx *store.Tx) error {
+		again, err := u.m.Address.UserFields.Indexes(tx, u.m.Address)
+		if err != nil || len(again) != len(made) || slices.ContainsFunc(again, func(i store.Index) bool { return !made[i] }) {
+			return err // they have changed meanwhile: it is looked again
+		}
+		u.known.Put(tx, struct{}{}, struct{}{})
+		return nil
+	})
+}
+
+// indexStatus finds out which indexes are missing.
+func (m *Manager) indexStatus(ctx context.Context) (s IndexStatus, err error) {
+	var wanted []store.Index
+	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		wanted, err = m.Address.UserFields.Indexes(tx, m.Address)
+		return err
+	}); err != nil {
+		return s, err
+	}
+	there, err := m.Store.HasIndexes(ctx, wanted)
+	if err != nil {
+		return s, err
+	}
+	s.Missing = len(wanted) - len(there)
+	if fault := m.indexFault.Load(); fault != nil && s.Missing > 0 {
+		s.Fault = *fault
+	}
+	return s, nil
+}

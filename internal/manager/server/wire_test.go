@@ -1,0 +1,209 @@
+package server
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"portolan/internal/engine/resource"
+)
+
+var writeWire = flag.Bool("write-wire", false, "write testdata/wire.golden anew")
+
+// refusedTypes are those of which nobody makes one: each is refused with its reason.
+var refusedTypes = []string{"TrustRelationship", "ServerPatch", "ServerPatchApplication"}
+
+// alsoMade make resources of further types for the golden bytes, below what basics made: a type's own test adds to it.
+var alsoMade []func(m *manager)
+
+// oneOfEach makes a resource of every type that there is.
+func (m *manager) oneOfEach() {
+	defer func() {
+		for _, more := range alsoMade {
+			more(m)
+		}
+	}()
+	configuration, view, zone, block, network := m.basics()
+	m.id("/api/v2/webhooks", `{"type":"Webhook","name":"nowhere","url":"http://127.0.0.1:9/","secret":"whsec_`+strings.Repeat("QUJD", 8)+
+		`","collections":["addresses"],"enabled":false}`)
+	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
+	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
+	country := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
+	location := m.id("/api/v2/locations/"+country+"/locations", `{"code":"CH ZRH","name":"Zurich"}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+location+`},"highWaterMark":5}`)
+	// Space.
+	block6 := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32","name":"six"}`)
+	network6 := m.id("/api/v2/blocks/"+block6+"/networks", `{"type":"IPv6Network","range":"2001:db8:1::/64","name":"lab"}`)
+	host := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.9","name":"printer","state":`+
+			`"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"},"clientIdentifier":{"uid":"01:00:00:5e:00:53:01"}}`).text("id")
+	m.id("/api/v2/networks/"+network6+"/addresses", `{"type":"IPv6Address","state":"DHCP_RESERVED","clientIdentifier":{"duid":"00:01:00:01"}}`)
+	m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.119","name":"pool"}`)
+	second := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.120-10.0.0.129"}`)
+	third := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.130-10.0.0.139"}`)
+	m.id("/api/v2/networks/"+network6+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:1::100-2001:db8:1::1ff"}`)
+	m.id("/api/v2/networks/"+network+"/ipGroups", `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
+	m.id("/api/v2/networks/"+network+"/merges", `{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+second+`}}`)
+	split := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	m.id("/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+split+`},"networkCount":2}`)
+	halves := m.want(200, "GET", "/api/v2/blocks/"+block+"/networks?orderBy=asc(range)&filter="+
+		"range:'10.1.0.0/25'%20or%20range:'10.1.0.128/25'", "")
+	m.id("/api/v2/blocks/"+block+"/merges", `{"type":"IPv4NetworkMerge","networks":[{"id":`+halves.text("data.1.id")+`}],"destination":{"id":`+
+		halves.text("data.0.id")+`}}`)
+	upper := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/16"}`)
+	m.id("/api/v2/configurations/"+configuration+"/splits",
+		`{"type":"IPv4BlockSplit","block":{"id":`+upper+`},"splitPointAddress":"172.16.128.0"}`)
+	parts := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks?orderBy=asc(range)&filter="+
+		"range:'172.16.0.0/17'%20or%20range:'172.16.128.0/17'", "")
+	m.id("/api/v2/configurations/"+configuration+"/merges", `{"type":"IPv4BlockMerge","blocks":[{"id":`+parts.text("data.1.id")+
+		`}],"destination":{"id":`+parts.text("data.0.id")+`}}`)
+	small := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/29","highWaterMark":10}`)
+	m.id("/api/v2/networks/"+small+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`) // which passes the mark: an event
+	m.id("/api/v2/addresses/"+host+"/moves", `{"type":"IPMove","address":"10.0.0.10"}`)
+	// Names.
+	records := "/api/v2/zones/" + zone + "/resourceRecords"
+	www := m.id(records, `{"type":"HostRecord","name":"www","addresses":[{"id":`+host+`}]}`)
+	m.id(records, `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+www+`}}`)
+	m.id(records, `{"type":"MXRecord","name":null,"linkedRecord":{"id":`+www+`},"priority":5}`)
+	m.id(records, `{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+www+`},"priority":1,"weight":2,"port":5060}`)
+	m.id(records, `{"type":"TXTRecord","name":null,"text":"v=spf1 -all"}`)
+	m.id(records, `{"type":"HINFORecord","name":"www","os":"Unix","cpu":"VAX"}`)
+	m.id(records, `{"type":"NAPTRRecord","name":"n","order":1,"preference":2,"flags":"u","service":"E2U+sip","regularExpression":"!^.*$!sip:x@example.com!"}`)
+	m.id(records, `{"type":"GenericRecord","name":"_443._tcp","recordType":"TLSA","rdata":"3 1 1 `+strings.Repeat("ab", 32)+`"}`)
+	m.id(records, `{"type":"URIRecord","name":"_ftp._tcp","priority":1,"weight":2,"target":"ftp://ftp.example.com/"}`)
+	m.id(records, `{"type":"HTTPSRecord","name":"https","linkedRecord":{"id":`+www+`},"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}}`)
+	m.id(records, `{"type":"SVCBRecord","name":"_dns","linkedRecord":{"id":`+www+`},"priority":0}`)
+	zones := "/api/v2/views/" + view + "/zones"
+	outside := m.want(200, "GET", zones+"?"+filter("type:'ExternalHostsZone'"), "").text("data.0.id")
+	m.id("/api/v2/zones/"+outside+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
+	enum := m.id(zones, `{"type":"ENUMZone","name":"e164.arpa"}`)
+	m.id("/api/v2/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"9.4"}`)
+	m.id(zones, `{"type":"InternalRootZone"}`)
+	rules := m.id("/api/v2/configurations/"+configuration+"/responsePolicies", `{"name":"bad","policyType":"BLOCKLIST"}`)
+	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"bad.example"}`)
+	m.id(zones, `{"type":"ResponsePolicyZone","name":"rpz","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+rules+`}}`)
+	m.id("/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.net"}`)
+	// Templates and naming policies.
+	template := m.id("/api/v2/configurations/"+configuration+"/templates", `{"type":"IPv4Template","name":"office"}`)
+	items := "/api/v2/templates/" + template + "/templateItems"
+	m.id(items, `{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"}`)
+	m.id(items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":20,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"clients"}`)
+	m.id(items, `{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}`)
+	fresh := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/24","template":{"id":`+template+`}}`)
+	m.id("/api/v2/networks/"+fresh+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
+	names := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"mail"}`)
+	m.id("/api/v2/templates/"+names+"/resourceRecords", `{"type":"TXTRecord","name":null,"text":"v=spf1 mx -all"}`)
+	templated := m.id(zones, `{"type":"Zone","absoluteName":"example.org","template":{"id":`+names+`}}`)
+	m.id("/api/v2/zones/"+templated+"/templateApplications", `{"type":"ZoneTemplateApplication"}`)
+	values := "/api/v2/namingPolicyValues"
+	m.id(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
+	m.id(values, `{"type":"NamingPolicyTextValue","name":"role","textType":"REGULAR_EXPRESSION","regularExpression":"[a-z]{2,3}"}`)
+	m.id(values, `{"type":"NamingPolicyIncrementalValue","name":"count","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE",`+
+		`"paddingLength":3,"sequenceStart":10,"sequenceEnd":99,"sequenceIncrement":1}`)
+	m.id(values, `{"type":"NamingPolicyIntegerValue","name":"floor","min":1,"max":9}`)
+	site := m.id(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"}]}`)
+	restriction := m.id("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"bad","matchType":"Any"}]}`)
+	m.id("/api/v2/namingPolicies", `{"name":"servers","policyValues":[{"id":`+site+`}],"policyRestrictions":[{"id":`+restriction+`}]}`)
+	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
+}
+
+// changing are the members that are another one in each run.
+var changing = regexp.MustCompile(`"(creationDateTime|dateTime|lastLoginDateTime|loginDateTime|logoutDateTime|expirationDateTime|apiTokenExpirationDateTime|` +
+	`apiToken|basicAuthenticationCredentials|transactionDateTime|lastActivityDateTime|[a-zA-Z]*Time|publicKey|dnsKeyRecord|dsRecord|hostname)":"[^"]*"`)
+
+// counting are the members that are another number in each run.
+var counting = regexp.MustCompile(`("(?:keyTag|activeSessions)":|"entityCount":[0-9]+,"size":)[0-9]+`)
+
+// held is how many resources there are.
+var held = regexp.MustCompile(`"entityCount":[0-9]+`)
+
+// numbered finds the numbers of resources, which are others on another database.
+var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/operations/)([0-9]+)`)
+
+// The bytes of one resource of each type, in HAL and in JSON: what clients read must not change by accident. Run with
+// -write-wire where it is meant to.
+func TestWire(t *testing.T) {
+	m := startAlone(t)
+	m.oneOfEach()
+	eventually(t, "it is known when the schedule is due", func() bool {
+		return m.want(200, "GET", "/api/v2/schedules", "").text("data.0.nextDateTime") != ""
+	})
+	var b bytes.Buffer
+	ids := map[string]int{}
+	renumber := func(text []byte) []byte {
+		text = bytes.ReplaceAll(text, []byte(m.URL()), []byte("http://here"))
+		return numbered.ReplaceAllFunc(text, func(found []byte) []byte {
+			parts := numbered.FindSubmatch(found)
+			id := string(parts[2])
+			if ids[id] == 0 {
+				ids[id] = len(ids) + 1
+			}
+			return fmt.Appendf(nil, "%s%d", parts[1], ids[id])
+		})
+	}
+	show := func(kind, path string) {
+		for _, form := range []string{"application/hal+json", "application/json"} {
+			r := m.want(200, "GET", path, "", "Accept: "+form)
+			fmt.Fprintf(&b, "%s %s\n%s\n", kind, form, renumber(held.ReplaceAll(counting.ReplaceAll(changing.ReplaceAll(r.body, []byte(`"$1":"..."`)),
+				[]byte(`${1}0`)), []byte(`"entityCount":0`))))
+		}
+	}
+	var missing []string
+	collections := slices.SortedFunc(slices.Values(m.Address.Collections()), func(a, b *resource.Collection) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, c := range collections {
+		for _, typ := range c.Types {
+			if c.Inner {
+				continue
+			}
+			found := m.want(200, "GET", "/api/v2/"+c.Path()+"?limit=1&orderBy=asc(id)&fields=id,type&"+filter("type:'"+typ.Name+"'"), "")
+			if id := found.text("data.0.id"); id != "" {
+				show(typ.Name, "/api/v2/"+c.Path()+"/"+id)
+				continue
+			}
+			// There are none of what nothing makes yet, or what is refused.
+			if !typ.NotMade && !slices.Contains(refusedTypes, typ.Name) {
+				missing = append(missing, typ.Name)
+			}
+		}
+	}
+	last := m.last()
+	show("Operation", "/api/v2/transactions/"+last+"/operations/"+m.want(200, "GET", "/api/v2/transactions/"+last+"/operations",
+		"").text("data.0.id"))
+	if len(missing) > 0 {
+		t.Errorf("there are none of %s", strings.Join(missing, ", "))
+	}
+	golden := "testdata/wire.golden"
+	if *writeWire {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(ours), len(theirs)) {
+		if i >= len(ours) || i >= len(theirs) || ours[i] != theirs[i] {
+			t.Errorf("line %d is\n%s\nand was\n%s", i+1, at(ours, i), at(theirs, i))
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(nothing)"
+}

@@ -1,0 +1,313 @@
+package webhook
+
+import (
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// collectionName is the name of the collection, and of the topic that is touched when something is kept of one.
+const collectionName = "webhooks"
+
+// registerWebhooks declares the collection of webhooks, which is ours, and what is kept of each beside its row.
+func registerWebhooks(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Verify: verify, Tables: []store.Table{{Name: "webhook",
+		Columns: []string{"id", "version", "secret", "position", "delivered", "failures", "stopped", "message"}, Key: 1}}})
+	r.Collection(resource.Collection{Name: collectionName, Ours: true, Hidden: true, Secret: true, Guard: resource.Administration,
+		Parents: []string{""}, Complete: complete}, &Webhook{})
+	r.Seed(sealSecrets)
+}
+
+// The states of a webhook.
+const (
+	running  = "RUNNING"
+	failing  = "FAILING"
+	stopped  = "STOPPED"
+	disabled = "DISABLED"
+)
+
+// Webhook sends what changes to a program that listens at a URL.
+type Webhook struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// URL is where it is sent to: https or http, without a user and a password.
+	URL string `api:"url,required,nonblank" length:"2000" example:"https://hooks.example.net/portolan"`
+	// Secret signs what is sent: whsec_ and 24 to 64 bytes in base64 (Standard Webhooks). It is written and never shown.
+	Secret string `api:"secret,writeOnly,post,nonblank" example:"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="`
+	// Collections are those whose changes are sent; empty means all.
+	Collections []string `api:"collections,notNull" example:"addresses"`
+	// Parent is the id of the resource whose children's changes alone are sent; null means all.
+	Parent *int64 `api:"parent" min:"1"`
+	// Enabled says whether anything is sent. What changes meanwhile is sent when it is true again.
+	Enabled bool `api:"enabled,notNull" default:"true"`
+	// State is RUNNING; FAILING while what is sent is not taken, and is sent again; STOPPED where changes would be left out, so that
+	// somebody has to set enabled again; or DISABLED.
+	State string `api:"state,computed" enum:"RUNNING|FAILING|STOPPED|DISABLED"`
+	// Failures is how many times in a row what is sent was not taken.
+	Failures int64 `api:"failures,computed"`
+	// Message says why it fails or was stopped.
+	Message string `api:"message,computed"`
+	// DeliveredDateTime is when something was last taken; null where nothing ever was.
+	DeliveredDateTime time.Time `api:"deliveredDateTime,computed"`
+
+	secret string
+}
+
+// BeforeWrite refuses an address, a secret or a choice that could not be acted upon, and keeps the secret out of the row.
+func (x *Webhook) BeforeWrite(c *resource.Change) error {
+	u, err := url.Parse(x.URL)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		return problem.Invalid("url", "%q is no URL with https or http and a host", x.URL)
+	case u.User != nil:
+		return problem.Invalid("url", "holds a user or a password, which everybody would see who sees webhooks; what is sent is signed instead")
+	case u.Fragment != "":
+		return problem.Invalid("url", "holds a fragment, which is never sent")
+	}
+	for _, name := range x.Collections {
+		if named := c.API.Collection(name); named == nil || !named.Logged() {
+			return problem.Invalid("collections", "%q is no collection with a history", name)
+		}
+	}
+	if x.Parent != nil && c.Given["parent"] {
+		if _, err := c.Tx.Head(*x.Parent); store.IsNotFound(err) {
+			return resource.NotFoundInlined("parent", "there is no resource %d", *x.Parent)
+		} else if err != nil {
+			return err
+		}
+	}
+	if c.Creates() {
+		n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.InCollection(collectionName)})
+		if err != nil {
+			return err
+		}
+		if n >= maxWebhooks {
+			return problem.Conflict("TooManyWebhooks", "there are %d webhooks, and no more than that are sent to", n)
+		}
+	}
+	if x.secret, x.Secret = x.Secret, ""; x.secret == "" {
+		return nil
+	}
+	_, err = key(x.secret)
+	return err
+}
+
+// secretPrefix begins secrets (Standard Webhooks, "Signature scheme").
+const secretPrefix = "whsec_"
+
+// key gives the bytes of a secret.
+func key(secret string) ([]byte, error) {
+	encoded, ok := strings.CutPrefix(secret, secretPrefix)
+	bytes, err := base64.StdEncoding.DecodeString(encoded)
+	if !ok || err != nil || len(bytes) < 24 || len(bytes) > 64 {
+		return nil, problem.Invalid("secret", "is not %s and 24 to 64 bytes in base64", secretPrefix)
+	}
+	return bytes, nil
+}
+
+// AfterWrite keeps the secret. A new webhook, and one that is enabled after it was stopped, begins with what changes now.
+func (x *Webhook) AfterWrite(c *resource.Change) error {
+	c.Tx.Touch(collectionName)
+	now, err := c.Tx.End()
+	if err != nil {
+		return err
+	}
+	if x.secret != "" {
+		if x.secret, err = c.API.Sealer.Seal(c.Tx, secretOf(x.ID), x.secret); err != nil {
+			return err
+		}
+	}
+	if c.Creates() {
+		return c.Tx.Write("INSERT INTO webhook (id, version, secret, position) VALUES (?, 1, ?, ?)", x.ID, x.secret, now.String())
+	}
+	if err := c.Tx.Write("UPDATE webhook SET version = version + 1 WHERE id = ?", x.ID); err != nil {
+		return err
+	}
+	if x.secret != "" {
+		if err := c.Tx.Write("UPDATE webhook SET secret = ? WHERE id = ?", x.secret, x.ID); err != nil {
+			return err
+		}
+	}
+	if c.Given["enabled"] && x.Enabled {
+		return c.Tx.Write("UPDATE webhook SET position = ?, stopped = 0, failures = 0, message = '' WHERE id = ? AND stopped <> 0", now.String(),
+			x.ID)
+	}
+	return nil
+}
+
+// secretOf is what the secret of a webhook is sealed for.
+func secretOf(id int64) string { return fmt.Sprintf("webhook %d", id) }
+
+// sealSecrets seals secrets that an earlier release has kept as they are.
+func sealSecrets(c *resource.Change) error {
+	plain := map[int64]string{}
+	if err := c.Tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var secret string
+		err := scan(&id, &secret)
+		if strings.HasPrefix(secret, secretPrefix) {
+			plain[id] = secret
+		}
+		return err
+	}, "SELECT id, secret FROM webhook"); err != nil {
+		return err
+	}
+	for id, secret := range plain {
+		sealed, err := c.API.Sealer.Seal(c.Tx, secretOf(id), secret)
+		if err != nil {
+			return err
+		}
+		if err := c.Tx.Write("UPDATE webhook SET secret = ? WHERE id = ?", sealed, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeforeDelete takes what is kept of it away.
+func (x *Webhook) BeforeDelete(c *resource.Change) error {
+	c.Tx.Touch(collectionName)
+	return c.Tx.Write("DELETE FROM webhook WHERE id = ?", x.ID)
+}
+
+// kept is what is kept of a webhook beside its row.
+type kept struct {
+	version   int64
+	secret    string
+	position  string
+	delivered int64
+	failures  int64
+	stopped   bool
+	message   string
+}
+
+// keptOf reads what is kept of one webhook or, for 0, of all of them.
+func keptOf(tx *store.Tx, id int64) (map[int64]kept, error) {
+	all := map[int64]kept{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var id, halted int64
+		var k kept
+		if err := scan(&id, &k.version, &k.secret, &k.position, &k.delivered, &k.failures, &halted, &k.message); err != nil {
+			return err
+		}
+		k.stopped = halted != 0
+		all[id] = k
+		return nil
+	}, "SELECT id, version, secret, position, delivered, failures, stopped, message FROM webhook WHERE id = ? OR ? = 0", id, id)
+	return all, err
+}
+
+// complete shows the state of webhooks.
+func complete(tx *store.Tx, rows []*store.Resource) error {
+	all, err := keptOf(tx, 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		o, err := webhookType.Object(r)
+		if err != nil {
+			return err
+		}
+		k := all[r.ID]
+		state, delivered := running, []byte("null")
+		switch {
+		case k.stopped:
+			state = stopped
+		case !o.(*Webhook).Enabled:
+			state = disabled
+		case k.failures > 0:
+			state = failing
+		}
+		if k.delivered > 0 {
+			delivered = schema.AppendString(nil, time.UnixMilli(k.delivered).UTC().Format(time.RFC3339))
+		}
+		message := []byte("null")
+		if k.message != "" {
+			message = schema.AppendString(nil, k.message)
+		}
+		failures, err := json.Marshal(k.failures)
+		if err != nil {
+			return err
+		}
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"state": schema.AppendString(nil, state), "failures": failures,
+			"message": message, "deliveredDateTime": delivered}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var webhookType = schema.Declare(&Webhook{})
+
+// verify lists webhooks of which nothing is kept, and what is kept of others.
+func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	if err := tx.Faulty(fault, "nothing is kept of webhook %d%s",
+		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+
+			"' AND w.id IS NULL"); err != nil {
+		return err
+	}
+	return tx.Faulty(fault, "something is kept of webhook %d%s, which is not there",
+		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = '"+collectionName+"' WHERE r.id IS NULL")
+}
+
+// maxWebhooks is how many webhooks there may be: each has a connection and a goroutine of its own.
+const maxWebhooks = 1000
+
+// hook is a webhook as it is worked for.
+type hook struct {
+	id          int64
+	name        string
+	url         string
+	key         []byte
+	collections []string
+	parent      int64
+	version     int64
+}
+
+// hooks gives the webhooks that something is to be sent to.
+func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
+	keeps, err := keptOf(tx, 0)
+	if err != nil || len(keeps) == 0 {
+		return nil, err
+	}
+	rows, err := tx.Some(store.InCollection(collectionName), 2*maxWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		o, err := webhookType.Object(r)
+		if err != nil {
+			return nil, err
+		}
+		x, k := o.(*Webhook), keeps[r.ID]
+		if k.stopped || !x.Enabled {
+			continue
+		}
+		plain, err := sealer.Open(tx, secretOf(r.ID), k.secret)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := key(plain)
+		if err != nil {
+			return nil, err
+		}
+		h := hook{id: r.ID, name: x.Name, url: x.URL, key: secret, collections: slices.Clone(x.Collections), version: k.version}
+		if x.Parent != nil {
+			h.parent = *x.Parent
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}

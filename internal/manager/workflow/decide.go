@@ -1,0 +1,280 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/catalog"
+)
+
+// notAllowed is the code of who may not decide.
+const notAllowed = "WorkflowRequestApproveDenyNotAllowed"
+
+// BeforeWrite decides: who approves a request has it done, who denies it gives back what was held for it.
+func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
+	if c.Creates() || !c.Requested() {
+		return nil
+	}
+	old, ok := c.Old.(*WorkflowRequest)
+	switch {
+	case !ok:
+		return fmt.Errorf("a workflow request was a %T", c.Old)
+	case x.State == pending:
+		return problem.Invalid("state", "must be APPROVED or DENIED")
+	case old.State != pending:
+		return problem.BadRequest("WorkflowRequestNotPending", "state: workflow request %d was %s on %s", x.ID, old.State,
+			schema.FormatTime(old.ModificationDateTime))
+	}
+	switch own, err := x.own(c); {
+	case err != nil:
+		return err
+	case own:
+		return problem.FieldForbidden(notAllowed, "state", "%s asked for it, and somebody else decides", x.Principal)
+	}
+	if err := x.mayDecide(c); err != nil {
+		return err
+	}
+	if x.State == denied {
+		c.Operation, c.Summary = transactionOf("DENY", x.RequestType), "Denied: "+x.Description
+		return x.deny(c, "")
+	}
+	c.Operation, c.Summary = transactionOf("APPROVE", x.RequestType), "Approved: "+x.Description
+	return x.approve(c)
+}
+
+// mayDecide refuses who approves nothing there.
+func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
+	if c.Caller.Administrator {
+		return nil
+	}
+	if x.Place.ID != 0 {
+		at, err := c.Tx.Get(x.Place.ID)
+		if err != nil {
+			return err
+		}
+		st, err := c.API.Standing(c.Tx, c.Caller, at, x.ResourceID == nil, x.ResourceType)
+		if err != nil || st.Workflow == "APPROVE" {
+			return err
+		}
+	}
+	return problem.FieldForbidden(notAllowed, "state", "%s decides about nothing there: that takes the workflow level APPROVE", c.Caller.Name)
+}
+
+// decided notes who decided.
+func (x *WorkflowRequest) decided(c *resource.Change) error {
+	x.Modifier, x.Decider, x.ModificationDateTime = schema.Ref{ID: c.Caller.User}, c.Caller.Name, c.Tx.Now()
+	x.DecisionComment = c.Tx.Author().Comment
+	return release(c.Tx, x.ID)
+}
+
+// deny denies a request, and those that wait for it; because says why, where nobody has decided that of this one.
+func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
+	if err := x.decided(c); err != nil {
+		return err
+	}
+	if because != "" { // it is not what the request is about
+		row, err := c.Tx.Get(x.ID)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Following().Change(row, func(o schema.Object) {
+			other, _ := o.(*WorkflowRequest)
+			other.State, other.Modifier, other.Decider, other.ModificationDateTime = denied, x.Modifier, x.Decider, x.ModificationDateTime
+			other.DecisionComment = because
+		}); err != nil {
+			return err
+		}
+	}
+	if err := dependents(c, x, func(other *WorkflowRequest) error { return other.deny(c, "what it depends on was denied") }); err != nil {
+		return err
+	}
+	if because == "" {
+		because = "denied by " + c.Caller.Name
+	}
+	return x.tell(c.Tx, "WARNING", "%s", because)
+}
+
+// approve does what was asked for, with the data as it is now.
+func (x *WorkflowRequest) approve(c *resource.Change) error {
+	asked, token, err := x.asked(c.Tx)
+	if err != nil {
+		return err
+	}
+	if x.DependentRequest.ID != 0 && asked.ID == 0 {
+		return problem.FieldForbidden(notAllowed, "state", "workflow request %d has to be approved before", x.DependentRequest.ID)
+	}
+	creator, err := x.creator(c, token)
+	if err != nil {
+		return err
+	}
+	if err := x.fits(c, asked); err != nil {
+		return err
+	}
+	if err := x.decided(c); err != nil {
+		return err
+	}
+	end := c.Tx.Approve(x.Creator.ID)
+	defer end()
+	if asked.Method == http.MethodDelete { // where it lay decides from now on who sees the request
+		was, err := c.Tx.Get(asked.ID)
+		if err != nil {
+			return err
+		}
+		x.Place = schema.Ref{ID: was.Parent}
+	}
+	creator.Remote = c.Caller.Remote // which says that a request asks
+	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}
+	row, err := c.API.Perform(n, asked)
+	if err != nil {
+		return noFit(x.ID, err)
+	}
+	if row != nil {
+		x.Resource, x.ResourceID = schema.Ref{ID: row.ID}, &row.ID
+		if err := dependents(c, x, func(other *WorkflowRequest) error { return other.proceed(c, row.ID) }); err != nil {
+			return err
+		}
+	} else {
+		x.Resource = schema.Ref{}
+	}
+	return x.tell(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
+}
+
+// proceed lets a request that waited for another one be about what that has made.
+func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
+	asked, token, err := x.asked(c.Tx)
+	if err != nil {
+		return err
+	}
+	asked.ID = above
+	if err := keep(c.Tx, x.ID, asked, token); err != nil {
+		return err
+	}
+	row, err := c.Tx.Get(x.ID)
+	if err != nil {
+		return err
+	}
+	_, err = c.Following().Change(row, func(o schema.Object) {
+		other, _ := o.(*WorkflowRequest)
+		other.Place, other.Resource, other.DependentResource = schema.Ref{ID: above}, schema.Ref{ID: above}, schema.Ref{ID: above}
+	})
+	return err
+}
+
+// creator gives who asked, as they are now, and refuses where they may not do it any more.
+func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Caller, error) {
+	gone := problem.Conflict("StaleResourceState", "state: %s, who asked for it, may not do that any more: deny it", x.Principal)
+	creator, err := keeperOf(c).acting(c.Tx, x.Creator.ID, token)
+	if p, ok := problem.As(err); ok && p.Status == http.StatusForbidden {
+		return creator, gone
+	}
+	if err != nil || x.Place.ID == 0 {
+		return creator, err
+	}
+	at, err := c.Tx.Get(x.Place.ID)
+	if err != nil {
+		return creator, err
+	}
+	st, err := c.API.Standing(c.Tx, creator, at, x.ResourceID == nil, x.ResourceType)
+	if err != nil {
+		return creator, err
+	}
+	may := st.Level == "FULL" || st.Level == "ADD" && x.RequestType != "DELETE_RESOURCE" || st.Level == "CHANGE" && x.ResourceID != nil &&
+		x.RequestType != "DELETE_RESOURCE"
+	if !may {
+		return creator, gone
+	}
+	return creator, nil
+}
+
+// fits refuses what was asked for of a resource that somebody else has changed in the same fields since, and says who.
+func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
+	if asked.Method == http.MethodPost {
+		return nil
+	}
+	row, err := c.Tx.Get(asked.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s %d is not there any more", x.ResourceType,
+			asked.ID)
+	}
+	if err != nil || row.Version == asked.Version {
+		return err
+	}
+	by, err := whoChanged(c.Tx, row.Version)
+	if err != nil {
+		return err
+	}
+	if asked.Method == http.MethodDelete {
+		return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s %d was changed since, last by %s",
+			x.ResourceType, asked.ID, by)
+	}
+	if err := c.Tx.LoadLinks(row); err != nil {
+		return err
+	}
+	fields, err := catalog.FieldUpdates(nil, store.EncodeImage(row))
+	if err != nil {
+		return err
+	}
+	now := map[string]json.RawMessage{}
+	for _, one := range fields {
+		now[one.Name] = one.Value
+	}
+	wanted, err := x.updates()
+	if err != nil {
+		return err
+	}
+	for _, one := range wanted {
+		value, there := now[one.Name]
+		if !there {
+			value = json.RawMessage("null")
+		}
+		is, err := numbers(value)
+		if err != nil {
+			return err
+		}
+		was, err := numbers(one.PreviousValue)
+		if err != nil {
+			return err
+		}
+		if is != was {
+			return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s of %s %d was changed since, last by %s",
+				one.Name, x.ResourceType, asked.ID, by)
+		}
+	}
+	return nil
+}
+
+// whoChanged words a transaction of the history.
+func whoChanged(tx *store.Tx, transaction int64) (string, error) {
+	text := fmt.Sprintf("transaction %d", transaction)
+	var body string
+	err := tx.QueryRow("SELECT coalesce((SELECT body FROM txn WHERE id = ?), '{}')", transaction).Scan(&body)
+	if err != nil {
+		return text, err
+	}
+	var said struct{ Principal, Description, CreationDateTime string }
+	if err := json.Unmarshal([]byte(body), &said); err != nil {
+		return text, err
+	}
+	if said.Principal == "" {
+		return text, nil
+	}
+	return fmt.Sprintf("%s of %s on %s, %s", text, said.Principal, said.CreationDateTime, said.Description), nil
+}
+
+// noFit words why what was asked for cannot be done any more. What has to be done outside of the transaction first goes through.
+func noFit(request int64, err error) error {
+	p, ok := problem.As(err)
+	if !ok || p.Status >= http.StatusInternalServerError {
+		return err
+	}
+	other := *p
+	other.Message = fmt.Sprintf("state: workflow request %d cannot be done as it was asked for: %s", request, p.Message)
+	other.Fields = []string{"state"}
+	return &other
+}

@@ -1,0 +1,24 @@
+// Package all lists the applications that this binary has.
+package all
+
+import (
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/servicepoint/application/authority"
+	"portolan/internal/servicepoint/application/httpprobe"
+	"portolan/internal/servicepoint/application/resolver"
+	"portolan/internal/wire/checkin"
+)
+
+// Programs returns the applications as a manager knows them.
+func Programs() checkin.Programs {
+	programs := checkin.Programs{}
+	for _, kind := range Kinds() {
+		programs[kind.Name] = kind.Program
+	}
+	return programs
+}
+
+// Kinds are all applications.
+func Kinds() []application.Kind {
+	return []application.Kind{authority.Kind(), resolver.Kind(), httpprobe.Kind()}
+}

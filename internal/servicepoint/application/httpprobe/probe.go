@@ -1,0 +1,318 @@
+// Package httpprobe is the application http-probe-service: it asks the URLs, addresses and names that it is given, again and again, and
+// reports which of them do not answer.
+package httpprobe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"portolan/internal/base/ping"
+	"portolan/internal/base/problem"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// Configuration is what is asked.
+type Configuration struct {
+	Targets []Target `json:"targets"`
+	// IntervalSeconds is how often each target is asked, 1 to 3,600; 0 means 30. An answer has as long to come, up to 10 seconds.
+	IntervalSeconds int `json:"intervalSeconds"`
+}
+
+// Target is what is asked: exactly one of a URL, an address or a name.
+type Target struct {
+	// Name is what the target is called in what is reported; empty means what is asked.
+	Name string `json:"name"`
+	// URL is asked by GET, and answers with a status below 400 or, where ExpectStatus is not 0, with that one.
+	URL          string `json:"url"`
+	ExpectStatus int    `json:"expectStatus"`
+	// Address is asked by ICMP.
+	Address string `json:"address"`
+	// Hostname is looked up by the system's resolver.
+	Hostname string `json:"hostname"`
+}
+
+// Result is what a target answered last.
+type Result struct {
+	Target string `json:"target"`
+	// Status is OK, FAILED, or UNKNOWN before the first answer.
+	Status string `json:"status"`
+	// Reason says why it failed.
+	Reason string `json:"reason,omitempty"`
+	// Millis is how long the answer took; At when it came, in Unix milliseconds.
+	Millis int64 `json:"millis"`
+	At     int64 `json:"at"`
+}
+
+// States of a target.
+const (
+	ok      = "OK"
+	failed  = "FAILED"
+	unknown = "UNKNOWN" // it has not answered yet
+)
+
+// Bounds of a configuration.
+const (
+	maxTargets      = 1000
+	defaultInterval = 30
+	maxInterval     = 3600
+	maxName         = 128  // bytes
+	maxURL          = 1000 // bytes
+	shownResults    = 200
+	mostPatience    = 10 * time.Second
+	// firstRound is within how long all targets are asked for the first time.
+	firstRound = 10 * time.Second
+)
+
+// Kind is the application.
+func Kind() application.Kind {
+	return application.Kind{Name: "http-probe-service", Program: checkin.Program{Version: "1.0.0",
+		Check: func(text json.RawMessage) error { _, err := read(text); return err }},
+		New: func(log *slog.Logger) application.Application { return &probe{log: log} }}
+}
+
+// read reads a configuration.
+func read(text json.RawMessage) (c Configuration, err error) {
+	if err := application.Decode(text, &c); err != nil {
+		return c, err
+	}
+	if c.IntervalSeconds == 0 {
+		c.IntervalSeconds = defaultInterval
+	}
+	if c.IntervalSeconds < 1 || c.IntervalSeconds > maxInterval {
+		return c, problem.Invalid("configuration.intervalSeconds", "must be 1 to %d", maxInterval)
+	}
+	if len(c.Targets) == 0 || len(c.Targets) > maxTargets {
+		return c, problem.Invalid("configuration.targets", "needs 1 to %d", maxTargets)
+	}
+	for i, t := range c.Targets {
+		if field, reason := t.wrong(); reason != "" {
+			return c, problem.Invalid(fmt.Sprintf("configuration.targets[%d]%s", i, field), "%s", reason)
+		}
+	}
+	return c, nil
+}
+
+func (t Target) wrong() (field, reason string) {
+	given := slices.DeleteFunc([]string{t.URL, t.Address, t.Hostname}, func(text string) bool { return text == "" })
+	if len(given) != 1 {
+		return "", "needs exactly one of url, address and hostname"
+	}
+	if strings.ContainsFunc(t.Name+t.Hostname, unicode.IsControl) {
+		return "", "a name holds a control character"
+	}
+	if len(t.Name) > maxName || len(t.Hostname) > 253 || len(t.URL) > maxURL {
+		return "", fmt.Sprintf("the name has more than %d bytes, the hostname more than 253, or the url more than %d", maxName, maxURL)
+	}
+	if t.URL != "" {
+		if u, err := url.Parse(t.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return ".url", fmt.Sprintf("%q is no http or https URL", t.URL)
+		}
+	}
+	if t.Address != "" {
+		if _, err := netip.ParseAddr(t.Address); err != nil {
+			return ".address", fmt.Sprintf("%q is no address", t.Address)
+		}
+	}
+	if t.ExpectStatus != 0 && (t.URL == "" || t.ExpectStatus < 100 || t.ExpectStatus > 599) {
+		return ".expectStatus", "must be 100 to 599, beside a url"
+	}
+	return "", ""
+}
+
+// called is what the target is called.
+func (t Target) called() string {
+	for _, text := range []string{t.Name, t.URL, t.Address, t.Hostname} {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// probe is the running application.
+type probe struct {
+	log *slog.Logger
+
+	mu sync.Mutex
+	// What follows is guarded by mu. stop ends those that ask, which group waits for.
+	stop    context.CancelFunc
+	group   *sync.WaitGroup
+	results []Result
+	// asked says that all targets of a configuration have been asked once, and that none has failed since when another one came.
+	asked bool
+}
+
+// Configure asks other targets from now on.
+func (p *probe) Configure(text json.RawMessage) error {
+	c, err := read(text)
+	if err != nil {
+		return err
+	}
+	p.end()
+	ctx, stop := context.WithCancel(context.Background())
+	group := &sync.WaitGroup{}
+	results := make([]Result, len(c.Targets))
+	for i, t := range c.Targets {
+		results[i] = Result{Target: t.called(), Status: unknown}
+	}
+	p.mu.Lock()
+	p.asked = p.asked && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
+	p.stop, p.group, p.results = stop, group, results
+	p.mu.Unlock()
+	every := time.Duration(c.IntervalSeconds) * time.Second
+	for i, t := range c.Targets {
+		// Not all of them in one moment.
+		first := min(every, firstRound) * time.Duration(i) / time.Duration(len(c.Targets))
+		group.Go(func() { p.repeat(ctx, &results[i], t, every, min(first, time.Second*time.Duration(i)/10)) })
+	}
+	return nil
+}
+
+// repeat asks a target again and again.
+func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first time.Duration) {
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, min(every, mostPatience))
+		err := t.ask(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		r := Result{Target: t.called(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
+		if err != nil {
+			r.Status, r.Reason = failed, err.Error()
+		}
+		p.mu.Lock()
+		if into.Status != r.Status {
+			p.log.Info("a target answers otherwise", "target", r.Target, "was", into.Status, "is", r.Status, "reason", r.Reason)
+		}
+		*into = r
+		p.mu.Unlock()
+		timer.Reset(every)
+	}
+}
+
+// ask asks a target once.
+func (t Target) ask(ctx context.Context) error {
+	switch {
+	case t.URL != "":
+		return t.get(ctx)
+	case t.Address != "":
+		addr, err := netip.ParseAddr(t.Address)
+		if err != nil {
+			return err
+		}
+		yes, err := ping.Answers(ctx, addr, mostPatience)
+		if err == nil && !yes {
+			err = fmt.Errorf("no answer from %s", addr)
+		}
+		return err
+	}
+	_, err := net.DefaultResolver.LookupHost(ctx, t.Hostname)
+	return err
+}
+
+func (t Target) get(ctx context.Context) error {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: proxy},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	rs, err := client.Do(rq)
+	if err != nil {
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // the status is what was asked for
+	_ = rs.Body.Close()
+	if t.ExpectStatus != 0 && rs.StatusCode != t.ExpectStatus {
+		return fmt.Errorf("it answers %d and not %d", rs.StatusCode, t.ExpectStatus)
+	}
+	if t.ExpectStatus == 0 && rs.StatusCode >= 400 {
+		return fmt.Errorf("it answers %s", rs.Status)
+	}
+	return nil
+}
+
+// proxy gives the proxy that the service point has set for its applications; this machine itself is asked without one.
+func proxy(rq *http.Request) (*url.URL, error) {
+	return httpproxy.FromEnvironment().ProxyFunc()(rq.URL)
+}
+
+// Health names the targets that do not answer. Before all of them have been asked once it is not known whether all is well; where all is,
+// another configuration changes nothing of that.
+func (p *probe) Health() (conditions []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	unasked := 0
+	for _, r := range p.results {
+		switch r.Status {
+		case failed:
+			conditions = append(conditions, fmt.Sprintf("target %s does not answer: %s", r.Target, r.Reason))
+		case unknown:
+			unasked++
+		}
+	}
+	p.asked = p.asked || unasked == 0 && len(p.results) > 0
+	if !p.asked {
+		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unasked, len(p.results)))
+	}
+	return conditions[:min(len(conditions), 20)]
+}
+
+// Diagnostics are the last results, at most 200, those that failed first.
+func (p *probe) Diagnostics() any {
+	results := p.last()
+	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Status, b.Status) }) // FAILED, OK, UNKNOWN
+	return struct {
+		Targets int      `json:"targets"`
+		Results []Result `json:"results"`
+	}{len(results), append([]Result{}, results[:min(len(results), shownResults)]...)}
+}
+
+func (p *probe) last() []Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.results)
+}
+
+// end ends those that ask.
+func (p *probe) end() {
+	p.mu.Lock()
+	stop, group := p.stop, p.group
+	p.stop = nil
+	p.mu.Unlock()
+	if stop != nil {
+		stop()
+		group.Wait()
+	}
+}
+
+// Close ends the application.
+func (p *probe) Close() error {
+	p.end()
+	return nil
+}

@@ -1,0 +1,318 @@
+package resolver
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/wire/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// content is what a deployment says of resolving: which clients are answered, who is asked, and what is answered otherwise. It stays as it
+// is, but for the rules of its policies; another one takes its place.
+type content struct {
+	revision string
+	settings []byte
+	// hashes are those of all zones of the server, by their ids: of zones that are no policies nothing else is kept.
+	hashes map[string]zonedata.Hash
+	// policies are the response policy zones, by their ids.
+	policies map[string]*policyZone
+	views    []*view
+}
+
+// view is a view with its policies that are in force, in order.
+type view struct {
+	zonedata.View
+	policies []activePolicy
+}
+
+// activePolicy is a response policy zone that is in force; override, where it is not nil, is what it does instead of what its records say.
+type activePolicy struct {
+	*policyZone
+	override *rule
+}
+
+// viewFor gives the view for a client; nil where there is none.
+func (c *content) viewFor(client netip.Addr) *view {
+	for _, v := range c.views {
+		if zonedata.Allows(v.Clients, zonedata.Client{Address: client}, true) {
+			return v
+		}
+	}
+	return nil
+}
+
+// resolves reports whether a view says something of resolving.
+func (c *content) resolves() bool {
+	return slices.ContainsFunc(c.views, func(v *view) bool { return v.Recursion != nil || len(v.Policies) > 0 })
+}
+
+// sizes gives how many rules the policies have that are in force, by their names.
+func (c *content) sizes() map[string]int {
+	all := map[string]int{}
+	for _, v := range c.views {
+		for _, p := range v.policies {
+			all[p.name] = p.size()
+		}
+	}
+	return all
+}
+
+// Content names what is in force; empty where nothing is.
+func (r *resolver) Content() string { return r.content.Load().revision }
+
+// streamBuffer is how much of streams is read at a time, in bytes.
+const streamBuffer = 128 << 10
+
+// TakeContent puts in force what streams say, one behind the other.
+func (r *resolver) TakeContent(in io.Reader) error {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	streams := bufio.NewReaderSize(in, streamBuffer)
+	now := r.content.Load()
+	for hidden := false; ; { // hidden: what a stream that begins at nothing has led to is in force with the last one
+		t := &taking{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
+		err := zonedata.Read(streams, t)
+		var next *content
+		if err == nil {
+			next, err = t.make()
+		}
+		if err != nil {
+			return err
+		}
+		_, err = streams.Peek(1)
+		last := errors.Is(err, io.EOF)
+		if hidden = hidden || t.anew; (last || !hidden) && r.instance != nil {
+			if err := r.start(r.given, next); err != nil { // and what was in force stays
+				return err
+			}
+		}
+		t.apply(next)
+		if now = next; last || !hidden {
+			r.content.Store(now)
+		}
+		if last {
+			break
+		}
+	}
+	r.log.Info("another revision is in force", "revision", now.revision, "policies", len(now.policies))
+	return nil
+}
+
+// taking is a stream that is being read. It changes nothing before apply.
+type taking struct {
+	before   *content
+	to       string
+	settings []byte
+	parsed   zonedata.Settings
+	isPolicy map[string]bool
+	changes  map[string]*policyChange
+	hashes   map[string]zonedata.Hash
+	gone     map[string]bool
+	// anew says that the stream begins at nothing.
+	anew bool
+	// What follows is of the zone that is being read.
+	id    string
+	hash  zonedata.Hash
+	wants string
+	now   *policyChange
+	begun bool
+}
+
+// policyChange is what a stream says of a policy: all of it where whole is set, else what changes.
+type policyChange struct {
+	whole          *policyZone
+	removed, added []zonedata.Record
+}
+
+func (t *taking) Begin(h zonedata.Header) error {
+	if h.From != "" && h.From != t.before.revision {
+		return errors.New("what is in force is another revision than the one that the data begins at")
+	}
+	if t.anew = h.From == ""; t.anew {
+		t.before = &content{}
+	}
+	t.to = h.To
+	return t.read(t.before.settings)
+}
+
+// read reads settings.
+func (t *taking) read(text []byte) error {
+	t.settings, t.isPolicy, t.parsed = text, map[string]bool{}, zonedata.Settings{}
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, &t.parsed); err != nil {
+		return fmt.Errorf("the settings of zones cannot be read: %w", err)
+	}
+	for _, v := range t.parsed.Views {
+		for _, p := range v.Policies {
+			t.isPolicy[p.Zone] = true
+		}
+	}
+	return nil
+}
+
+func (t *taking) Settings(text []byte) error { return t.read(text) }
+
+// finish takes what was read of a zone, once it is whole.
+func (t *taking) finish() error {
+	if !t.begun {
+		return nil
+	}
+	if t.hash.String() != t.wants {
+		return fmt.Errorf("zone %s has another content than its name says", t.id)
+	}
+	t.hashes[t.id] = t.hash
+	return nil
+}
+
+func (t *taking) Zone(c zonedata.Change) error {
+	if err := t.finish(); err != nil {
+		return err
+	}
+	t.id, t.wants, t.begun, t.now = c.ID, c.To, true, nil
+	var known bool
+	if t.hash, known = t.before.hashes[c.ID]; c.From == "" {
+		t.hash = zonedata.Hash{}
+	} else if !known || t.hash.String() != c.From {
+		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
+	}
+	if !t.isPolicy[c.ID] {
+		return nil
+	}
+	t.now = &policyChange{}
+	if t.changes[c.ID] = t.now; c.From == "" {
+		i := slices.IndexFunc(t.parsed.Zones, func(z zonedata.Zone) bool { return z.ID == c.ID })
+		if i < 0 {
+			return fmt.Errorf("zone %s is a policy, and not among the zones", c.ID)
+		}
+		var err error
+		t.now.whole, err = newPolicyZone(t.parsed.Zones[i].Name)
+		return err
+	}
+	return nil
+}
+
+func (t *taking) Removed(r zonedata.Record) error {
+	t.hash.Remove(r)
+	if t.now != nil {
+		t.now.removed = append(t.now.removed, r)
+	}
+	return nil
+}
+
+func (t *taking) Added(r zonedata.Record) error {
+	t.hash.Add(r)
+	switch {
+	case t.now == nil:
+	case t.now.whole != nil:
+		t.now.whole.add(r)
+	default:
+		t.now.added = append(t.now.added, r)
+	}
+	return nil
+}
+
+func (t *taking) Gone(id string) error {
+	if err := t.finish(); err != nil {
+		return err
+	}
+	t.begun, t.gone[id] = false, true
+	return nil
+}
+
+func (t *taking) End() error { return t.finish() }
+
+// make gives what is to be in force, its policies not changed yet.
+func (t *taking) make() (*content, error) {
+	next := &content{revision: t.to, settings: t.settings, hashes: map[string]zonedata.Hash{}, policies: map[string]*policyZone{}}
+	texts := map[string]string{}
+	for _, all := range []map[string]zonedata.Hash{t.before.hashes, t.hashes} {
+		for id, hash := range all {
+			if _, again := t.hashes[id]; again || !t.gone[id] {
+				next.hashes[id], texts[id] = hash, hash.String()
+			}
+		}
+	}
+	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, texts) {
+		return nil, errors.New("the data of zones leads to another revision than it says")
+	}
+	void := map[string]bool{}
+	for _, z := range t.parsed.Zones {
+		void[z.ID] = z.Void
+	}
+	for _, of := range t.parsed.Views {
+		one := &view{View: of}
+		for _, p := range of.Policies {
+			zone := t.before.policies[p.Zone]
+			if c := t.changes[p.Zone]; c != nil && c.whole != nil {
+				zone = c.whole
+			}
+			if zone == nil || t.before.hashes[p.Zone] == (zonedata.Hash{}) && t.hashes[p.Zone] == (zonedata.Hash{}) {
+				return nil, fmt.Errorf("the policy %s has no data", p.Zone)
+			}
+			next.policies[p.Zone] = zone
+			active := activePolicy{policyZone: zone}
+			if p.Override != "" {
+				is, err := overrideOf(p.Override, p.Target)
+				if err != nil {
+					return nil, err
+				}
+				active.override = &is
+			}
+			if !void[p.Zone] {
+				one.policies = append(one.policies, active)
+			}
+		}
+		next.views = append(next.views, one)
+	}
+	return next, nil
+}
+
+// apply changes the policies that the stream changes.
+func (t *taking) apply(next *content) {
+	for id, c := range t.changes {
+		if zone := next.policies[id]; zone != nil && c.whole == nil {
+			zone.change(c.removed, c.added)
+		}
+	}
+}
+
+// asking gives how the resolver asks: as its configuration says, but for what roles say of it.
+func (c *content) asking(given Configuration) Configuration {
+	addresses := func(all []netip.AddrPort) (to []string) {
+		for _, at := range all {
+			if !given.listensHere(at.String()) { // it would ask itself
+				to = append(to, at.String())
+			}
+		}
+		return to[:min(len(to), maxUpstreams)]
+	}
+	forwarders := false
+	for _, v := range c.views {
+		if v.Recursion == nil {
+			continue
+		}
+		if to := addresses(v.Recursion.Forwarders); len(to) > 0 && !forwarders {
+			given.Upstreams, forwarders = nil, true
+			for _, at := range to {
+				given.Upstreams = append(given.Upstreams, Upstream{Address: at})
+			}
+		}
+		for _, z := range v.Recursion.Zones {
+			to := addresses(z.To)
+			if len(to) == 0 || slices.ContainsFunc(given.Zones, func(o Zone) bool { return dns.CanonicalName(o.Name) == z.Name }) {
+				continue
+			}
+			given.Zones = append(slices.Clip(given.Zones), Zone{Name: z.Name, Upstreams: to})
+		}
+	}
+	return given
+}

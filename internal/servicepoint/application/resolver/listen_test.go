@@ -1,0 +1,146 @@
+package resolver
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/base/freeport"
+
+	"github.com/miekg/dns"
+)
+
+// version asks for the resolver's version from an address of this machine, over TCP or TLS.
+func version(from, at, network string) error {
+	q := new(dns.Msg)
+	q.SetQuestion(ownQuestion, dns.TypeTXT)
+	q.Question[0].Qclass = dns.ClassCHAOS
+	client := dns.Client{Net: network, Timeout: 5 * time.Second, TLSConfig: &tls.Config{InsecureSkipVerify: true},
+		Dialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}}
+	a, _, err := client.Exchange(q, at)
+	if err == nil && a.Rcode != dns.RcodeSuccess {
+		err = fmt.Errorf("the answer is %s", dns.RcodeToString[a.Rcode])
+	}
+	return err
+}
+
+// A client that opens connections without end keeps nobody from an answer, over TCP and over TLS; its own newest connection is answered,
+// too.
+func TestNobodyExhaustsTheListeners(t *testing.T) {
+	defer func(most int) { mostConnections = most }(mostConnections)
+	mostConnections = 32
+	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	defer func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	certificate, key, _ := credentials(t, "one.example")
+	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	if err := app.Configure(text(plain, secure, certificate, key, "9")); err != nil {
+		t.Fatal(err)
+	}
+	for network, port := range map[string]int{"tcp": plain, "tcp-tls": secure} {
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		var idle []net.Conn
+		for range 200 {
+			c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle = append(idle, c)
+		}
+		for _, from := range []string{"127.0.0.1", "127.0.0.66"} {
+			if err := version(from, at, network); err != nil {
+				t.Errorf("%s from %s beside 200 idle connections: %v", network, from, err)
+			}
+		}
+		closed := 0 // by the resolver, and not since they were silent for long
+		for _, c := range idle[:100] {
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			if _, err := c.Read(make([]byte, 1)); err == io.EOF || err != nil && strings.Contains(err.Error(), "reset") {
+				closed++
+			}
+		}
+		if closed != 100 {
+			t.Errorf("%s: %d of the first 100 connections were closed for later ones", network, closed)
+		}
+		for _, c := range idle {
+			_ = c.Close()
+		}
+	}
+}
+
+// A configuration with an address that is taken is refused, and changes nothing; questions over UDP are answered while configurations
+// change.
+func TestListenersGoOn(t *testing.T) {
+	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	defer func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close() //nolint:errcheck // a test's
+	certificate, key, _ := credentials(t, "one.example")
+	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	good := text(plain, secure, certificate, key, "9")
+	if err := app.Configure(good); err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("127.0.0.1:%d", plain)
+	bad := text(plain, taken.Addr().(*net.TCPAddr).Port, certificate, key, "9")
+	if err := app.Configure(bad); err == nil || !strings.Contains(err.Error(), "listening on") {
+		t.Errorf("an address that is taken: %v", err)
+	}
+	if err := version("127.0.0.1", at, "tcp"); err != nil {
+		t.Errorf("after a refused configuration: %v", err)
+	}
+	stop, lost := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for {
+			select {
+			case <-stop:
+				lost <- n
+				return
+			default:
+			}
+			q := new(dns.Msg)
+			q.SetQuestion(ownQuestion, dns.TypeTXT)
+			q.Question[0].Qclass = dns.ClassCHAOS
+			if _, _, err := (&dns.Client{Timeout: 2 * time.Second}).Exchange(q, at); err != nil {
+				n++
+			}
+		}
+	}()
+	for i := range 4 {
+		if err := app.Configure(text(plain, secure, certificate, key, fmt.Sprint(10+i))); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	if n := <-lost; n > 0 {
+		t.Errorf("%d questions were not answered while the configuration changed", n)
+	}
+	// Without the listener over TLS its socket is closed.
+	alone := fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d}],"upstreams":[{"address":"127.0.0.1:9"}]}`, plain)
+	if err := app.Configure(alone); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", secure)); err == nil {
+		_ = c.Close()
+		t.Error("a listener that is not wanted any more is open")
+	}
+	if err := version("127.0.0.1", at, "tcp"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,89 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"portolan/internal/base/fairlisten"
+)
+
+// measures is the plugin that counts questions and answers, in the place of CoreDNS's own, which would listen by itself and take any number
+// of connections.
+const measures = "measures"
+
+func init() {
+	for i, name := range dnsserver.Directives {
+		if name == "prometheus" {
+			dnsserver.Directives[i] = measures
+		}
+	}
+	plugin.Register(measures, func(c *caddy.Controller) error {
+		m := metrics.New("")
+		m.AddZone(".")
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			m.Next = next
+			return m
+		})
+		return nil
+	})
+}
+
+// Limits of the listener for metrics.
+const (
+	mostScrapers = 64
+	scrapeTime   = 10 * time.Second
+)
+
+// measured shows the metrics of the process at an address.
+type measured struct {
+	address string
+	server  *http.Server
+}
+
+// measure shows metrics at an address, with bounds for each client; nil where the address is empty.
+func measure(address string) (*measured, error) {
+	if address == "" {
+		return nil, nil //nolint:nilnil // nobody asks for them
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s for metrics: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.DefaultGatherer, promhttp.HandlerOpts{}))
+	m := &measured{address: address, server: &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, ReadTimeout: scrapeTime,
+		WriteTimeout: 3 * scrapeTime, IdleTimeout: 3 * scrapeTime, MaxHeaderBytes: 64 << 10}}
+	fair := fairlisten.New(l, fairlisten.Limits{Max: fairlisten.Each(1, mostScrapers), PerNetwork: mostScrapers / 4})
+	go func() { _ = m.server.Serve(fair) }() // it ends with close
+	return m, nil
+}
+
+// close ends it.
+func (m *measured) close() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// measuredAt gives what shows metrics at an address: what does already, or a new one.
+func (r *resolver) measuredAt(address string) (*measured, error) {
+	if r.measured != nil && r.measured.address == address {
+		return r.measured, nil
+	}
+	return measure(address)
+}

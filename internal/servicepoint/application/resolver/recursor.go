@@ -1,0 +1,265 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/base/freeport"
+	"portolan/internal/base/naming"
+
+	"github.com/miekg/dns"
+)
+
+// Recursion has names looked up from the root on, and answers validated (RFC 4035), by unbound, which this process starts. Where there are
+// upstreams it asks those, and validates what they say.
+type Recursion struct {
+	// Validation says whether answers are validated; nil means where unbound is installed.
+	Validation *bool `json:"validation,omitempty"`
+	// TrustAnchors are DS or DNSKEY records that are trusted instead of those of the root.
+	TrustAnchors []string `json:"trustAnchors,omitempty"`
+	// Insecure are zones whose answers are not validated.
+	Insecure []string `json:"insecure,omitempty"`
+	// RandomCase sends names in random upper and lower case, and takes answers with the same alone (draft-vixie-dnsext-dns0x20): a forged
+	// answer has to guess that, too. Some name servers answer in another case; unbound then asks several and compares.
+	RandomCase bool `json:"randomCase,omitempty"`
+}
+
+// maxAnchors is how many trust anchors, and how many insecure zones, there may be.
+const maxAnchors = 1000
+
+// rootAnchors are the keys of the root that are in use (IANA, KSK-2017 and KSK-2024).
+var rootAnchors = []string{". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
+	". IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16"}
+
+// wrong says what is wrong with it.
+func (n *Recursion) wrong(bad func(field, format string, args ...any) error) error {
+	if n == nil {
+		return nil
+	}
+	if len(n.TrustAnchors) > maxAnchors || len(n.Insecure) > maxAnchors {
+		return bad("recursion", "has more than %d trust anchors or insecure zones", maxAnchors)
+	}
+	for i, text := range n.TrustAnchors {
+		rr, err := naming.ReadRecord(text)
+		if err != nil || rr.Header().Rrtype != dns.TypeDS && rr.Header().Rrtype != dns.TypeDNSKEY {
+			return bad(fmt.Sprintf("recursion.trustAnchors[%d]", i), "is no DS and no DNSKEY record, such as . IN DS 20326 8 2 E06D...")
+		}
+	}
+	for i, name := range n.Insecure {
+		if naming.Check(strings.TrimSuffix(name, "."), naming.AnyName) != nil || strings.ContainsAny(name, " \t\n{}#\"\\") {
+			return bad(fmt.Sprintf("recursion.insecure[%d]", i), "%q is no name of a zone", name)
+		}
+	}
+	return nil
+}
+
+// validates reports whether answers are validated.
+func (n *Recursion) validates() bool { return n.Validation == nil || *n.Validation }
+
+// errNoUnbound is a machine without unbound.
+var errNoUnbound = errors.New("unbound is not installed on this machine: install it, or leave recursion out and name upstreams")
+
+// unboundProgram finds unbound.
+func unboundProgram() (string, error) {
+	for _, name := range []string{"unbound", "/usr/sbin/unbound", "/usr/local/sbin/unbound"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errNoUnbound
+}
+
+// recursor is unbound, as this process runs it.
+type recursor struct {
+	of        Recursion
+	upstreams []Upstream
+	at        string
+	log       *slog.Logger
+	stop      context.CancelFunc
+	ended     sync.WaitGroup
+	// down says that it has ended, and is to be started again.
+	down atomic.Bool
+}
+
+// Times of unbound: how long it may take until it answers, and how long it is waited before it is started again.
+const (
+	recursorStart = 10 * time.Second
+	recursorAgain = time.Second
+)
+
+// recursing gives what looks names up as a configuration says: what does so already where that is the same. It is nil where nothing does,
+// and otherwise says why names are asked of the upstreams all the same. r.turn is held.
+func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, err error) {
+	if c.Recursion == nil {
+		return nil, "", nil
+	}
+	if n := r.recursor; n != nil && reflect.DeepEqual(n.of, *c.Recursion) && reflect.DeepEqual(n.upstreams, c.Upstreams) {
+		return n, "", nil
+	}
+	program, err := unboundProgram()
+	if err != nil {
+		if len(c.Upstreams) > 0 && c.Recursion.Validation == nil {
+			return nil, "the upstreams are asked, and answers not validated: unbound is not installed on this machine", nil
+		}
+		return nil, "", err
+	}
+	n, err = startRecursor(program, c, r.log)
+	return n, "", err
+}
+
+// startRecursor starts unbound, and waits until it answers.
+func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor, error) {
+	at, err := freeport.Loopback() // no connection of others is given it while unbound is started again
+	if err != nil {
+		return nil, err
+	}
+	n := &recursor{of: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	failed := make(chan error, 1)
+	n.ended.Go(func() { n.run(ctx, program, failed) })
+	q := new(dns.Msg)
+	q.SetQuestion("localhost.", dns.TypeA) // which it answers by itself
+	for end := time.Now().Add(recursorStart); ; {
+		client := dns.Client{Timeout: 200 * time.Millisecond}
+		if _, _, err = client.ExchangeContext(ctx, q.Copy(), n.at); err == nil {
+			return n, nil
+		}
+		select {
+		case err := <-failed:
+			n.close()
+			return nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			n.close()
+			return nil, fmt.Errorf("unbound does not answer: %w", err)
+		}
+	}
+}
+
+// run runs unbound until ctx ends: where it ends it is started again.
+func (n *recursor) run(ctx context.Context, program string, failed chan<- error) {
+	runtime.LockOSThread() // it ends with the thread that has started it, and so with this process however that ends
+	defer runtime.UnlockOSThread()
+	for ctx.Err() == nil {
+		command := exec.CommandContext(ctx, program, "-d", "-c", "/dev/stdin") //nolint:gosec // the program of that name
+		command.Stdin = strings.NewReader(n.configuration())
+		command.SysProcAttr = endsWithParent()
+		words := &lastWords{}
+		command.Stdout, command.Stderr = words, words
+		err := command.Start()
+		if err == nil {
+			n.down.Store(false)
+			err = command.Wait()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		n.down.Store(true)
+		err = fmt.Errorf("unbound has ended (%w): %s", err, words.text())
+		n.log.Error("unbound is started again", "reason", err)
+		select {
+		case failed <- err:
+		default: // nobody waits for its start
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(recursorAgain):
+		}
+	}
+}
+
+// close ends it.
+func (n *recursor) close() {
+	n.stop()
+	n.ended.Wait()
+}
+
+// configuration words what unbound is to do. Everything in it was checked: nothing can stand in it that means something else.
+func (n *recursor) configuration() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	_, port, _ := net.SplitHostPort(n.at)
+	line("server:\n interface: 127.0.0.1@%s\n access-control: 127.0.0.0/8 allow\n do-daemonize: no\n use-syslog: no\n logfile: \"\"", port)
+	line(" username: \"\"\n chroot: \"\"\n directory: \"\"\n pidfile: \"\"\n num-threads: %d", min(runtime.NumCPU(), 4))
+	line(" hide-version: yes\n hide-identity: yes")
+	line(" do-not-query-localhost: no\n unblock-lan-zones: yes\n insecure-lan-zones: yes\n qname-minimisation: yes\n prefetch: no")
+	line(" verbosity: 0\n val-log-level: 0")
+	if n.of.RandomCase {
+		line(" use-caps-for-id: yes")
+	}
+	if n.of.validates() {
+		anchors := n.of.TrustAnchors
+		if len(anchors) == 0 {
+			anchors = rootAnchors
+		}
+		line(" module-config: \"validator iterator\"")
+		for _, text := range anchors {
+			rr, err := naming.ReadRecord(text)
+			if err == nil { // it was checked
+				line(" trust-anchor: \"%s\"", strings.ReplaceAll(rr.String(), "\t", " "))
+			}
+		}
+		for _, name := range n.of.Insecure {
+			line(" domain-insecure: \"%s\"", name)
+		}
+	} else {
+		line(" module-config: \"iterator\"")
+	}
+	if len(n.upstreams) > 0 { // who asks others may have such names there
+		line(" local-zone: \"test.\" nodefault")
+	}
+	line("remote-control:\n control-enable: no")
+	if len(n.upstreams) > 0 {
+		n.forward(line)
+	}
+	return b.String()
+}
+
+// forward words whom unbound asks.
+func (n *recursor) forward(line func(string, ...any)) {
+	line("forward-zone:\n name: \".\"")
+	for _, u := range n.upstreams {
+		host, port, _ := net.SplitHostPort(u.Address)
+		name := ""
+		if u.TLSServerName != "" {
+			name = "#" + u.TLSServerName
+		}
+		line(" forward-addr: %s@%s%s", host, port, name)
+	}
+	if n.upstreams[0].TLSServerName != "" {
+		line(" forward-tls-upstream: yes\nserver:\n tls-system-cert: yes")
+	}
+}
+
+// lastWords keeps the end of what a program says. Write is called by one at a time.
+type lastWords struct {
+	mu  sync.Mutex
+	all []byte
+}
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const most = 500
+	l.all = append(l.all, p...)
+	l.all = l.all[max(0, len(l.all)-most):]
+	return len(p), nil
+}
+
+func (l *lastWords) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSpace(string(l.all))
+}

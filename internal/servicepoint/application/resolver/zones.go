@@ -1,0 +1,100 @@
+package resolver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/naming"
+)
+
+// Zone is a zone whose names are asked elsewhere than all others.
+type Zone struct {
+	// Name is the zone; names below it go with it.
+	Name string `json:"name"`
+	// Upstreams are the servers that are asked, in order of preference: addresses, with a port where that is not 53.
+	Upstreams []string `json:"upstreams"`
+}
+
+// maxZones is how many zones may be asked elsewhere.
+const maxZones = 1000
+
+// lengths64 are those of prefixes of DNS64 (RFC 6052 section 2.2).
+var lengths64 = []int{32, 40, 48, 56, 64, 96}
+
+// wrongZones says what is wrong with the zones that are asked elsewhere, with DNS64, and with what is told of queries.
+func (c *Configuration) wrongZones(bad func(field, format string, args ...any) error) error {
+	if len(c.Zones) > maxZones {
+		return bad("zones", "has more than %d zones", maxZones)
+	}
+	seen := map[string]bool{}
+	for i, z := range c.Zones {
+		name := strings.ToLower(strings.TrimSuffix(z.Name, "."))
+		if name == "" || naming.Check(name, naming.AnyName) != nil || strings.ContainsAny(name, " \t\n{}#\"\\") {
+			return bad(fmt.Sprintf("zones[%d].name", i), "%q is no name of a zone", z.Name)
+		}
+		if seen[name] {
+			return bad(fmt.Sprintf("zones[%d].name", i), "%s is there twice", z.Name)
+		}
+		seen[name] = true
+		if len(z.Upstreams) == 0 || len(z.Upstreams) > maxUpstreams {
+			return bad(fmt.Sprintf("zones[%d].upstreams", i), "needs 1 to %d servers", maxUpstreams)
+		}
+		for j, text := range z.Upstreams {
+			at, ok := withPort(text)
+			if !ok {
+				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "%q is neither an address nor an address and a port", text)
+			}
+			if c.listensAt(at) {
+				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "the resolver would ask itself: it listens there")
+			}
+		}
+	}
+	if c.DNS64 != "" {
+		p, err := netip.ParsePrefix(c.DNS64)
+		if err != nil || !p.Addr().Is6() || p.Addr().Zone() != "" || p != p.Masked() || !slices.Contains(lengths64, p.Bits()) {
+			return bad("dns64", "%q is no prefix of IPv6 of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
+		}
+	}
+	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > mostEvery) {
+		return bad("queryLog.every", "must be 1 to %d", mostEvery)
+	}
+	if c.Dnstap != "" && !isAddrPort(c.Dnstap) {
+		return bad("dnstap", "%q is no address and port", c.Dnstap)
+	}
+	return nil
+}
+
+// withPort gives an address with its port; false where the text is none.
+func withPort(text string) (string, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		return netip.AddrPortFrom(addr, dnsPort).String(), true
+	}
+	return text, isAddrPort(text)
+}
+
+// zoneBlock words the zones that are asked elsewhere, and what goes before the cache.
+func (c *Configuration) zoneBlock(b *strings.Builder) {
+	for _, z := range c.Zones {
+		fmt.Fprintf(b, " forward %s", strings.TrimSuffix(z.Name, "."))
+		for _, text := range z.Upstreams {
+			at, _ := withPort(text)
+			b.WriteString(" " + at)
+		}
+		fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n%s }\n", c.Policy, freshPorts)
+	}
+}
+
+// toldBlock words what is told of queries, and DNS64.
+func (c *Configuration) toldBlock(b *strings.Builder) {
+	if c.QueryLog != nil {
+		fmt.Fprintf(b, " log %d\n", c.QueryLog.Every)
+	}
+	if c.Dnstap != "" {
+		fmt.Fprintf(b, " dnstap tcp://%s full\n", c.Dnstap)
+	}
+	if c.DNS64 != "" {
+		fmt.Fprintf(b, " dns64 {\n  prefix %s\n  allow_ipv4\n }\n", c.DNS64)
+	}
+}

@@ -1,0 +1,100 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// below are the parts of internal/ that a part may import beside itself.
+var below = map[string][]string{
+	"base":         nil,
+	"wire":         {"base"},
+	"engine":       {"base"},
+	"manager":      {"base", "wire", "engine"},
+	"servicepoint": {"base", "wire"},
+	"client":       {"base", "engine/schema", "engine/resource"},
+	"testkit":      {"base", "wire", "engine", "manager"},
+}
+
+// TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and with the order of the parts: each package has a
+// strict rule of its own, and no rule allows an import that leads up.
+func TestEveryPackageHasARule(t *testing.T) {
+	text, err := os.ReadFile("../.golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string
+						Mode  string `yaml:"list-mode"`
+						Allow []string
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string][]string{}
+	for name, rule := range config.Linters.Settings.Depguard.Rules {
+		if len(rule.Files) != 2 || rule.Files[1] != "!$test" || rule.Mode != "strict" {
+			t.Errorf("the rule %s is not a strict one for the files of one package that are no tests", name)
+			continue
+		}
+		allowed[strings.TrimSuffix(strings.TrimPrefix(rule.Files[0], "**/"), "/*.go")] = rule.Allow
+	}
+	packages := map[string]bool{}
+	for _, root := range []string{"internal", "client", "cmd/portolan", "console"} {
+		if err := filepath.WalkDir(filepath.Join("..", root), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && entry.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				packages[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../")] = true
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path := range packages {
+		if strings.HasPrefix(path, "console/") { // tools that build and try it
+			continue
+		}
+		if _, ok := allowed[path]; !ok {
+			t.Errorf("the package %s has no rule in .golangci.yml", path)
+		}
+	}
+	for path, imports := range allowed {
+		if !packages[path] {
+			t.Errorf(".golangci.yml has a rule for %s, which is no package", path)
+		}
+		part, ok := strings.CutPrefix(path, "internal/")
+		if part, _, _ = strings.Cut(part, "/"); !ok {
+			continue
+		}
+		lower, known := below[part]
+		if !known {
+			t.Errorf("the package %s lies in no part", path)
+		}
+		for _, one := range imports {
+			to, ours := strings.CutPrefix(strings.TrimSuffix(one, "$"), "portolan/internal/")
+			if !ours || slices.ContainsFunc(append(lower, part), func(allowed string) bool {
+				return to == allowed || strings.HasPrefix(to, allowed+"/")
+			}) {
+				continue
+			}
+			t.Errorf("the rule of %s allows %s, which is not below it", path, one)
+		}
+	}
+}
