@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"portolan/client"
+	"portolan/internal/base/naming"
 	"portolan/internal/client/cli"
 	"portolan/internal/client/convert"
 )
@@ -73,6 +74,13 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		return fmt.Errorf("nothing was imported: %d rows would be skipped", len(d.Skipped))
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
+	if m != nil && d.Derives() {
+		zones, err := zonesOf(s.ctx, m)
+		if err != nil {
+			return err
+		}
+		d.WithinZones(zones)
+	}
 	var rows []string
 	a.Prune = f.Prune && d.Wrong() == 0
 	if a.Resources, rows, err = d.JSON(a.Prune); err != nil {
@@ -255,6 +263,22 @@ func (r reasons) print(s *session) {
 	}
 }
 
+// zonesOf returns the names of the zones of the view that is meant, each with whether it is deployed.
+func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err error) {
+	all = map[string]bool{}
+	collection := m.API.Collection("zones")
+	return all, m.All(ctx, "zones", client.Query{Limit: 1000, Fields: "absoluteName,deploymentEnabled", Filter: m.Scoped(collection, nil)},
+		func(raw json.RawMessage) error {
+			var one struct {
+				AbsoluteName      string
+				DeploymentEnabled bool
+			}
+			err := json.Unmarshal(raw, &one)
+			all[naming.Key(one.AbsoluteName)] = one.DeploymentEnabled
+			return err
+		})
+}
+
 // rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant; of networks with their gateways.
 func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all convert.Known, err error) {
 	fields := "id,range"
@@ -421,6 +445,9 @@ func (importNetbox) Help() string {
 
 // Run imports what NetBox keeps.
 func (c *importNetbox) Run(s *session) error {
+	if c.Prune && c.View == "" {
+		return usageError{errors.New("--prune: needs --view, as the names that were imported before would be deleted without it")}
+	}
 	at, err := url.Parse(strings.TrimRight(c.From, "/"))
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return usageError{errors.New("--from must be the URL of a NetBox")}

@@ -50,7 +50,8 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 		trial.stdout = io.Discard
 	}
 	one, err := tried.runOnce(&trial, m)
-	ask := j.ask && (asked() || one != nil && one.Deleted > 0)
+	// A trial that refuses a row deletes nothing; the import may take the row, and would delete unasked.
+	ask := j.ask && (asked() || one != nil && (one.Deleted > 0 || j.Prune && one.Refused > 0))
 	switch {
 	case err != nil && !errors.As(err, new(skippedError)):
 		return one, err

@@ -30,6 +30,10 @@ type Document struct {
 	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
 	at      string
 	Skipped []Skipped
+	// derived are the names of zones that the source does not name: each holds the names of hosts.
+	derived []string
+	// unsaid are the members of networks that the source cannot express: a network that exists keeps them.
+	unsaid []string
 }
 
 // router is a gateway, with the row that names it.
@@ -144,7 +148,8 @@ func (d *Document) add(r Resource) {
 		if text, ok := value.(string); !ok || text != "" {
 			continue
 		}
-		if delete(r, name); slices.Contains(clearable, name) {
+		network := strings.HasSuffix(fmt.Sprint(r["type"]), "Network")
+		if delete(r, name); slices.Contains(clearable, name) && !(network && slices.Contains(d.unsaid, name)) {
 			r[name] = cleared{}
 		}
 	}
@@ -283,7 +288,12 @@ func (d *Document) Settle(known Known, generic bool) {
 	for p, gateway := range known {
 		networks[p] = true
 		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
-			if gateways[gateway] = gateway != ""; r != nil && p.Addr().Is4() { // networks of IPv6 have no gateway
+			gateways[gateway] = gateway != ""
+			switch {
+			case r == nil || !p.Addr().Is4(): // networks of IPv6 have no gateway
+			case slices.Contains(d.unsaid, "gateway"):
+				delete(r, "gateway")
+			default:
 				r["gateway"] = cleared{}
 			}
 		}
@@ -472,10 +482,31 @@ func (d *Document) Surround(known []netip.Prefix) {
 				block = whole
 			}
 		}
-		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String()})
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false}) // the source does not name it
 		blocks = append(blocks, block)
 	}
 }
+
+// WithinZones removes zones that the source does not name, and that lie in a zone of the view. known are the zones of the view, each with
+// whether it is deployed: a zone that is not may be one that was created as the parent of another one.
+func (d *Document) WithinZones(known map[string]bool) {
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		name := naming.Key(fmt.Sprint(r["absoluteName"]))
+		_, there := known[name]
+		if r["type"] != "Zone" || there || !slices.ContainsFunc(d.derived, func(one string) bool { return naming.Key(one) == name }) {
+			return false
+		}
+		for _, above, _ := strings.Cut(name, "."); above != ""; _, above, _ = strings.Cut(above, ".") {
+			if known[above] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Derives reports whether there are zones that the source does not name.
+func (d *Document) Derives() bool { return len(d.derived) > 0 }
 
 // text reads a file that may begin with a byte order mark.
 func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }

@@ -19,7 +19,7 @@ func Dhcpd(raw []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dhcpd{Document: &Document{}}
+	d := &dhcpd{Document: &Document{unsaid: []string{"name"}}}
 	if err := d.block(all, ""); err != nil {
 		return nil, err
 	}

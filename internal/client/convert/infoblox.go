@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"portolan/internal/base/csvrows"
 )
 
 // InfobloxChoice says what is read of an export of Infoblox.
@@ -24,14 +26,14 @@ type InfobloxChoice struct {
 // Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
 // A row that cannot be read is skipped.
 func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
-	rows := &csvRows{rest: text(raw), comma: ',', line: 1}
+	rows := csvrows.New(text(raw), ',')
 	x := &infoblox{Document: &Document{}, view: choice.View, withoutNames: choice.WithoutNames,
-		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{},
+		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{}, hostRows: map[string]string{},
 		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
 		hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {
-		row, line, err := rows.next()
+		row, line, err := rows.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -135,6 +137,8 @@ type infoblox struct {
 	silent map[string]map[string]Resource
 	// records are the rows of address records, by name and address.
 	records map[string]string
+	// hostRows are the rows of hosts by their names.
+	hostRows map[string]string
 }
 
 // prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network. Bits behind the mask are cut off, which is
@@ -188,7 +192,8 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 	for _, column := range []string{"view", "network_view"} {
 		name := of(column)
 		switch {
-		case name == "" || kind == "hostaddress" || kind == "ipv6hostaddress" || column == "view" && x.view == "":
+		case name == "" || column == "view" && x.view == "":
+		case (kind == "hostaddress" || kind == "ipv6hostaddress") && (x.from[column] == "" || x.from[column] == name): // as its host
 		case x.from[column] == "" || x.from[column] == name:
 			x.views[column][name] = true
 		default:
@@ -240,6 +245,13 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	if silent, err := x.quiet(kind, of); silent || err != nil {
 		return err
 	}
+	address := kind == "hostaddress" || kind == "ipv6hostaddress"
+	if mac := of("mac_address"); address && mac != "" && !hardware(mac) {
+		return fmt.Errorf("%q is no hardware address", mac)
+	}
+	if x.view == "" && address && of("mac_address") != "" {
+		return x.reservation(of("address"), of("mac_address"), "", host(of("parent")))
+	}
 	switch {
 	case x.view == "" && x.withoutNames:
 		x.leave("DNS records (--without-names)")
@@ -269,14 +281,34 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		}
 		x.add(Resource{"type": "Zone", "absoluteName": fqdn, "view": x.view})
 	case "hostrecord":
-		r := Resource{"type": "HostRecord", "addresses": []string{}}
-		for a := range strings.SplitSeq(of("addresses"), ",") {
+		key := strings.ToLower(fqdn)
+		if first := x.hostRows[key]; first != "" {
+			x.skip("it has the same key as %s: remove one of the two", first)
+			return nil
+		}
+		x.hostRows[key] = x.at
+		r, there := x.hosts[key]
+		if !there {
+			r = Resource{"type": "HostRecord", "addresses": []string{}}
+		}
+		for a := range strings.SplitSeq(of("addresses")+","+of("ipv6_addresses"), ",") {
 			if err := x.hostAddress(r, a); err != nil {
 				return err
 			}
 		}
-		record(r)
-		x.hosts[strings.ToLower(fqdn)] = r
+		if !there {
+			record(r)
+			x.hosts[key] = r
+		}
+		for alias := range strings.SplitSeq(of("aliases"), ",") {
+			if alias = strings.TrimSuffix(strings.TrimSpace(alias), "."); alias == "" {
+				continue
+			}
+			if _, zone, _ := strings.Cut(fqdn, "."); !strings.Contains(alias, ".") { // relative to the zone of the host
+				alias += "." + zone
+			}
+			x.add(Resource{"type": "AliasRecord", "absoluteName": alias, "view": x.view, "ttl": ttl, "linkedRecord": fqdn})
+		}
 	case "hostaddress", "ipv6hostaddress":
 		if r := x.hosts[strings.ToLower(strings.TrimSuffix(of("parent"), "."))]; r != nil {
 			if err := x.hostAddress(r, of("address")); err != nil {
@@ -298,6 +330,9 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 			x.records[key] = x.at
 		}
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
+			if ttl != r["ttl"] {
+				x.leave("the ttl of a further address of a name: a host has one ttl")
+			}
 			return x.hostAddress(r, of("address"))
 		}
 		r := Resource{"type": "HostRecord", "addresses": []string{}}
@@ -394,6 +429,10 @@ func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err 
 	if there == nil {
 		return false, nil
 	}
+	mac := of("mac_address")
+	if mac != "" && !hardware(mac) {
+		return true, fmt.Errorf("%q is no hardware address", mac)
+	}
 	for text := range strings.SplitSeq(addresses, ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
@@ -408,10 +447,11 @@ func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err 
 			there[a.String()] = r
 			x.add(r)
 		}
-		if mac := of("mac_address"); mac != "" {
-			if !hardware(mac) {
-				return true, fmt.Errorf("%q is no hardware address", mac)
-			}
+		switch {
+		case mac == "":
+		case r.has("macAddress") && r["macAddress"] != mac:
+			x.skip("the address %s of the host has the hardware address %v by an earlier row: remove one of the two", text, r["macAddress"])
+		default:
 			r["macAddress"], r["state"] = mac, "DHCP_RESERVED"
 		}
 	}

@@ -85,7 +85,7 @@ func (d *Document) keaRouters(all []keaOption, where string) (routers []string) 
 // Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
 func Kea(raw []byte) (*Document, error) {
 	var f keaFile
-	d := &Document{}
+	d := &Document{unsaid: []string{"name"}}
 	var kind wrongKind
 	if err := readJSON([]byte(withoutComments(text(raw))), &f); errors.As(err, &kind) {
 		d.Skipped = append(d.Skipped, Skipped{Row: "a value", Reason: fmt.Sprintf("%v: correct it", err)})

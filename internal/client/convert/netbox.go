@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -18,6 +20,13 @@ type named struct {
 	Name  string `json:"name"`
 }
 
+// netboxVRF is a VRF: several may have one name.
+type netboxVRF struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	RD   string `json:"rd"`
+}
+
 type netboxOne struct {
 	Prefix       string         `json:"prefix"`
 	Address      string         `json:"address"`
@@ -25,7 +34,7 @@ type netboxOne struct {
 	EndAddress   string         `json:"end_address"`
 	Status       named          `json:"status"`
 	Role         *named         `json:"role"`
-	VRF          *named         `json:"vrf"`
+	VRF          *netboxVRF     `json:"vrf"`
 	Description  string         `json:"description"`
 	DNSName      string         `json:"dns_name"`
 	CustomFields map[string]any `json:"custom_fields"`
@@ -36,7 +45,8 @@ type netboxOne struct {
 // prefixes networks. vrf is the name of the VRF that is read, or Global; empty: the only one. view is the view that names go to; empty
 // leaves names out. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
-	switch all := vrfsOf(lists); {
+	labels := vrfLabels(lists)
+	switch all := vrfsOf(lists, labels); {
 	case vrf == "" && len(all) > 1:
 		return nil, ChoiceError(fmt.Sprintf("there are the VRFs %s: choose one by --vrf", strings.Join(all, ", ")))
 	case vrf != "" && vrf != Global && !slices.Contains(all, vrf):
@@ -44,7 +54,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	case vrf == "" && len(all) == 1:
 		vrf = all[0]
 	}
-	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
+	d := &netbox{Document: &Document{unsaid: []string{"gateway"}}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
 		zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]string{}}
 	for i, list := range lists {
@@ -57,7 +67,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			}
 			d.at = fmt.Sprintf("%s number %d (%s)", strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/"), n+1,
 				one.Prefix+one.Address+one.StartAddress)
-			if in := one.vrf(); i > 0 && in != vrf && vrf != "" {
+			if in := one.vrf(labels); i > 0 && in != vrf && vrf != "" {
 				d.leave("what is in the VRF %s", in)
 				continue
 			}
@@ -74,6 +84,14 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			}
 		}
 	}
+	d.prefixes = slices.DeleteFunc(d.prefixes, func(p netip.Prefix) bool { // one with an empty container in it is a block, too
+		holds := slices.ContainsFunc(d.containers, func(c netip.Prefix) bool { return p.Bits() < c.Bits() && p.Contains(c.Addr()) })
+		if holds {
+			d.at = d.rows[p]
+			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": d.names[p]})
+		}
+		return holds
+	})
 	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
 		d.at = d.rows[p]
 		return d.names[p]
@@ -87,22 +105,46 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	return d.Document, nil
 }
 
-// vrf is the name of the VRF that it is in.
-func (o netboxOne) vrf() string {
+// vrf returns what the VRF that it is in is called.
+func (o netboxOne) vrf(labels map[int64]string) string {
 	if o.VRF == nil {
 		return Global
 	}
-	return o.VRF.Name
+	return cmp.Or(labels[o.VRF.ID], o.VRF.Name)
+}
+
+// vrfLabels returns what VRFs with a name that another one has, too, are called, by their ids: the name with the route distinguisher or,
+// without one, the id.
+func vrfLabels(lists [][]json.RawMessage) map[int64]string {
+	byName := map[string]map[int64]string{}
+	for _, list := range lists {
+		for _, raw := range list {
+			var one netboxOne
+			if json.Unmarshal(raw, &one) == nil && one.VRF != nil {
+				if byName[one.VRF.Name] == nil {
+					byName[one.VRF.Name] = map[int64]string{}
+				}
+				byName[one.VRF.Name][one.VRF.ID] = fmt.Sprintf("%s (%s)", one.VRF.Name, cmp.Or(one.VRF.RD, fmt.Sprint("id ", one.VRF.ID)))
+			}
+		}
+	}
+	labels := map[int64]string{}
+	for _, same := range byName {
+		if len(same) > 1 {
+			maps.Copy(labels, same)
+		}
+	}
+	return labels
 }
 
 // vrfsOf gives the VRFs that something is in. Aggregates are in none.
-func vrfsOf(lists [][]json.RawMessage) []string {
+func vrfsOf(lists [][]json.RawMessage, labels map[int64]string) []string {
 	all := map[string]bool{}
 	for _, list := range lists[min(1, len(lists)):] {
 		for _, raw := range list {
 			var one netboxOne
 			if json.Unmarshal(raw, &one) == nil { // a fault of others is reported where they are read
-				all[one.vrf()] = true
+				all[one.vrf(labels)] = true
 			}
 		}
 	}
@@ -113,6 +155,7 @@ type netbox struct {
 	*Document
 	view                 string
 	prefixes, aggregates []netip.Prefix
+	containers           []netip.Prefix
 	names, rows          map[netip.Prefix]string
 	zones                map[string]bool
 	hosts                map[string]Resource
@@ -137,6 +180,7 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 		}
 		d.names[p], d.rows[p] = one.Description, d.at
 		if one.Status.Value == "container" {
+			d.containers = append(d.containers, p)
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": one.Description})
 			return nil
 		}
@@ -145,6 +189,8 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 		d.omit("no range of addresses (ip-ranges) is imported: import those of DHCP from the settings of its server")
 	case one.Address != "":
 		return d.address(one)
+	default:
+		return errors.New("it has neither a prefix nor an address")
 	}
 	return nil
 }
@@ -182,6 +228,7 @@ func (d *netbox) address(one netboxOne) error {
 	default:
 		if !d.zones[zone] {
 			d.zones[zone] = true
+			d.derived = append(d.derived, zone)
 			d.add(Resource{"type": "Zone", "absoluteName": zone, "view": d.view})
 		}
 		full := strings.ToLower(strings.TrimSuffix(one.DNSName, "."))

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"portolan/internal/base/csvrows"
 )
 
 // phpipamColumns are what phpIPAM calls the columns of its exports, by what they are here. Its XLS files are saved as CSV first.
@@ -110,11 +112,12 @@ func (d *phpipam) withoutVRF() {
 func (d *phpipam) file(raw []byte) error {
 	content := text(raw)
 	d.at = ""
-	r := &csvRows{rest: content, comma: ',', line: 1}
+	comma := ','
 	if first, _, _ := strings.Cut(content, "\n"); strings.Count(first, ";") > strings.Count(first, ",") {
-		r.comma = ';'
+		comma = ';'
 	}
-	head, _, err := r.next()
+	r := csvrows.New(content, comma)
+	head, _, err := r.Next()
 	if err != nil {
 		return errors.New("has no line of names")
 	}
@@ -138,7 +141,7 @@ func (d *phpipam) file(raw []byte) error {
 		}
 	}
 	for {
-		row, line, err := r.next()
+		row, line, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

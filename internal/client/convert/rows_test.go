@@ -2,42 +2,10 @@ package convert
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// A row with a wrong quotation mark takes no other row with it.
-func TestRows(t *testing.T) {
-	for text, want := range map[string]string{
-		"a,b\n\nc,d\r\n":                            "1 a|b, 3 c|d",
-		"a,\"b\nc\",d\ne":                           "1 a|b\nc|d, 3 e",
-		"19\" rack,b\nc":                            "1 19\" rack|b, 2 c",
-		"a,\"b\" c,d\ne,f":                          "1 !, 2 e|f",
-		"a,\"b,c\nd,e\nf,g":                         "1 !, 2 d|e, 3 f|g",
-		"\"a \"\"b\"\"\",c":                         "1 a \"b\"|c",
-		"x\n\"" + strings.Repeat("y\n", longestRow): "",
-	} {
-		rows := &csvRows{rest: text, comma: ',', line: 1}
-		var all []string
-		for {
-			row, line, err := rows.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				row = []string{"!"}
-			}
-			all = append(all, fmt.Sprint(line, " ", strings.Join(row, "|")))
-		}
-		if got := strings.Join(all, ", "); want != "" && got != want || want == "" && len(all) != longestRow+1 {
-			t.Errorf("%.40q: %.100q (%d rows), want %q", text, got, len(all), want)
-		}
-	}
-}
 
 // What a source leaves empty is null where that is asked for, and not said elsewhere.
 func TestEmptyMembers(t *testing.T) {
@@ -123,6 +91,19 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\narecord,A.example,10.1.0.1\n"),
 				InfobloxChoice{View: "default"})
 		}, []string{"!line 3 (arecord A.example 10.1.0.1): it has the same name and address as line 2 (arecord a.example"}, nil},
+		"Infoblox, hosts": {func() (*Document, error) {
+			return Infoblox([]byte("header-hostrecord,fqdn*,addresses,configure_for_dns,aliases,ipv6_addresses,view\n"+
+				"hostrecord,a.example,10.1.0.1,true,\"b,c.example\",2001:db8::1,in\n"+
+				"hostrecord,A.example,10.1.0.2,true,,,in\nhostrecord,q.example,,false,,,in\n"+
+				"header-hostaddress,address*,parent*,mac_address,view\nhostaddress,10.1.0.3,a.example,zz,in\nhostaddress,10.1.0.4,a.example,,out\n"+
+				"hostaddress,10.1.0.5,q.example,00:00:5e:00:53:01,in\nhostaddress,10.1.0.5,q.example,00:00:5e:00:53:02,in\n"+
+				"header-arecord,fqdn*,address*,ttl,view\narecord,a.example,10.1.0.6,60,in\n"),
+				InfobloxChoice{View: "default", FromView: "in"})
+		}, []string{"!line 3 (hostrecord A.example): it has the same key as line 2 (hostrecord a.example): remove",
+			"!line 6 (hostaddress 10.1.0.3): \"zz\" is no hardware address: correct",
+			"!line 9 (hostaddress 10.1.0.5): the address 10.1.0.5 of the host has the hardware address 00:00:5e:00:53:01 by an earlier row: remove"},
+			[]string{"names of hosts", "the ttl of a further address of a name",
+				"what is in the view out: import it by itself, by --from-view, in line 7"}},
 		"Infoblox, without names": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})
 		}, nil, []string{"DNS records (--without-names), in line 2"}},

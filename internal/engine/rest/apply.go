@@ -323,17 +323,62 @@ const (
 	applyTime = 20 * time.Second
 )
 
-// run applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when the
-// others are done, as long as that leads to anything; then the faults of all are named.
+// run applies all resources. What an earlier transaction found in the way goes first.
 func (d *applying) run() error {
+	if d.prunes() {
+		err := d.removeFirst()
+		if _, refused := problem.As(err); refused && d.q.Skip {
+			d.again.keeps = true
+			return errApplyAgain
+		}
+		if err != nil {
+			return d.Conceal(d.tx, d.rq.caller, nil, err)
+		}
+	}
+	if err := d.passes(); err != nil {
+		return err
+	}
+	return d.settle()
+}
+
+// settle begins the document again if a resource was refused half done because of one that goes, which then goes first, or if a resource
+// was refused at last although others have gone for it.
+func (d *applying) settle() error {
+	if !d.prunes() || len(d.refusals) == 0 {
+		return nil
+	}
+	before := len(d.again.first)
+	for i, fault := range d.again.broken {
+		for _, id := range fault.Named {
+			if d.kept[id] || slices.Contains(d.again.first, id) {
+				continue
+			}
+			tags, err := d.tx.Links(id, "tags")
+			if err != nil {
+				return err
+			}
+			if slices.Contains(tags, d.tag.ID) {
+				d.again.first = append(d.again.first, id)
+				delete(d.again.broken, i)
+			}
+		}
+	}
+	if len(d.again.first) > before {
+		return errApplyAgain
+	}
+	if slices.ContainsFunc(d.pruned, func(one appliedResource) bool { return one.Did == "DELETED" }) {
+		d.again.keeps = true
+		return errApplyAgain
+	}
+	return nil
+}
+
+// passes applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when the
+// others are done, as long as that leads to anything; then the faults of all are named.
+func (d *applying) passes() error {
 	pending := make([]int, len(d.all))
 	for i := range pending {
 		pending[i] = i
-	}
-	if d.prunes() {
-		if err := d.removeFirst(); err != nil {
-			return d.Conceal(d.tx, d.rq.caller, nil, err)
-		}
 	}
 	for range applyPasses {
 		again, faults, err := d.pass(pending)
@@ -443,6 +488,13 @@ func (d *applying) one(i int) error {
 			how.Base, how.In = "", nil
 		}
 	}
+	tagged := true
+	if raw, ok := members["tag"]; ok {
+		delete(members, "tag")
+		if json.Unmarshal(raw, &tagged) != nil {
+			return problem.Invalid("tag", "is true or false: whether the resource gets the tag of the document")
+		}
+	}
 	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
 	d.absent[i] = err != nil && done.Did == "CREATED"
 	if store.Duplicate(err) {
@@ -463,8 +515,10 @@ func (d *applying) one(i int) error {
 	if !dryRun(d.rq.Request) { // of which nothing stays
 		one.Once = done.Once
 	}
-	if err := d.mark(done.Row, &one); err != nil {
-		return err
+	if tagged {
+		if err := d.mark(done.Row, &one); err != nil {
+			return err
+		}
 	}
 	d.kept[done.Row.ID], d.results[i] = true, one
 	return nil

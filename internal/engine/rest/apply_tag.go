@@ -39,6 +39,9 @@ func (d *applying) holding() (map[int64]bool, error) {
 	for id := range d.kept {
 		for {
 			head, err := d.tx.Head(id)
+			if store.IsNotFound(err) { // it went with another one
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -110,6 +113,29 @@ func (d *applying) prune() error {
 			continue
 		}
 		if err := d.remove(c, row, one); err != nil {
+			return err
+		}
+	}
+	return d.lost()
+}
+
+// lost begins the document again if resources of the document went with others, such as a host with its last address: what goes then goes
+// first, and the resources of the document are created again.
+func (d *applying) lost() error {
+	var gone []int64
+	for _, one := range d.pruned {
+		if one.Did == "DELETED" && len(one.Notes) > 0 && !slices.Contains(d.again.first, one.ID) {
+			gone = append(gone, one.ID)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	for id := range d.kept {
+		if _, err := d.tx.Head(id); store.IsNotFound(err) {
+			d.again.first = append(d.again.first, gone...)
+			return errApplyAgain
+		} else if err != nil {
 			return err
 		}
 	}

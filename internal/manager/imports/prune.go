@@ -27,9 +27,12 @@ const (
 // metAtOnce is the number of resources that one statement stores in import_met.
 const metAtOnce = 50
 
-// mark gives the tag of the import to the resource of a row.
-func (p *perform) mark(o *outcome) error {
-	if p.tag == nil || o.row == nil {
+// untagged is the member of a row of JSON that is false if its resource does not get the tag of the import.
+const untagged = "tag"
+
+// mark gives the tag of the import to the resource of a row, unless the row says otherwise.
+func (p *perform) mark(r *row, o *outcome) error {
+	if p.tag == nil || o.row == nil || string(r.members[untagged]) == "false" {
 		return nil
 	}
 	marked, err := p.API.Mark(p.Change, o.row, p.tag)
@@ -47,7 +50,7 @@ func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	}
 	var values []any
 	for i, o := range outcomes {
-		if o.row != nil && o.came != refused && o.came != undone && (o.came != created || j.mode != dryRun) {
+		if o.row != nil && !o.provisional && o.came != refused && o.came != undone && (o.came != created || j.mode != dryRun) {
 			values = append(values, j.id, o.row.ID, rows[i].at)
 		}
 	}

@@ -105,9 +105,9 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(make([]byte, 0, 64<<10), maxRow)
 	if kind == linesType {
-		return &jsonLines{lines{scanner: scanner}}, nil
+		return &jsonLines{lines{scanner: scanner, file: file}}, nil
 	}
-	return &names{lines{scanner: scanner}}, nil
+	return &names{lines{scanner: scanner, file: file}}, nil
 }
 
 // csvReader reads a table (RFC 4180) with the names of its columns in the first line.
@@ -275,11 +275,12 @@ func objectRow(number int64, at string, raw json.RawMessage) (*row, error) {
 // lines reads a file line by line, and passes over blank ones.
 type lines struct {
 	scanner     *bufio.Scanner
+	file        *budget
 	line, count int64
 }
 
 func (l *lines) text() (string, error) {
-	for l.scanner.Scan() {
+	for l.file.renew(); l.scanner.Scan(); l.file.renew() {
 		l.line++
 		if text := strings.TrimSpace(l.scanner.Text()); text != "" {
 			l.count++

@@ -47,6 +47,8 @@ type outcome struct {
 	// row is the resource that it is about, where that is there; fields are those of it that were changed.
 	row    *store.Resource
 	fields []resource.FieldChange
+	// provisional says that a dry run would create the resource by an earlier row.
+	provisional bool
 	// once are secrets of it that are shown this once, by their fields.
 	once map[string]string
 }
@@ -76,6 +78,9 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	there, at, err := p.find(t, members)
 	if by := p.API.CollectionOf(t).PlacedBy; by != "" && t.ByName[by] == nil {
 		delete(members, by)
+	}
+	if !p.declared && t.ByName[untagged] == nil {
+		delete(members, untagged)
 	}
 	unknown := takeUnknown(t, members)
 	if unknown != nil && p.declared {

@@ -156,6 +156,15 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 	}
 	if err == nil && j.mode == dryRun {
 		err = j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			for i := range outcomes {
+				if o := &outcomes[i]; o.row != nil && o.came != created {
+					head, err := tx.Head(o.row.ID)
+					if err != nil && !store.IsNotFound(err) {
+						return err
+					}
+					o.provisional = err != nil || head.Collection != o.row.Collection
+				}
+			}
 			return j.keep(&perform{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, rows, outcomes)
 		})
 	}
@@ -388,7 +397,7 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 			err = j.meets(met, one, &outcomes[i])
 		}
 		if err == nil {
-			err = p.mark(&outcomes[i])
+			err = p.mark(one, &outcomes[i])
 		}
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
@@ -442,7 +451,7 @@ func (j *job) meet(rows []*row, outcomes []outcome) {
 			j.createdParents[o.row.Parent] = true
 			j.prior.add(rows[i], o.row)
 		}
-		if j.keys && o.row != nil && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
+		if j.keys && o.row != nil && !o.provisional && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
 			j.met[o.row.ID] = rows[i].at
 		}
 	}

@@ -3,7 +3,6 @@ package ipam
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"portolan/internal/base/csvrows"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
@@ -255,9 +255,13 @@ func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, o
 // reports the columns that there are.
 func readLines(in io.Reader, columns []string, fn func(line int, cell func(string) string) error) (has map[string]int, skipped []string,
 	err error) {
-	r := csv.NewReader(in)
-	r.FieldsPerRecord, r.TrimLeadingSpace, r.ReuseRecord = -1, true, true
-	head, err := r.Read()
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := csvrows.New(string(text), ',')
+	r.SingleLines()
+	head, _, err := r.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("the file is empty: its first line names the columns")
 	}
@@ -279,18 +283,17 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 		return nil, nil, problem.Invalid(columns[0], "the file has no such column")
 	}
 	for {
-		record, err := r.Read()
-		var wrong *csv.ParseError
+		record, line, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return has, skipped, nil
-		case errors.As(err, &wrong):
-			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", wrong.StartLine, wrong.Err))
-			continue
 		case err != nil:
-			return nil, nil, err
+			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", line, err))
+			continue
+		case len(record) > len(head):
+			skipped = append(skipped, fmt.Sprintf("line %d: it has %d cells, the first line %d: correct the row", line, len(record), len(head)))
+			continue
 		}
-		line, _ := r.FieldPos(0)
 		if err := fn(line, func(name string) string {
 			if i, ok := has[name]; ok && i < len(record) {
 				return strings.TrimSpace(record[i])

@@ -223,6 +223,43 @@ func TestApplySplitNetwork(t *testing.T) {
 	m.verify()
 }
 
+// TestApplyChangesTheKindOfAName prunes an alias whose name becomes a host, which is refused half done; nothing goes where another
+// resource is refused. A resource with the member tag false does not get the tag.
+func TestApplyChangesTheKindOfAName(t *testing.T) {
+	m := startAlone(t)
+	m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id")+"/views", `{"name":"v"}`)
+	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
+	m.id("/api/v2/tagGroups/"+m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")+"/tags", `{"name":"north"}`)
+	document := func(prune bool, rows ...string) string {
+		rows = append(rows, `{"type":"IPv4Block","range":"10.0.0.0/8","tag":false}`, `{"type":"IPv4Network","range":"10.41.0.0/16"}`,
+			`{"type":"Zone","absoluteName":"a.example"}`, `{"type":"HostRecord","absoluteName":"www.a.example","addresses":["10.41.1.5"]}`)
+		return fmt.Sprintf(`{"into":"configurations/main","defaults":{"view":"v"},"tag":"tags/north","prune":%v,"skip":true,"resources":[%s]}`,
+			prune, strings.Join(rows, ","))
+	}
+	const alias, host = `{"type":"AliasRecord","absoluteName":"smtp.a.example","linkedRecord":"www.a.example"}`,
+		`{"type":"HostRecord","absoluteName":"smtp.a.example","addresses":["10.41.1.6"]}`
+	m.want(200, "POST", "/api/v2/apply", document(false, alias))
+	r := m.want(200, "POST", "/api/v2/apply", document(true, host, `{"type":"IPv4Network","range":"11.0.0.0/24"}`))
+	if r.text("deleted") != "0" || r.text("refused.1.index") != "1" {
+		t.Errorf("with a resource that is refused: %s", r.body)
+	}
+	r = m.want(200, "POST", "/api/v2/apply", document(true, host))
+	if r.text("deleted") != "1" || r.text("created") != "1" || r.text("refused.0.code") != "" {
+		t.Errorf("an alias becomes a host: %s", r.body)
+	}
+	r = m.want(200, "POST", "/api/v2/apply", document(true, alias))
+	if r.text("deleted") != "1" || r.text("created") != "1" || r.text("refused.0.code") != "" {
+		t.Errorf("a host becomes an alias: %s", r.body)
+	}
+	if n := m.want(200, "GET", "/api/v2/blocks/"+m.want(200, "GET", "/api/v2/blocks", "").text("data.0.id")+"/tags", "").text("count"); n != "0" {
+		t.Errorf("a resource that says otherwise gets %s tags", n)
+	}
+	m.refused(400, "InvalidResourceFieldValue", "tag: is true or false", "POST", "/api/v2/apply",
+		`{"resources":[{"type":"IPv4Block","range":"10.0.0.0/8","tag":"north"}]}`)
+	m.verify()
+}
+
 // What is wrong in a document is refused: typing errors, numbers for names, lists that are none. Chains in either order take a moment.
 func TestApplyRefuses(t *testing.T) {
 	m := startAlone(t)

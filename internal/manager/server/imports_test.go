@@ -674,3 +674,44 @@ func TestImportAtTheTop(t *testing.T) {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 }
+
+// TestImportOfLongLines imports more than 4 MiB of lines, and TestDryRunOfChangedRows tries rows that change what earlier rows would
+// create.
+func TestImportOfLongLines(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	m.basics()
+	var file strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&file, `{"type":"MACPool","name":"pool %d","description":"%s"}`+"\n", i, strings.Repeat("x", 8<<10))
+	}
+	made, log := m.imported(`"contentType":"application/x-ndjson","into":"configurations/`+
+		m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id")+`","mode":"DRY_RUN"`, file.String())
+	if made.text("state") == "FAILED" || made.text("rows") != "600" {
+		t.Errorf("%s\n%.500s", counts(made), log)
+	}
+}
+
+func TestDryRunOfChangedRows(t *testing.T) {
+	once(t)
+	m := startManager(t)
+	m.basics()
+	var file strings.Builder
+	file.WriteString("type,range,address,state,name\nIPv4Block,10.90.0.0/16,,,\n")
+	const networks, addresses = 8, 60
+	for i := range networks {
+		fmt.Fprintf(&file, "IPv4Network,10.90.%d.0/24,,,n%d\n", i, i)
+	}
+	for i := range networks {
+		fmt.Fprintf(&file, "IPv4Address,,10.90.%d.1,,router%d\n", i, i)
+	}
+	for i := range networks * addresses {
+		fmt.Fprintf(&file, "IPv4Address,,10.90.%d.%d,STATIC,h%d\n", i/addresses, 10+i%addresses, i)
+	}
+	into := `"contentType":"text/csv","into":"configurations/` + m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id") + `"`
+	tried, log := m.imported(into+`,"mode":"DRY_RUN"`, file.String())
+	made, _ := m.imported(into, file.String())
+	if counts(tried) != counts(made) {
+		t.Errorf("tried: %s\nmade:  %s\n%.500s", counts(tried), counts(made), log)
+	}
+}

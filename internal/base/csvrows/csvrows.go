@@ -1,4 +1,5 @@
-package convert
+// Package csvrows reads files of values between commas (RFC 4180) of which some rows are wrong. Pure.
+package csvrows
 
 import (
 	"encoding/csv"
@@ -7,23 +8,31 @@ import (
 	"strings"
 )
 
-// csvRows are the rows of a file of values between commas (RFC 4180). A row that cannot be read takes no other row with it.
-type csvRows struct {
+// Rows are the rows of a file. A row that cannot be read takes no other row with it.
+type Rows struct {
 	rest  string
 	comma rune
-	// line is that of the rest.
+	// line is the line of rest.
 	line int
+	// single says that no row has more than one line.
+	single bool
 }
+
+// New returns the rows of a text whose cells are separated by comma.
+func New(text string, comma rune) *Rows { return &Rows{rest: text, comma: comma, line: 1} }
+
+// SingleLines lets each line be a row: a cell in quotation marks ends in its line.
+func (c *Rows) SingleLines() { c.single = true }
 
 // longestRow is how long a row may be whose cells have line ends in them, in bytes.
 const longestRow = 64 << 10
 
-// errQuotes is a row whose quotation marks are not those of RFC 4180.
-var errQuotes = errors.New("a quotation mark is not closed, or stands behind a text in quotation marks")
+// ErrQuotes is a row whose quotation marks are not those of RFC 4180.
+var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a text in quotation marks")
 
-// next gives the next row that is not empty, and the line that it begins at. The error is io.EOF at the end, and errQuotes of a row that
+// Next returns the next row that is not empty, and the line that it begins at. The error is io.EOF at the end, and ErrQuotes of a row that
 // cannot be read, behind which it goes on with the next line. A quotation mark inside of a cell without quotation marks is part of it.
-func (c *csvRows) next() (row []string, line int, err error) {
+func (c *Rows) Next() (row []string, line int, err error) {
 	for {
 		if c.rest == "" {
 			return nil, c.line, io.EOF
@@ -37,7 +46,10 @@ func (c *csvRows) next() (row []string, line int, err error) {
 			c.rest, c.line = behind, c.line+1
 			return strings.Split(plain, string(c.comma)), line, nil
 		}
-		part := c.rest[:min(len(c.rest), longestRow)]
+		part := c.rest[:min(len(c.rest), max(longestRow, len(text)+1))]
+		if c.single {
+			part = c.rest[:min(len(c.rest), len(text)+1)]
+		}
 		r := c.reader(part)
 		if row, err = r.Read(); err == nil {
 			at := int(r.InputOffset())
@@ -53,11 +65,11 @@ func (c *csvRows) next() (row []string, line int, err error) {
 				return row, line, nil
 			}
 		}
-		return nil, line, errQuotes
+		return nil, line, ErrQuotes
 	}
 }
 
-func (c *csvRows) reader(text string) *csv.Reader {
+func (c *Rows) reader(text string) *csv.Reader {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.FieldsPerRecord = c.comma, -1
 	return r
