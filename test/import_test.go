@@ -202,6 +202,16 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.ends(3, "note: the address 10.1.0.55 has no record any more and stays assigned", append(included, "--prune", "-y")...)
+	// A zone that was created as the parent of another one gets the SOA of its file.
+	for i, name := range []string{"sub.kid.example", "kid.example"} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("@ 3600 SOA ns admin 7 3601 601 604801 301\n@ 3600 NS ns\nns A 10.1.0.5"+strconv.Itoa(6+i)+"\n"),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.says([]string{"imported " + name}, append([]string{"import", "zone", file, "--origin", name, "--view", "internal"}, m.where...)...)
+	}
+	m.says([]string{"3601 601 604801 301"}, append([]string{"export", "zone", "kid.example", "--view", "internal"}, m.where...)...)
 	// Bytes that are no UTF-8 stay what they are, and are there once.
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,

@@ -28,8 +28,9 @@ type InfobloxChoice struct {
 func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 	rows := csvrows.New(text(raw), ',')
 	x := &infoblox{Document: &Document{}, view: choice.View, withoutNames: choice.WithoutNames,
-		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{}, hostRows: map[string]string{},
-		columns: map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
+		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{},
+		hostRows: map[string]string{},
+		columns:  map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
 		hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
 		views: map[string]map[string]bool{"view": {}, "network_view": {}}}
 	for {

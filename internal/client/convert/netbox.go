@@ -54,7 +54,8 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	case vrf == "" && len(all) == 1:
 		vrf = all[0]
 	}
-	d := &netbox{Document: &Document{unsaid: []string{"gateway"}}, view: view, names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
+	d := &netbox{Document: &Document{unsaid: []string{"gateway"}}, view: view,
+		names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
 		zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]string{}}
 	for i, list := range lists {

@@ -373,8 +373,8 @@ func (d *applying) settle() error {
 	return nil
 }
 
-// passes applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when the
-// others are done, as long as that leads to anything; then the faults of all are named.
+// passes applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when
+// the others are done, as long as that leads to anything; then the faults of all are named.
 func (d *applying) passes() error {
 	pending := make([]int, len(d.all))
 	for i := range pending {

@@ -56,15 +56,15 @@ func authorityParts(soa *dns.SOA) []any {
 var authorityNames = []string{"TTL", "primary server", "mail address", "serial", "refresh", "retry", "expire", "minimum"}
 
 // changeAuthority has the zone, which is there, say what the SOA of a file says, but for its serial and its primary server, which are its
-// own. Where the zone has no option of its own, the difference to the file is left, and noted.
+// own. A zone without an option of its own, such as one that was created as the parent of another one, gets the SOA of the file.
 func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	row, err := authorityOption(i.c.Tx, i.zone)
 	if err != nil {
 		return err
 	}
 	if row == nil {
-		i.done.Changes = append(i.done.Changes, "the SOA of the file is not taken over: the zone has no StartOfAuthority option of its own")
-		return nil
+		i.done.Changes = append(i.done.Changes, "SOA: the zone gets that of the file")
+		return i.keepAuthority(i.zone, soa)
 	}
 	var body struct {
 		Value []any `json:"value"`

@@ -252,7 +252,8 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 	if r.text("deleted") != "1" || r.text("created") != "1" || r.text("refused.0.code") != "" {
 		t.Errorf("a host becomes an alias: %s", r.body)
 	}
-	if n := m.want(200, "GET", "/api/v2/blocks/"+m.want(200, "GET", "/api/v2/blocks", "").text("data.0.id")+"/tags", "").text("count"); n != "0" {
+	block := m.want(200, "GET", "/api/v2/blocks", "").text("data.0.id")
+	if n := m.want(200, "GET", "/api/v2/blocks/"+block+"/tags", "").text("count"); n != "0" {
 		t.Errorf("a resource that says otherwise gets %s tags", n)
 	}
 	m.refused(400, "InvalidResourceFieldValue", "tag: is true or false", "POST", "/api/v2/apply",
