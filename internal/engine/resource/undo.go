@@ -103,7 +103,36 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if err := c.respan(ids, found, after); err != nil {
 		return err
 	}
+	if err := c.checkNames(ids, found, after); err != nil {
+		return err
+	}
 	return c.checkRestored(changes, after)
+}
+
+// checkNames refuses an undo that gives a resource another whole name while resources lie below it that the transaction did not change, as
+// they were created since: their whole names end in its name. ids are sorted; found and after are the resources before and after the undo.
+func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource) error {
+	for _, id := range ids {
+		before, row := found[id], after[id]
+		if before == nil || row == nil || before.Key == row.Key {
+			continue
+		}
+		children, err := c.Tx.Children(id)
+		if err != nil {
+			return err
+		}
+		children = slices.DeleteFunc(children, func(child int64) bool { _, changed := slices.BinarySearch(ids, child); return changed })
+		since, err := c.Tx.Load(children)
+		if err != nil {
+			return err
+		}
+		for _, child := range since {
+			if child != nil && child.Key != "" {
+				return cannotUndo("%s %d was created below %s %d since", child.Type, child.ID, row.Type, row.ID)
+			}
+		}
+	}
+	return nil
 }
 
 func cannotUndo(format string, args ...any) error {

@@ -361,3 +361,23 @@ func TestChangesTellTheirTransaction(t *testing.T) {
 	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+gone.Header.Get(header)+`}`)
 	m.want(200, "GET", at, "")
 }
+
+// TestUndoOfAMoveBehindOthers refuses to give a zone its former name while zones lie below it that were created since, also by force.
+func TestUndoOfAMoveBehindOthers(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"v"}`)
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"d"}`)
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"b.a"}`)
+	move := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.id")
+	child := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"c.b.a"}`)
+	undo := `{"transactionType":"UNDO","transactionId":` + move + `}`
+	m.refused(409, "UndoConflict", "was created below Zone "+zone+" since", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
+	m.verify()
+	m.want(204, "DELETE", "/api/v2/zones/"+child, "")
+	m.want(201, "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
+	if name := m.want(200, "GET", "/api/v2/zones/"+zone, "").text("absoluteName"); name != "d" {
+		t.Errorf("the zone is called %s", name)
+	}
+	m.verify()
+}
