@@ -70,6 +70,9 @@ func (c *importBind) Run(s *session) error {
 		wrong, skipped := 0, len(settings.Skipped)
 		for _, z := range zones { // one that is wrong keeps no other from being imported
 			n, err := c.zone(s, st, z)
+			if errors.As(err, new(usageError)) {
+				return err
+			}
 			if skipped += n; errors.As(err, new(unreadableError)) && !c.Strict {
 				skipped++
 				fmt.Fprintf(s.stderr, "skipped: zone %s in the file %s, view %s: %v: correct the file\n", z.Name, z.File, c.viewOf(z), err)
