@@ -51,7 +51,7 @@ type RefusedResource struct {
 
 // AppliedResource is what came of one of them.
 type AppliedResource struct {
-	// Did is CREATED, CHANGED, UNCHANGED or DELETED.
+	// Did is CREATED, CHANGED, UNCHANGED, DELETED or, of a resource that has the tag and stays because others were refused, ABSENT.
 	Did  string `json:"did"`
 	ID   int64  `json:"id"`
 	Type string `json:"type"`

@@ -138,6 +138,9 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 		return err
 	}
 	for _, one := range plan.Resources {
+		if one.Did == "ABSENT" {
+			fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
+		}
 		if one.Did == "DELETED" {
 			fmt.Fprintf(s.stderr, "not in the source, kept (--prune deletes it): %s %s\n", one.Type, one.Key)
 		}
@@ -151,8 +154,6 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	switch {
 	case a.Tag == "" && plan.Created < len(plan.Resources):
 		fmt.Fprintln(s.stderr, "note: without --tag it is not known what an earlier import made that the source does not have any more")
-	case a.Prune && len(plan.Refused) > 0:
-		fmt.Fprintln(s.stderr, "note: resources that the source does not have any more are not looked for, because rows were skipped")
 	}
 	return nil
 }

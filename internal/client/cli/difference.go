@@ -48,7 +48,7 @@ var marks = map[string][2]string{"CREATED": {"+", green}, "CHANGED": {"~", yello
 func WriteApplied(w io.Writer, a client.Applied) error {
 	p := PainterFor(w)
 	for _, one := range a.Resources {
-		if one.Did == "UNCHANGED" && len(one.Notes) == 0 {
+		if one.Did == "UNCHANGED" && len(one.Notes) == 0 || one.Did == "ABSENT" {
 			continue
 		}
 		mark := marks[one.Did]

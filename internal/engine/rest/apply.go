@@ -39,7 +39,7 @@ type applyRequest struct {
 
 // appliedResource is what came of one of them.
 type appliedResource struct {
-	// Did is CREATED, CHANGED, UNCHANGED or DELETED.
+	// Did is CREATED, CHANGED, UNCHANGED, DELETED or, of a resource that has the tag and stays because others were refused, ABSENT.
 	Did  string `json:"did"`
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
@@ -259,8 +259,12 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		answer.add(one)
 	}
-	if d.prunes() && len(answer.Refused) == 0 { // what was refused may be there, and would go
-		if err := d.prune(); err != nil {
+	if q.Prune { // what was refused may be there, and would go
+		prune := d.prune
+		if len(answer.Refused) > 0 || again.keeps {
+			prune = d.listAbsent
+		}
+		if err := prune(); err != nil {
 			return ans, a.Conceal(tx, rq.caller, nil, err)
 		}
 	}

@@ -75,15 +75,45 @@ func (d *applying) below(row *store.Resource) (bool, error) {
 // prune deletes what has the tag, lies below what the document belongs below, and is not among what was applied. What resources of the
 // document lie in stays.
 func (d *applying) prune() error {
-	sources, err := d.tx.Referring(d.tag.ID)
-	if err != nil {
-		return err
-	}
 	above, err := d.holding()
 	if err != nil {
 		return err
 	}
 	c := d.changeOf(d.tx, d.rq, nil, nil)
+	if err := d.eachAbsent(func(row *store.Resource) error {
+		one, err := d.appliedRow("DELETED", row)
+		if err != nil {
+			return err
+		}
+		if above[row.ID] {
+			one.Did = "UNCHANGED"
+			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
+			d.kept[row.ID], d.stay[row.ID] = true, true
+			d.pruned = append(d.pruned, one)
+			return nil
+		}
+		return d.remove(c, row, one)
+	}); err != nil {
+		return err
+	}
+	return d.lost()
+}
+
+// listAbsent lists what prune would look at, where it deletes nothing because resources were refused.
+func (d *applying) listAbsent() error {
+	return d.eachAbsent(func(row *store.Resource) error {
+		one, err := d.appliedRow("ABSENT", row)
+		d.pruned = append(d.pruned, one)
+		return err
+	})
+}
+
+// eachAbsent calls fn with each resource that has the tag, lies below what the document belongs below, and is not among what was applied.
+func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
+	sources, err := d.tx.Referring(d.tag.ID)
+	if err != nil {
+		return err
+	}
 	for _, link := range sources {
 		if link.Field != "tags" || d.kept[link.Target] {
 			continue
@@ -101,22 +131,11 @@ func (d *applying) prune() error {
 			}
 			continue
 		}
-		one, err := d.appliedRow("DELETED", row)
-		if err != nil {
-			return err
-		}
-		if above[row.ID] {
-			one.Did = "UNCHANGED"
-			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
-			d.kept[row.ID], d.stay[row.ID] = true, true
-			d.pruned = append(d.pruned, one)
-			continue
-		}
-		if err := d.remove(c, row, one); err != nil {
+		if err := fn(row); err != nil {
 			return err
 		}
 	}
-	return d.lost()
+	return nil
 }
 
 // lost begins the document again if resources of the document went with others, such as a host with its last address: what goes then goes

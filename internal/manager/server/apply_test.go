@@ -241,7 +241,7 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 		`{"type":"HostRecord","absoluteName":"smtp.a.example","addresses":["10.41.1.6"]}`
 	m.want(200, "POST", "/api/v2/apply", document(false, alias))
 	r := m.want(200, "POST", "/api/v2/apply", document(true, host, `{"type":"IPv4Network","range":"11.0.0.0/24"}`))
-	if r.text("deleted") != "0" || r.text("refused.1.index") != "1" {
+	if r.text("deleted") != "0" || r.text("refused.1.index") != "1" || !strings.Contains(string(r.body), `"did":"ABSENT"`) {
 		t.Errorf("with a resource that is refused: %s", r.body)
 	}
 	r = m.want(200, "POST", "/api/v2/apply", document(true, host))
