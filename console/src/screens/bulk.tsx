@@ -13,7 +13,7 @@ import { undo } from "../work"
 const atOnce = 10_000, shownRows = 200, mostFaults = 100
 
 /** How long faults are looked for behind the first ones, in milliseconds. */
-const patience = 2000
+const patience = 10_000
 
 interface One { method: string; path: string; body: Record<string, any> }
 
