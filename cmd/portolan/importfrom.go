@@ -151,8 +151,7 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 			}
 		}
 	}
-	switch {
-	case a.Tag == "" && plan.Created < len(plan.Resources):
+	if a.Tag == "" && plan.Created < len(plan.Resources) {
 		fmt.Fprintln(s.stderr, "note: without --tag it is not known what an earlier import made that the source does not have any more")
 	}
 	return nil
