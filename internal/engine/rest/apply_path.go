@@ -8,7 +8,7 @@ func (a *Server) applyPath() doc {
 	change := doc{"type": "object", "properties": doc{"field": text, "before": doc{}, "after": doc{}}}
 	one := doc{"type": "object", "required": []string{"did", "id", "type", "key", "path"}, "properties": doc{
 		"did": doc{"type": "string", "enum": []string{"CREATED", "CHANGED", "UNCHANGED", "DELETED", "ABSENT"}},
-		"id": doc{"type": "integer"}, "type": text,
+		"id":  doc{"type": "integer"}, "type": text,
 		"key": text, "path": text, "changes": doc{"type": "array", "items": change}, "notes": doc{"type": "array", "items": text},
 		"once": doc{"type": "object", "additionalProperties": text, "description": "Secrets of it that no other answer shows, by their fields."}}}
 	number := doc{"type": "integer"}
