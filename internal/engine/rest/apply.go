@@ -259,7 +259,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		answer.add(one)
 	}
-	if q.Prune { // what was refused may be there, and would go
+	if q.Prune { // a refused resource may be one that prune would delete
 		prune := d.prune
 		if len(answer.Refused) > 0 || again.keeps {
 			prune = d.listAbsent
@@ -327,7 +327,7 @@ const (
 	applyTime = 20 * time.Second
 )
 
-// run applies all resources. What an earlier transaction found in the way goes first.
+// run deletes the resources that an earlier transaction has found to occupy a place of the document, and applies the document.
 func (d *applying) run() error {
 	if d.prunes() {
 		err := d.removeFirst()
@@ -345,8 +345,8 @@ func (d *applying) run() error {
 	return d.settle()
 }
 
-// settle begins the document again if a resource was refused half done because of one that goes, which then goes first, or if a resource
-// was refused at last although others have gone for it.
+// settle returns errApplyAgain in two cases. A resource was refused half done, and the refusal names a tagged resource that is not in the
+// document: that resource is deleted first then. Or resources were deleted and another one is refused: nothing is deleted then.
 func (d *applying) settle() error {
 	if !d.prunes() || len(d.refusals) == 0 {
 		return nil

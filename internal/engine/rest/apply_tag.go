@@ -99,7 +99,7 @@ func (d *applying) prune() error {
 	return d.lost()
 }
 
-// listAbsent lists what prune would look at, where it deletes nothing because resources were refused.
+// listAbsent adds the absent resources to the answer. It is called instead of prune if resources were refused.
 func (d *applying) listAbsent() error {
 	return d.eachAbsent(func(row *store.Resource) error {
 		one, err := d.appliedRow("ABSENT", row)
@@ -108,7 +108,7 @@ func (d *applying) listAbsent() error {
 	})
 }
 
-// eachAbsent calls fn with each resource that has the tag, lies below what the document belongs below, and is not among what was applied.
+// eachAbsent calls fn with each resource that has the tag, lies below the base of the document, and is not in the document.
 func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	sources, err := d.tx.Referring(d.tag.ID)
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	return nil
 }
 
-// lost begins the document again if resources of the document went with others, such as a host with its last address: what goes then goes
-// first, and the resources of the document are created again.
+// lost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The deletions are
+// then made first, and these resources are created again.
 func (d *applying) lost() error {
 	var gone []int64
 	for _, one := range d.pruned {
