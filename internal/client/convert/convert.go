@@ -328,7 +328,9 @@ func (d *Document) Settle(known Known, generic bool) {
 		}
 		switch {
 		case gateways[text] && !r.has("macAddress") && !r.has("name"):
-			return true // the network has it
+			d.at = rowOf(r)
+			d.leave("rows of gateways that have no name: they are imported with their networks")
+			d.at = ""
 		case gateways[text]:
 			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
 		case nobodys(a):
@@ -515,6 +517,15 @@ func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\
 func hardware(text string) bool {
 	mac, err := space.ParseHardware(text)
 	return err == nil && len(mac) == 6
+}
+
+// label is the first label of a name; the rest of it is noted.
+func (d *Document) label(name string) string {
+	if first := host(name); strings.Contains(strings.TrimSuffix(name, "."), ".") {
+		d.leave("the domain of names of addresses: an address has the first label alone")
+		return first
+	}
+	return host(name)
 }
 
 // host is the first label of a name.

@@ -50,11 +50,7 @@ type dhcpd struct {
 func (d *dhcpd) block(all []statement, shared string) error {
 	before := d.around
 	defer func() { d.around = before }()
-	for _, s := range all {
-		if s.is("option", "routers") {
-			d.around = s.words[2:]
-		}
-	}
+	d.around = d.lastRouters(all, d.around)
 	for _, s := range all {
 		var err error
 		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
@@ -88,13 +84,38 @@ func (d *dhcpd) block(all []statement, shared string) error {
 	return nil
 }
 
-// hosts reads the hosts in a subnet that is skipped.
+// lastRouters returns the routers that the last statement of a block names, which holds in dhcpd; otherwise where there is none.
+func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
+	found := false
+	for _, s := range all {
+		if !s.is("option", "routers") {
+			continue
+		}
+		if found {
+			d.at = fmt.Sprintf("line %d", s.line)
+			d.leave("routers of a statement before another one: the last one holds")
+			d.at = ""
+		}
+		otherwise, found = s.words[2:], true
+	}
+	return otherwise
+}
+
+// hosts reads the hosts in a subnet that is skipped. Its ranges are skipped, too.
 func (d *dhcpd) hosts(s statement) {
 	for _, one := range s.block {
-		if one.is("host") {
-			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
+		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
+		switch {
+		case one.is("host"):
 			d.host(one)
+		case one.is("range"), one.is("range6"):
+			d.skip("its subnet is not imported: correct the subnet")
+		case one.whole:
+			d.hosts(one)
+		default:
+			d.leave("the statement %s of subnets that are skipped", one.word(0))
 		}
+		d.at = ""
 	}
 }
 
@@ -132,12 +153,8 @@ func (d *dhcpd) subnet6(s statement, shared string) error {
 
 // within reads what is in a subnet, pools included.
 func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
-	var own []string
-	for _, one := range s.block {
-		if one.is("option", "routers") {
-			own = one.words[2:]
-		}
-	}
+	own := d.lastRouters(s.block, nil)
+	d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
 	d.network(p, shared, d.router(p, own, d.around))
 	d.subnets = append(d.subnets, p)
 	var rest []statement
@@ -152,6 +169,10 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
 				d.skipStatement(x, d.span(x, p))
 			case x.is("option", "routers"):
+				if one.whole {
+					d.at = fmt.Sprintf("line %d", x.line)
+					d.leave("the option routers of a pool: give it as a deployment option")
+				}
 			default:
 				rest = append(rest, x)
 			}
@@ -243,6 +264,9 @@ func (d *dhcpd) host(s statement) {
 	var addresses []string
 	for _, one := range s.block {
 		switch {
+		case one.is("hardware", "ethernet") && mac != "":
+			d.skip("it has the hardware addresses %s and %s: make two hosts of it", mac, one.word(2))
+			return
 		case one.is("hardware", "ethernet"):
 			mac = one.word(2)
 		case one.is("fixed-address"), one.is("fixed-address6"):

@@ -47,7 +47,11 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 		if name, ok := strings.CutPrefix(kind, "header-"); ok {
 			columns := map[string]int{}
 			for i, c := range row[1:] {
-				columns[strings.ToLower(strings.TrimRight(strings.TrimSpace(c), "*"))] = i + 1
+				c = strings.ToLower(strings.TrimRight(strings.TrimSpace(c), "*"))
+				if columns[c] != 0 && c != "" {
+					return nil, fmt.Errorf("line %d: the column %s is there twice: rename or remove one of the two", line, c)
+				}
+				columns[c] = i + 1
 			}
 			x.columns[name] = columns
 			continue
@@ -251,7 +255,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		return fmt.Errorf("%q is no hardware address", mac)
 	}
 	if x.view == "" && address && of("mac_address") != "" {
-		return x.reservation(of("address"), of("mac_address"), "", host(of("parent")))
+		return x.reservation(of("address"), of("mac_address"), "", x.label(of("parent")))
 	}
 	switch {
 	case x.view == "" && x.withoutNames:
@@ -316,7 +320,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return err
 			}
 			if mac := of("mac_address"); mac != "" {
-				return x.reservation(of("address"), mac, "", host(of("parent")))
+				return x.reservation(of("address"), mac, "", x.label(of("parent")))
 			}
 		} else {
 			x.skip("the host %s is not in the file before it, or was skipped: put its row first", of("parent"))

@@ -32,23 +32,47 @@ type keaShared struct {
 }
 
 type keaSubnet struct {
-	ID     json.RawMessage `json:"id"`
-	Subnet string          `json:"subnet"`
-	Pools  []struct {
-		Pool    string      `json:"pool"`
-		Options []keaOption `json:"option-data"`
-	} `json:"pools"`
-	PDPools []struct {
-		Prefix string `json:"prefix"`
-	} `json:"pd-pools"`
+	ID           json.RawMessage  `json:"id"`
+	Subnet       string           `json:"subnet"`
+	Pools        []keaPool        `json:"pools"`
+	PDPools      []keaPrefixPool  `json:"pd-pools"`
 	Reservations []keaReservation `json:"reservations"`
 	Options      []keaOption      `json:"option-data"`
 	Context      struct {
 		Name string `json:"name"`
 	} `json:"user-context"`
+	wrong error
+}
+
+// UnmarshalJSON reads a subnet with what can be read of it.
+func (s *keaSubnet) UnmarshalJSON(raw []byte) (err error) {
+	type plain keaSubnet
+	s.wrong, err = readPart(raw, (*plain)(s))
+	return err
+}
+
+type keaPool struct {
+	Pool    string      `json:"pool"`
+	Options []keaOption `json:"option-data"`
+	wrong   error
+}
+
+// UnmarshalJSON reads a pool with what can be read of it.
+func (p *keaPool) UnmarshalJSON(raw []byte) (err error) {
+	type plain keaPool
+	p.wrong, err = readPart(raw, (*plain)(p))
+	return err
+}
+
+// keaPrefixPool is a pool of prefixes that are delegated.
+type keaPrefixPool struct {
+	Prefix    string          `json:"prefix"`
+	Length    json.RawMessage `json:"prefix-len"`
+	Delegated json.RawMessage `json:"delegated-len"`
 }
 
 type keaReservation struct {
+	wrong       error
 	Prefixes    []string `json:"prefixes"`
 	HWAddress   string   `json:"hw-address"`
 	DUID        string   `json:"duid"`
@@ -62,6 +86,13 @@ type keaOption struct {
 	Name string `json:"name"`
 	Code int    `json:"code"`
 	Data string `json:"data"`
+}
+
+// UnmarshalJSON reads a reservation with what can be read of it.
+func (r *keaReservation) UnmarshalJSON(raw []byte) (err error) {
+	type plain keaReservation
+	r.wrong, err = readPart(raw, (*plain)(r))
+	return err
 }
 
 // routersCode is the number of the option routers (RFC 2132 section 3.5).
@@ -87,11 +118,25 @@ func Kea(raw []byte) (*Document, error) {
 	var f keaFile
 	d := &Document{unsaid: []string{"name"}}
 	var kind wrongKind
-	if err := readJSON([]byte(withoutComments(text(raw))), &f); errors.As(err, &kind) {
+	content := withoutComments(text(raw))
+	if before, _, found := strings.Cut(content, "<?include"); found {
+		return nil, fmt.Errorf("line %d: <?include ?> is not read: put the text of the file in its place", 1+strings.Count(before, "\n"))
+	}
+	if err := readJSON([]byte(content), &f); errors.As(err, &kind) {
 		d.Skipped = append(d.Skipped, Skipped{Row: "a value", Reason: fmt.Sprintf("%v: correct it", err)})
 	} else if err != nil {
 		return nil, err
 	}
+	keys := jsonKeys{text: []byte(content), unread: func(key, object string, line int) {
+		if d.at = fmt.Sprintf("line %d", line); object != "" {
+			key += " of " + object
+		}
+		d.leave("the setting %s", key)
+	}}
+	if err := keys.check(f); err != nil {
+		return nil, err
+	}
+	d.at = ""
 	if f.Dhcp4 == nil && f.Dhcp6 == nil {
 		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is no file of Kea's settings")
 	}
@@ -131,6 +176,11 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 		d.keaReservations(s.Reservations)
 		return
 	}
+	if s.wrong != nil {
+		d.skip("%v, and nothing of it but its reservations is imported: correct the subnet", s.wrong)
+		d.keaReservations(s.Reservations)
+		return
+	}
 	p = d.masked(p)
 	gateway := d.router(p, d.keaRouters(s.Options, ""), around)
 	name := s.Context.Name
@@ -138,7 +188,12 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 		name = shared
 	}
 	d.network(p, name, gateway)
-	for _, pool := range s.Pools {
+	for i, pool := range s.Pools {
+		d.at = fmt.Sprintf("%s, pool %s", subnet, cmp.Or(pool.Pool, fmt.Sprintf("number %d", i+1)))
+		if pool.wrong != nil {
+			d.skip("%v: correct the pool", pool.wrong)
+			continue
+		}
 		for _, o := range pool.Options {
 			d.leave("the option %s of a pool: give it as a deployment option", o.called())
 		}
@@ -146,13 +201,13 @@ func (d *Document) kea(s keaSubnet, shared string, around []string) {
 		if !ok {
 			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
 			if err != nil {
-				d.skip("the pool %q is no range: correct the pool", pool.Pool)
+				d.skip("it is no range: correct the pool")
 				continue
 			}
 			low, high = part.Masked().Addr().String(), last(part).String()
 		}
 		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
-			d.skip("the pool %q is no range of the subnet: correct the pool", pool.Pool)
+			d.skip("it is no range of the subnet: correct the pool")
 		}
 	}
 	for _, pool := range s.PDPools {
@@ -187,7 +242,13 @@ func (d *Document) keaReservations(all []keaReservation) {
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		d.at = fmt.Sprintf("%s (%s)", row, cmp.Or(strings.Join(addresses, " "), r.known()))
+		if d.at = row; len(addresses) > 0 || r.known() != "" {
+			d.at += fmt.Sprintf(" (%s)", cmp.Or(strings.Join(addresses, " "), r.known()))
+		}
+		if r.wrong != nil {
+			d.skip("%v: correct the reservation", r.wrong)
+			continue
+		}
 		switch {
 		case len(addresses) == 0 && len(r.Prefixes) > 0:
 			d.omit("it reserves prefixes alone (%s), and no prefix that is delegated is imported: keep it at the server",
@@ -202,7 +263,7 @@ func (d *Document) keaReservations(all []keaReservation) {
 		}
 		for _, a := range addresses {
 			d.at = fmt.Sprintf("%s (%s)", row, a)
-			if err := d.reservation(a, r.HWAddress, r.DUID, host(r.Hostname)); err != nil {
+			if err := d.reservation(a, r.HWAddress, r.DUID, d.label(r.Hostname)); err != nil {
 				d.skip("%v: correct the reservation", err)
 			}
 		}

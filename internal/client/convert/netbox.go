@@ -28,6 +28,7 @@ type netboxVRF struct {
 }
 
 type netboxOne struct {
+	ID           int64          `json:"id"`
 	Prefix       string         `json:"prefix"`
 	Address      string         `json:"address"`
 	StartAddress string         `json:"start_address"`
@@ -55,19 +56,22 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 		vrf = all[0]
 	}
 	d := &netbox{Document: &Document{unsaid: []string{"gateway"}}, view: view,
-		names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{},
+		names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{}, aggregateRows: map[netip.Prefix]string{},
 		zones: map[string]bool{},
 		hosts: map[string]Resource{}, met: map[netip.Addr]string{}}
 	for i, list := range lists {
 		for n, raw := range list {
 			var one netboxOne
-			if err := readJSON(raw, &one); err != nil {
-				d.at = fmt.Sprintf("%s number %d", strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/"), n+1)
+			err := readJSON(raw, &one)
+			kind := strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/")
+			if d.at = fmt.Sprintf("%s id %d", kind, one.ID); one.ID == 0 {
+				d.at = fmt.Sprintf("%s number %d", kind, n+1)
+			}
+			if err != nil {
 				d.skip("%v: correct it there", err)
 				continue
 			}
-			d.at = fmt.Sprintf("%s number %d (%s)", strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/"), n+1,
-				one.Prefix+one.Address+one.StartAddress)
+			d.at += fmt.Sprintf(" (%s)", one.Prefix+one.Address+one.StartAddress)
 			if in := one.vrf(labels); i > 0 && in != vrf && vrf != "" {
 				d.leave("what is in the VRF %s", in)
 				continue
@@ -80,8 +84,12 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 					d.leave("the custom field %s: define it as a user-defined field, and import it as a table", name)
 				}
 			}
+			before := len(d.Skipped)
 			if err := d.one(one, i == 0); err != nil {
 				d.skip("%v: correct it there", err)
+			}
+			if len(d.Skipped) == before {
+				d.further(raw, kind)
 			}
 		}
 	}
@@ -100,10 +108,35 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	d.at = ""
 	for _, p := range d.aggregates { // those in which nothing lies are blocks all the same
 		if _, twice := d.names[p]; !twice {
+			d.at = d.aggregateRows[p]
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
 		}
 	}
 	return d.Document, nil
+}
+
+// netboxRead are the members of NetBox's objects that are read, or that say nothing of networks and addresses.
+var netboxRead = []string{"id", "url", "display", "display_url", "family", "children", "_depth", "created", "last_updated", "prefix",
+	"address", "start_address", "end_address", "vrf", "description", "dns_name", "custom_fields", "tags", "status"}
+
+// further notes the members of an object that have a value and are not imported.
+func (d *netbox) further(raw json.RawMessage, kind string) {
+	var members map[string]any
+	if json.Unmarshal(raw, &members) != nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		value := members[name]
+		if list, ok := value.([]any); ok && len(list) == 0 {
+			continue
+		}
+		if !slices.Contains(netboxRead, name) && value != nil && value != "" && value != false {
+			d.leave("the member %s of %s", name, kind)
+		}
+	}
+	if status, ok := members["status"].(map[string]any); ok && kind == "prefixes" && status["value"] != "active" && status["value"] != "container" {
+		d.leave("the status %v of %s", status["value"], kind)
+	}
 }
 
 // vrf returns what the VRF that it is in is called.
@@ -158,6 +191,7 @@ type netbox struct {
 	prefixes, aggregates []netip.Prefix
 	containers           []netip.Prefix
 	names, rows          map[netip.Prefix]string
+	aggregateRows        map[netip.Prefix]string
 	zones                map[string]bool
 	hosts                map[string]Resource
 	met                  map[netip.Addr]string
@@ -172,7 +206,11 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 		}
 		p = d.masked(p)
 		if aggregate {
-			d.aggregates = append(d.aggregates, p)
+			if first, twice := d.aggregateRows[p]; twice {
+				d.skip("it has the same key as %s: remove one of the two", first)
+				return nil
+			}
+			d.aggregates, d.aggregateRows[p] = append(d.aggregates, p), d.at
 			return nil
 		}
 		if first, twice := d.rows[p]; twice {
@@ -209,7 +247,7 @@ func (d *netbox) address(one netboxOne) error {
 	case "reserved", "deprecated":
 		state = reserved
 	}
-	name := host(one.DNSName)
+	name := host(one.DNSName) // a zone gets the rest
 	if name == "" {
 		name = one.Description
 	}

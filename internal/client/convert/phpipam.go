@@ -19,7 +19,8 @@ var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "sect
 	"ip_addr":    "address", "ipaddress": "address", "ip": "address", "ip state": "state", "state": "state", "tag": "state",
 	"hostname": "hostname",
 	"dns_name": "hostname", "dns name": "hostname", "mac": "mac", "mac address": "mac", "is gateway": "gateway", "is_gateway": "gateway",
-	"gateway":       "gateway",
+	"gateway":   "gateway",
+	"is folder": "folder", "isfolder": "folder",
 	"master subnet": "master", "vlan": "vlan", "vrf": "vrf", "owner": "owner", "device": "device", "note": "note", "port": "port"}
 
 // Global is how what is in no VRF is named where a VRF is chosen.
@@ -121,9 +122,18 @@ func (d *phpipam) file(raw []byte) error {
 	if err != nil {
 		return errors.New("has no line of names")
 	}
-	columns := map[string]int{}
+	columns, names := map[string]int{}, map[string]bool{}
 	for i, name := range head {
-		if known := phpipamColumns[strings.ToLower(strings.TrimSpace(name))]; known != "" {
+		lower := strings.ToLower(strings.TrimSpace(name))
+		if names[lower] && lower != "" {
+			return fmt.Errorf("line 1: the column %s is there twice: rename or remove one of the two", name)
+		}
+		names[lower] = true
+		if known := phpipamColumns[lower]; known != "" {
+			if first, there := columns[known]; there {
+				d.leave("the column %s, which means the same as the column %s", name, head[first])
+				continue
+			}
 			columns[known] = i
 		} else if name != "" {
 			d.leave("the column %s", name)
@@ -186,7 +196,7 @@ func (d *phpipam) file(raw []byte) error {
 }
 
 func (d *phpipam) subnet(of func(string) string) error {
-	if strings.HasSuffix(of("subnet"), "(folder)") { // as export-subnets.php of phpIPAM words one
+	if strings.HasSuffix(of("subnet"), "(folder)") || yes(of("folder")) { // as export-subnets.php of phpIPAM words one
 		d.omit("it is a folder, which has no range: what lies in it is imported by its own range")
 		return nil
 	}
@@ -219,12 +229,11 @@ func (d *phpipam) address(of func(string) string) error {
 	if err != nil {
 		return fmt.Errorf("%q is no address", of("address"))
 	}
-	yes := strings.ToLower(of("gateway"))
-	if gateway := yes == "1" || yes == "yes" || yes == "true"; gateway && a.Is6() {
+	if gateway := yes(of("gateway")); gateway && a.Is6() {
 		d.leave("that an address is the gateway: networks of IPv6 have none")
 	} else if gateway {
 		d.routers = append(d.routers, router{a, d.at})
-		if of("hostname")+of("mac") != "" {
+		if of("hostname")+of("mac")+of("description") != "" {
 			d.leave("the name and the hardware address of the gateway %v: a gateway is its network's", a)
 		}
 		return nil
@@ -247,6 +256,11 @@ func (d *phpipam) address(of func(string) string) error {
 	}
 	d.Document.address(a, Resource{"address": a.String(), "state": state, "macAddress": mac, "name": name})
 	return nil
+}
+
+// yes reports whether a cell says yes.
+func yes(cell string) bool {
+	return slices.Contains([]string{"1", "yes", "true"}, strings.ToLower(cell))
 }
 
 // subnets adds those in which others lie as blocks, and the others as networks.

@@ -74,6 +74,39 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
 			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
 			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
+		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
+			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n" +
+				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n" +
+				"subnet 10.2.0.0 netmask 255.255.255.0 { option routers 10.2.0.1;\n option routers 10.2.0.2;\n pool { option routers 10.2.0.3;\n" +
+				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"))
+		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is no subnet: correct",
+			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
+			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
+			[]string{"routers of a statement before another one: the last one holds, in line 6",
+				"the option routers of a pool: give it as a deployment option, in line 7",
+				"the statement deny of subnets that are skipped, in line 3 (deny x)"}},
+		"Kea, wrong values": {func() (*Document, error) {
+			return Kea([]byte("{\"Dhcp4\": {\"valid-lifetime\": 60,\n\"subnet4\": [{\"id\": 1, \"subnet\": \"10.1.0.0/24\",\n" +
+				"\"pools\": [{\"pool\": 5}, {\"pool\": \"10.1.0.20-10.1.0.30\"}, {\"pool\": \"10.1.0.20-10.1.0.30\"}],\n" +
+				"\"reservations\": [{\"ip-address\": 7}, {\"hw-address\": 8, \"ip-address\": \"10.1.0.7\"},\n" +
+				"{\"hw-address\": \"00:00:5e:00:53:01\", \"ip-address\": \"10.1.0.8\", \"hostname\": \"a.example\", \"client-classes\": [\"x\"]}]},\n" +
+				"{\"id\": 2, \"subnet\": \"10.2.0.0/24\", \"option-data\": {}}]}}"))
+		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool has a JSON number, where a string belongs: correct",
+			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
+			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address has a JSON number, where a string belongs: correct",
+			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address has a JSON number, where a string belongs: correct",
+			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, and nothing of it but its reservations"},
+			[]string{"the domain of names of addresses: an address has the first label alone, in reservation number 3",
+				"the setting client-classes of reservations, in line 5", "the setting valid-lifetime of Dhcp4, in line 1"}},
+		"NetBox, further members": {func() (*Document, error) {
+			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},
+				{json.RawMessage(`{"id":7,"prefix":"10.1.0.0/24","vlan":{"vid":5},"site":null,"is_pool":false,"status":{"value":"reserved"}}`)},
+				{}, {}}, "", "")
+		}, []string{"!aggregates id 4 (10.0.0.0/8): it has the same key as aggregates id 3 (10.0.0.0/8): remove"},
+			[]string{"the member vlan of prefixes, in prefixes id 7 (10.1.0.0/24)", "the status reserved of prefixes, in prefixes id 7"}},
+		"phpIPAM, folders": {func() (*Document, error) {
+			return Phpipam("", []byte("Subnet,Mask,Is Folder,State,Tag\n10.1.0.0,24,0,,\nHouse,,1,,\n"))
+		}, []string{"line 3 (House): it is a folder"}, []string{"the column Tag, which means the same as the column State"}},
 		"Infoblox": {func() (*Document, error) {
 			return Infoblox([]byte("header-network,address*,netmask*,disabled,comment,EA-Site,lease_time,_new_address\n"+
 				"network,10.1.0.0,255.255.255.0,FALSE,x,Berlin,60,10.9.0.0\nnetwork,10.2.0.0,255.255.255.0,TRUE,x,,,\n"+
@@ -137,6 +170,28 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		slices.Sort(one.want)
 		if !slices.EqualFunc(got, one.want, strings.HasPrefix) || !slices.EqualFunc(d.Notes(), one.notes, strings.HasPrefix) {
 			t.Errorf("%s: skipped\n%s\nnotes\n%s", name, strings.Join(got, "\n"), strings.Join(d.Notes(), "\n"))
+		}
+	}
+}
+
+// TestRepeatedKeys reads files that name a key or a column twice: the error names both, or the line and the column.
+func TestRepeatedKeys(t *testing.T) {
+	for want, read := range map[string]func() (*Document, error){
+		"line 3: subnet4 is there in line 2 already: remove one of the two": func() (*Document, error) {
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [],\n\"subnet4\": []}}"))
+		},
+		"line 2: <?include ?> is not read: put the text of the file in its place": func() (*Document, error) {
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"))
+		},
+		"line 1: the column Mask is there twice: rename or remove one of the two": func() (*Document, error) {
+			return Phpipam("", []byte("Subnet,mask,Mask\n10.1.0.0,24,24\n"))
+		},
+		"line 1: the column address is there twice: rename or remove one of the two": func() (*Document, error) {
+			return Infoblox([]byte("header-network,address*,address,netmask\nnetwork,10.1.0.0,10.1.0.0,24\n"), InfobloxChoice{})
+		},
+	} {
+		if _, err := read(); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
