@@ -212,6 +212,21 @@ func TestImportBind(t *testing.T) {
 		m.says([]string{"imported " + name}, append([]string{"import", "zone", file, "--origin", name, "--view", "internal"}, m.where...)...)
 	}
 	m.says([]string{"3601 601 604801 301"}, append([]string{"export", "zone", "kid.example", "--view", "internal"}, m.where...)...)
+	// The records of a zone that is imported after its parent move from the parent, with the name servers of the cut.
+	for name, text := range map[string]string{
+		"both.conf": `options { directory "` + dir + `"; }; zone "top.example" { type primary; file "top"; };` +
+			`zone "low.top.example" { type primary; file "low"; };`,
+		"top": "@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.60\nlow NS ns.low\nns.low A 10.1.0.61\n",
+		"low": "@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.61\nwww A 10.1.0.62\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := append([]string{"import", "bind", filepath.Join(dir, "both.conf"), "--view=internal"}, m.where...)
+	m.says([]string{"imported low.top.example into the view internal", "2 names changed"}, both...)
+	m.says([]string{"low.top.example.	3600	IN	NS	ns.low.top.example.", "ns.low.top.example.	3600	IN	A	10.1.0.61",
+		"www.low.top.example.	3600	IN	A	10.1.0.62"}, append([]string{"export", "zone", "low.top.example", "--view", "internal"}, m.where...)...)
+	m.says([]string{" 0 resources made"}, both...)
 	// Bytes that are no UTF-8 stay what they are, and are there once.
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,

@@ -347,10 +347,32 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 				return false, err
 			}
 		}
+		if r.Parent != i.zone.ID {
+			return true, i.claim(r)
+		}
 		i.done.There++
 		return true, nil
 	}
 	return false, nil
+}
+
+// claim moves a record to the zone if it is in a zone above it, as the name servers of a zone are before the zone is created.
+func (i *zoneImport) claim(row *store.Resource) error {
+	inside, err := liesBelow(i.c.Tx, i.zone, row.Parent)
+	if err != nil {
+		return err
+	}
+	if !inside {
+		i.done.There++
+		return nil
+	}
+	from, err := i.c.Tx.Get(row.Parent)
+	if err != nil {
+		return err
+	}
+	i.done.Changed++
+	i.done.Changes = append(i.done.Changes, fmt.Sprintf("%s %s moves here from the zone %s", row.Type, row.Key, from.Key))
+	return moveName(i.c, row, row.Key)
 }
 
 // hasAddresses reports whether a host that is there has the addresses of another one, and no others.
