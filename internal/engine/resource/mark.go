@@ -55,3 +55,35 @@ func (c *Collection) KeyOf(row *store.Resource) string {
 	}
 	return row.Name
 }
+
+// maxUnmarked is how many resources without a tag Unmarked names.
+const maxUnmarked = 10
+
+// Unmarked names the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would delete
+// them, too. It returns an empty text if there are none.
+func (a *API) Unmarked(c *Change, row, tag *store.Resource) (text string, err error) {
+	var ids []int64
+	if err := c.Tx.Each(func(scan func(...any) error) error {
+		ids = append(ids, 0)
+		return scan(&ids[len(ids)-1])
+	}, "WITH RECURSIVE below (id) AS (SELECT id FROM resource WHERE parent = ? UNION ALL SELECT r.id FROM below b "+
+		"JOIN resource r ON r.parent = b.id) SELECT b.id FROM below b WHERE NOT EXISTS (SELECT 1 FROM reference f WHERE f.source = b.id "+
+		"AND f.target = ? AND f.field = 'tags') LIMIT ?", row.ID, tag.ID, maxUnmarked+1); err != nil {
+		return "", err
+	}
+	var names []string
+	for _, id := range ids {
+		one, err := a.Visible(c.Tx, id, c.Caller)
+		if problem.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		names = append(names, one.Type+" "+a.Collection(one.Collection).KeyOf(one))
+	}
+	if len(names) > maxUnmarked {
+		names = append(names[:maxUnmarked], "others")
+	}
+	return strings.Join(names, ", "), nil
+}

@@ -170,6 +170,10 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	if err != nil {
 		return err
 	}
+	unmarked, err := d.Unmarked(c, row, d.tag)
+	if err != nil {
+		return err
+	}
 	if err := c.Delete(row); err != nil {
 		if p, ok := problem.As(err); ok {
 			p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
@@ -181,7 +185,11 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 		return err
 	}
 	if n := after.Deleted - before.Deleted - 1; n > 0 {
-		one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
+		note := fmt.Sprintf("with %d resources that lie below it, or belong to it", n)
+		if unmarked != "" {
+			note += "; without the tag are " + unmarked
+		}
+		one.Notes = append(one.Notes, note)
 	}
 	d.pruned = append(d.pruned, one)
 	return nil

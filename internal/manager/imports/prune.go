@@ -450,6 +450,10 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			continue
 		}
 		written := p.Tx.Writes()
+		unmarked, err := p.API.Unmarked(p.Change, row, p.tag)
+		if err != nil {
+			return done, err
+		}
 		n, others, err := p.prune(row, how.careful)
 		if err == nil && n > 1 && how.careful {
 			var now int64
@@ -468,6 +472,9 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			if done.deleted++; n > 1 {
 				along = true
 				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
+				if unmarked != "" {
+					text += "; without the tag are " + unmarked
+				}
 			}
 			begin := "not in the file, deleted: "
 			if how.tried {
