@@ -1,16 +1,19 @@
-// Package csvrows reads files of values between commas (RFC 4180) of which some rows are wrong. Pure.
+// Package csvrows reads files of values between commas (RFC 4180) of which some rows are wrong.
 package csvrows
 
 import (
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
 
 // Rows are the rows of a file. A row that cannot be read takes no other row with it.
 type Rows struct {
+	// rest is the text that is not read yet, as far as it is in memory. in has what follows; nil is the end.
 	rest  string
+	in    io.Reader
 	comma rune
 	// line is the line of rest.
 	line int
@@ -20,6 +23,34 @@ type Rows struct {
 
 // New returns the rows of a text whose cells are separated by comma.
 func New(text string, comma rune) *Rows { return &Rows{rest: text, comma: comma, line: 1} }
+
+// NewReader returns the rows of a file, of which a few MiB are in memory at a time. A line may have up to 4 MiB.
+func NewReader(in io.Reader, comma rune) *Rows { return &Rows{in: in, comma: comma, line: 1} }
+
+// atOnce is how many bytes of a file are in memory at most.
+const atOnce = 4 << 20
+
+// ErrLong is a line that is longer than one may be.
+var ErrLong = fmt.Errorf("a line has more than %d MiB", atOnce>>20)
+
+// fill reads on if less of the file is in memory than the longest row may have, or no whole line.
+func (c *Rows) fill() error {
+	if c.in == nil || len(c.rest) > longestRow && strings.Contains(c.rest, "\n") {
+		return nil
+	}
+	buffer := make([]byte, atOnce)
+	n := copy(buffer, c.rest)
+	more, err := io.ReadFull(c.in, buffer[n:])
+	c.rest = string(buffer[:n+more])
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		c.in = nil
+		return nil
+	case err == nil && !strings.Contains(c.rest, "\n"):
+		return ErrLong
+	}
+	return err
+}
 
 // SingleLines lets each line be a row: a cell in quotation marks ends in its line.
 func (c *Rows) SingleLines() { c.single = true }
@@ -34,6 +65,9 @@ var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a t
 // cannot be read, behind which it goes on with the next line. A quotation mark inside of a cell without quotation marks is part of it.
 func (c *Rows) Next() (row []string, line int, err error) {
 	for {
+		if err := c.fill(); err != nil {
+			return nil, c.line, err
+		}
 		if c.rest == "" {
 			return nil, c.line, io.EOF
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // A row with a wrong quotation mark takes no other row with it.
@@ -54,5 +55,28 @@ func TestSingleLines(t *testing.T) {
 	}
 	if got := strings.Join(all, ", "); got != "1 !, 2 c|d, 3 e|f\", 4 g|h" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestReader reads a file that is longer than what is in memory at a time, in small pieces, and a line that is too long.
+func TestReader(t *testing.T) {
+	const rows = 200_000
+	text := strings.Repeat("some name,10.1.0.1,\"a \"\"b\"\"\nc\"\n", rows)
+	r := NewReader(iotest.HalfReader(strings.NewReader(text)), ',')
+	for i := range rows {
+		row, line, err := r.Next()
+		if err != nil || line != 1+2*i || strings.Join(row, "|") != "some name|10.1.0.1|a \"b\"\nc" {
+			t.Fatalf("row %d: %q in line %d, %v", i, row, line, err)
+		}
+	}
+	if _, _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("behind the last row: %v", err)
+	}
+	long := NewReader(strings.NewReader("a\n"+strings.Repeat("x", 2*atOnce)), ',')
+	if _, _, err := long.Next(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := long.Next(); !errors.Is(err, ErrLong) {
+		t.Errorf("a long line: %v", err)
 	}
 }

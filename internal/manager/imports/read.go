@@ -3,15 +3,16 @@ package imports
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
 
+	"portolan/internal/base/csvrows"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/schema"
 )
@@ -69,7 +70,7 @@ type budget struct {
 }
 
 // errLong is a row that is longer than one may be.
-var errLong = fmt.Errorf("a row has more than %d bytes, or a quote is not closed", maxRow)
+var errLong = fmt.Errorf("a row has more than %d bytes, or does not end", maxRow)
 
 // Read reads, within the budget.
 func (b *budget) Read(into []byte) (int, error) {
@@ -98,7 +99,8 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 	}
 	switch kind {
 	case csvType:
-		return newCSV(in, file)
+		file.left = math.MaxInt // rows are bounded by csvrows
+		return newCSV(in)
 	case jsonType:
 		return newJSON(in, file)
 	}
@@ -112,8 +114,7 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 
 // csvReader reads a table (RFC 4180) with the names of its columns in the first line.
 type csvReader struct {
-	in      *csv.Reader
-	file    *budget
+	in      *csvrows.Rows
 	columns []*schema.Column
 	count   int64
 	// above is how many lines are above the names of the columns.
@@ -124,28 +125,25 @@ type csvReader struct {
 const separators = ",;\t"
 
 // newCSV reads the names of the columns.
-func newCSV(in *bufio.Reader, file *budget) (rowReader, error) {
+func newCSV(in *bufio.Reader) (rowReader, error) {
 	head, err := in.Peek(in.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	r := &csvReader{file: file}
+	r := &csvReader{}
 	if bytes.HasPrefix(line, []byte("sep=")) { // as a spreadsheet writes it
 		if _, err := in.Discard(min(len(line)+1, len(head))); err != nil {
 			return nil, err
 		}
 		r.above = 1
 	}
-	r.in = csv.NewReader(in)
-	for _, one := range separators {
-		if bytes.ContainsRune(line, one) {
-			r.in.Comma = one
-			break
-		}
+	comma := rune(separators[0])
+	if i := strings.IndexFunc(separators, func(one rune) bool { return bytes.ContainsRune(line, one) }); i >= 0 {
+		comma = rune(separators[i])
 	}
-	r.in.ReuseRecord, r.in.FieldsPerRecord = true, -1
-	names, err := r.in.Read()
+	r.in = csvrows.NewReader(in, comma)
+	names, _, err := r.in.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, badFile("the file is empty: its first line names the columns")
 	}
@@ -172,27 +170,20 @@ func newCSV(in *bufio.Reader, file *budget) (rowReader, error) {
 }
 
 func (r *csvReader) next() (*row, error) {
-	r.file.renew()
-	record, err := r.in.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	var wrong *csv.ParseError
-	if errors.Is(err, errLong) {
+	record, line, err := r.in.Next()
+	switch {
+	case errors.Is(err, csvrows.ErrLong):
 		return nil, badFile("behind row %d: %v", r.count, err)
-	}
-	if errors.As(err, &wrong) {
+	case errors.Is(err, csvrows.ErrQuotes):
 		r.count++
-		return wrongRow(r.count, fmt.Sprintf("line %d", wrong.StartLine+r.above), "%v", wrong.Err), nil
-	}
-	if err != nil {
+		return wrongRow(r.count, fmt.Sprintf("line %d", line+r.above), "%v", err), nil
+	case err != nil:
 		return nil, err
 	}
 	if strings.Join(record, "") == "" {
 		return r.next()
 	}
 	r.count++
-	line, _ := r.in.FieldPos(0)
 	one := &row{number: r.count, at: fmt.Sprintf("line %d", line+r.above)}
 	if len(record) != len(r.columns) {
 		return wrongRow(r.count, one.at, "it has %d cells, the first line %d", len(record), len(r.columns)), nil
