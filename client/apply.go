@@ -49,6 +49,13 @@ type RefusedResource struct {
 	Fields  []string `json:"fields,omitempty"`
 }
 
+// FieldChange is a change of a field: its value before and after, as JSON.
+type FieldChange struct {
+	Field  string          `json:"field"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
 // AppliedResource is what came of one of them.
 type AppliedResource struct {
 	// Did is CREATED, CHANGED, UNCHANGED, DELETED or, of a resource that has the tag and stays because others were refused, ABSENT.
@@ -56,14 +63,10 @@ type AppliedResource struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
 	// Key is what people name it by, such as a range; Path where it is.
-	Key     string `json:"key"`
-	Path    string `json:"path"`
-	Changes []struct {
-		Field  string          `json:"field"`
-		Before json.RawMessage `json:"before"`
-		After  json.RawMessage `json:"after"`
-	} `json:"changes"`
-	Notes []string `json:"notes"`
+	Key     string        `json:"key"`
+	Path    string        `json:"path"`
+	Changes []FieldChange `json:"changes"`
+	Notes   []string      `json:"notes"`
 	// Once are secrets of it that no other answer shows, by their fields.
 	Once map[string]string `json:"once,omitempty"`
 }

@@ -71,7 +71,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		fmt.Fprintln(s.stderr, "skipped:", one)
 	}
 	if f.Strict && len(d.Skipped) > 0 {
-		return fmt.Errorf("nothing was imported: %d rows would be skipped", len(d.Skipped))
+		return f.nothing(rowsOf(d.Skipped))
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
 	if m != nil && d.Derives() {
@@ -99,15 +99,17 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		f.rows = rows
 		if len(a.Resources) > applyAtOnce {
 			err = f.inBackground(s, m, d, a, rows)
+		} else if err = f.strictly(s, m, a); err != nil {
+			return err
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
 		}
 		for _, one := range unnamed(f.applied, a.Resources) {
 			fmt.Fprintln(s.stderr, "note:", one)
 		}
-		if err == nil && len(d.Skipped)+f.refused > 0 {
+		if n := rowsOf(d.Skipped) + f.refused; err == nil && n > 0 {
 			f.summarize(s, d)
-			return skippedError{len(d.Skipped) + f.refused}
+			return skippedError{n}
 		}
 		return err
 	}
@@ -119,9 +121,42 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		err = os.WriteFile(f.Write, text, 0o600)
 	}
 	if err == nil && len(d.Skipped) > 0 {
-		return skippedError{len(d.Skipped)}
+		return skippedError{rowsOf(d.Skipped)}
 	}
 	return err
+}
+
+// nothing is the error of a strict import of which n rows would be skipped.
+func (f *fromFlags) nothing(n int) error {
+	if f.DryRun {
+		return fmt.Errorf("nothing would be imported: %d rows would be skipped", n)
+	}
+	return fmt.Errorf("nothing was imported: %d rows would be skipped", n)
+}
+
+// rowsOf returns the number of rows that were skipped: a row may be skipped in parts.
+func rowsOf(all []convert.Skipped) int {
+	rows := map[string]bool{}
+	for _, one := range all {
+		rows[one.Row] = true
+	}
+	return len(rows)
+}
+
+// strictly refuses a strict import of which the manager refuses rows. It lists them.
+func (f *fromFlags) strictly(s *session, m *cli.Manager, a client.Apply) error {
+	if !f.Strict {
+		return nil
+	}
+	o := f.options()
+	o.DryRun, a.Skip = true, true
+	plan, err := m.Apply(s.ctx, a, o)
+	if err != nil || len(plan.Refused) == 0 {
+		return err
+	}
+	f.report(s, a, plan)
+	f.reasons.print(s)
+	return f.nothing(f.refused)
 }
 
 // differences prints what the manager has and the source has not: resources with the tag, and members that the source leaves empty.
@@ -152,10 +187,13 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 		}
 	}
 	if a.Tag == "" && plan.Created < len(plan.Resources) {
-		fmt.Fprintln(s.stderr, "note: without --tag it is not known what an earlier import made that the source does not have any more")
+		fmt.Fprintln(s.stderr, withoutTag)
 	}
 	return nil
 }
+
+// withoutTag is the note of an import without --tag that finds resources.
+const withoutTag = "note: without --tag it is not known what an earlier import made that the source does not have any more"
 
 // unnamed returns a line for each address that a host has lost, or in a dry run would lose, and that no host of the source has.
 func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {

@@ -221,8 +221,12 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	j := &importJob{name: f.source + ".ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
 		ask: (asked() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
 			Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
+	f.applied.DryRun = f.DryRun
 	j.line = func(line logLine) string {
 		changed, ok := strings.CutPrefix(line.rest, "changed: ")
+		if found := hostAddresses.FindString(changed); ok && found != "" && j.Mode == modeOf(f.DryRun) && line.row <= len(a.Resources) {
+			f.noteAddresses(a.Resources[line.row-1], changed[len(found):])
+		}
 		switch row := rowOf(rows, line.row); {
 		case row == "":
 			return line.text
@@ -236,18 +240,42 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 			return fmt.Sprintf("note: %s: %s", row, line.rest)
 		}
 	}
-	if f.DryRun {
-		j.Mode = dryRunMode
-	}
+	j.Mode = modeOf(f.DryRun)
 	one, err := j.do(s, m)
 	if errors.As(err, new(skippedError)) {
 		f.refused, err = int(one.Refused), nil
 	}
 	f.reasons = j.refusals
+	if err == nil && a.Tag == "" && one.Updated+one.Unchanged > 0 {
+		fmt.Fprintln(s.stderr, withoutTag)
+	}
 	if err != nil || f.DryRun || a.Prune {
 		return err
 	}
 	return f.emptied(s, m, d, j, a.Resources)
+}
+
+// modeOf returns the mode of an import or of a trial.
+func modeOf(dry bool) string {
+	if dry {
+		return dryRunMode
+	}
+	return ""
+}
+
+// hostAddresses begins the change of the addresses of a host in a line of the log.
+var hostAddresses = regexp.MustCompile(`^HostRecord \d+: (?:.*, )?addresses `)
+
+// noteAddresses keeps the addresses that a host of the source (raw) had before, for unnamed. text begins with them, as JSON.
+func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
+	var before json.RawMessage
+	var host struct{ AbsoluteName string }
+	if json.NewDecoder(strings.NewReader(text)).Decode(&before) != nil || json.Unmarshal(raw, &host) != nil { // a change from no addresses
+		return
+	}
+	one := client.AppliedResource{Did: "CHANGED", Type: "HostRecord", Key: host.AbsoluteName}
+	one.Changes = append(one.Changes, client.FieldChange{Field: "addresses", Before: before})
+	f.applied.Resources = append(f.applied.Resources, one)
 }
 
 // emptied prints the members that have a value and that the source leaves empty. It finds them by a trial.
