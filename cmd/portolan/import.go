@@ -157,6 +157,9 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
 	}
+	for _, one := range done.Kept {
+		fmt.Fprintln(s.stderr, "kept:", one)
+	}
 	for _, one := range slices.Concat(skipped, done.Skipped) {
 		fmt.Fprintln(s.stderr, "skipped:", one)
 		_, reason, _ := strings.Cut(one, ": ")

@@ -97,6 +97,9 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 			f.Header = map[string]string{"x-bcn-link-to-external-host": "true"}
 		}
 		f.rows = rows
+		if f.Comment == "" {
+			f.Comment = "import of " + f.source
+		}
 		if len(a.Resources) > applyAtOnce {
 			err = f.inBackground(s, m, d, a, rows)
 		} else if err = f.strictly(s, m, a); err != nil {
@@ -177,7 +180,11 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 			fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
 		}
 		if one.Did == "DELETED" {
-			fmt.Fprintf(s.stderr, "not in the source, kept (--prune deletes it): %s %s\n", one.Type, one.Key)
+			text := one.Type + " " + one.Key
+			if len(one.Notes) > 0 {
+				text += " (" + strings.Join(one.Notes, "; ") + ")"
+			}
+			fmt.Fprintln(s.stderr, "not in the source, kept (--prune deletes it):", text)
 		}
 		for _, change := range one.Changes {
 			if after := string(change.After); one.Did == "CHANGED" && (after == "null" || after == "") {

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -24,8 +25,8 @@ type NetworkLine struct {
 	// Gateway is not valid where the network is to have none; Default says that it gets its first host.
 	Gateway netip.Addr
 	Default bool
-	// Named says that the file has a column of names.
-	Named bool
+	// Named and Gated say that the file has a column of names, or of gateways.
+	Named, Gated bool
 }
 
 // networkColumns are the columns of a file of networks.
@@ -49,8 +50,9 @@ func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err erro
 		return nil
 	})
 	_, named := has["name"]
+	_, gated := has["gateway"]
 	for i := range lines {
-		lines[i].Named = named
+		lines[i].Named, lines[i].Gated = named, gated
 	}
 	return lines, skipped, err
 }
@@ -70,10 +72,12 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	if _, ok := line.Range.Prefix(); !ok {
 		return line, fmt.Errorf("network: %s is not a CIDR network", line.Range)
 	}
-	switch gateway := strings.ToLower(field("gateway")); gateway {
-	case "":
+	switch gateway := strings.ToLower(field("gateway")); {
+	case gateway == "":
 		line.Default = true
-	case "none", "-":
+	case gateway == "none" || gateway == "-":
+	case !line.Range.Low.Is4():
+		return line, errors.New("gateway: a network of IPv6 has no gateway (routers announce themselves, RFC 4861): leave the cell empty")
 	default:
 		if line.Gateway, err = netip.ParseAddr(gateway); err != nil || !space.Hosts(line.Range).Has(line.Gateway) {
 			return line, fmt.Errorf("gateway: %q is no host address of %s", gateway, line.Range)
@@ -150,6 +154,10 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	}
 	n, four := o.(*IPv4Network)
 	gateway := four && !line.Default && n.Gateway != line.Gateway
+	if four && line.Gated && line.Default && n.Gateway != space.Hosts(line.Range).Low {
+		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s: the cell is empty: an address or none changes it", line.Number,
+			line.Range, worded(n.Gateway)))
+	}
 	if gateway {
 		texts = append(texts, fmt.Sprintf("gateway %s -> %s", worded(n.Gateway), worded(line.Gateway)))
 	}

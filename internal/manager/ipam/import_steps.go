@@ -40,6 +40,8 @@ type Imported struct {
 	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are resources
 	// that the file lacks, in the blocks or networks of its rows; an import that prunes has deleted them.
 	Skipped, Changes, Differences []string
+	// Kept are values of existing networks that a row leaves empty and that another network would not get by default.
+	Kept []string
 	// Partial says that it was tried and took long: the numbers are of a part of the file.
 	Partial bool
 }
@@ -100,7 +102,7 @@ func (i *lineImport) in(ctx context.Context, summary string, step func(c *resour
 		run := func(tx *store.Tx) error {
 			i.done = before
 			i.done.Skipped, i.done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
-			i.done.Differences = slices.Clone(before.Differences)
+			i.done.Differences, i.done.Kept = slices.Clone(before.Differences), slices.Clone(before.Kept)
 			tx.Describe("IMPORT_ENTITIES", summary)
 			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
 		}
