@@ -263,6 +263,25 @@ func TestRolloutInWaves(t *testing.T) {
 	})
 }
 
+// TestHaltedRolloutCountsOn has service points fail that were being updated when the rollout was halted: the reason counts them.
+func TestHaltedRolloutCountsOn(t *testing.T) {
+	h := newHarbour(t, "", 12)
+	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 12}, nil })
+	first, second := h.points[h.ids[0]], h.points[h.ids[1]]
+	first.fails, second.slow = true, true
+	if r := h.becomes(t, id, RolloutHalted); !strings.Contains(r.Reason, "1 of 12 service points failed") {
+		t.Fatalf("halted: %+v", r)
+	}
+	second.fails = true
+	for range 3 {
+		h.report(t)
+		h.advance(t)
+	}
+	if r := h.rollout(t, id); r.Counts[memberFailed] != 2 || !strings.Contains(r.Reason, "2 of 12 service points failed") {
+		t.Errorf("halted, with another one that failed: %+v", r)
+	}
+}
+
 // The first failure beyond what is allowed halts it; nobody else gets an order until it is resumed.
 func TestRolloutHalts(t *testing.T) {
 	h := newHarbour(t, "", 12)

@@ -64,9 +64,13 @@ func TestAfterAReport(t *testing.T) {
 	} {
 		d := deployed{generation: 7, conditions: "[]"}
 		d.ID, d.Status, d.UpdateStatus, d.Version, d.TargetVersion = "a", c.status, c.update, "1", c.target
+		d.conditions, d.ErrorConditions = `["old"]`, []string{"old"} // a deleted application has none
 		now := d.after(c.acknowledged, c.r)
 		if got := fmt.Sprint(now.Status, " ", now.UpdateStatus, " ", now.Version, " ", now.TargetVersion); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if c.status != checkin.Deleted && now.Status == checkin.Deleted && (len(now.ErrorConditions) > 0 || now.conditions != "[]") {
+			t.Errorf("%s: deleted with the conditions %q", name, now.ErrorConditions)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
+	"slices"
 )
 
 // clock is a clock that a test moves.
@@ -138,6 +139,10 @@ func TestLoginRefusals(t *testing.T) {
 	m.refused(403, "InvalidAuthorizationScheme", "Basic", "GET", "/api/v2/networks", "", "Authorization: Digest x")
 	if r := m.do("GET", "/api/v2/networks", "", "Authorization:"); r.Header.Get("WWW-Authenticate") == "" {
 		t.Error("a 401 without WWW-Authenticate")
+	}
+	r := m.want(401, "POST", "/api/v1/fleetInstanceMinimumConfig", "{}", "Authorization:")
+	if got := r.Header.Values("WWW-Authenticate"); !slices.Equal(got, []string{`Bearer realm="Portolan"`}) {
+		t.Errorf("the fleet API, which takes bearer tokens alone, offers %q", got)
 	}
 }
 
