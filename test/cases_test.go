@@ -56,53 +56,55 @@ func TestCases(t *testing.T) {
 		says  []string
 		// records are what there is then; nil where that is not looked at.
 		records []string
+		// has are texts of the exported configuration, hasNot are those that it does not have.
+		has, hasNot []string
 	}{
-		"idn-underscore-import": {offline("import", "zone", testCase("idn-underscore-import", "idn.zone"), "--origin", "müller.example",
-			"--view", "internal"), true, 0, nil,
-			[]string{"*.apps.xn--mller-kva.example GenericRecord A 192.0.2.4", "_dmarc.xn--mller-kva.example TXTRecord v=DMARC1; p=none",
+		"idn-underscore-import": {command: offline("import", "zone", testCase("idn-underscore-import", "idn.zone"), "--origin", "müller.example",
+			"--view", "internal"), stops: true,
+			records: []string{"*.apps.xn--mller-kva.example GenericRecord A 192.0.2.4", "_dmarc.xn--mller-kva.example TXTRecord v=DMARC1; p=none",
 				"host._tcp.xn--mller-kva.example GenericRecord A 192.0.2.5", "www.xn--mller-kva.example GenericRecord A 192.0.2.6",
 				"xn--mller-kva.example GenericRecord NS ns1.example.net."}},
-		"generate-ttl": {offline("import", "zone", testCase("generate-ttl", "example.com.zone"), "--origin", "example.com", "--view",
-			"internal"), true, 0, nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "host-1.example.com GenericRecord A 192.0.2.1",
+		"generate-ttl": {command: offline("import", "zone", testCase("generate-ttl", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), stops: true,
+			records: []string{"example.com GenericRecord NS ns1.example.com.", "host-1.example.com GenericRecord A 192.0.2.1",
 				"host-2.example.com GenericRecord A 192.0.2.2",
 				"ns1.example.com GenericRecord A 192.0.2.53", "plain.example.com GenericRecord A 192.0.2.9"}},
-		"include": {offline("import", "zone", testCase("include", "example.com.zone"), "--origin", "example.com", "--view", "internal"), true, 0,
-			nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
+		"include": {command: offline("import", "zone", testCase("include", "example.com.zone"), "--origin", "example.com", "--view", "internal"), stops: true,
+			records: []string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
 				"www.example.com GenericRecord A 192.0.2.80"}},
-		"include by named.conf": {offline("import", "bind", testCase("include", "named.conf"), "-y"), true, 0, nil,
-			[]string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
+		"include by named.conf": {command: offline("import", "bind", testCase("include", "named.conf"), "-y"), stops: true,
+			records: []string{"example.com GenericRecord NS ns1.example.com.", "ns1.example.com GenericRecord A 192.0.2.53",
 				"www.example.com GenericRecord A 192.0.2.80"}},
-		"escaped-owner": {offline("import", "zone", testCase("escaped-owner", "example.com.zone"), "--origin", "example.com", "--view",
-			"internal"), true, 0, nil,
-			[]string{`Lab\032Printer._ipp._tcp.example.com SRVRecord`, `Lab\032Printer._ipp._tcp.example.com TXTRecord txtvers=1`,
+		"escaped-owner": {command: offline("import", "zone", testCase("escaped-owner", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), stops: true,
+			records: []string{`Lab\032Printer._ipp._tcp.example.com SRVRecord`, `Lab\032Printer._ipp._tcp.example.com TXTRecord txtvers=1`,
 				`_ipp._tcp.example.com GenericRecord PTR Lab\032Printer._ipp._tcp.example.com.`, "example.com GenericRecord NS ns1.example.com.",
 				`first\.last.example.com TXTRecord dot in a label`, "ns1.example.com GenericRecord A 192.0.2.53"}},
-		"rfc3597-types": {offline("import", "zone", testCase("rfc3597-types", "example.com.zone"), "--origin", "example.com", "--view",
-			"internal"), true, 0, nil,
-			[]string{"_25._tcp.mail.example.com GenericRecord SMIMEA 3 0 0 308202", "example.com GenericRecord CSYNC 66 3 A NS AAAA",
+		"rfc3597-types": {command: offline("import", "zone", testCase("rfc3597-types", "example.com.zone"), "--origin", "example.com", "--view",
+			"internal"), stops: true,
+			records: []string{"_25._tcp.mail.example.com GenericRecord SMIMEA 3 0 0 308202", "example.com GenericRecord CSYNC 66 3 A NS AAAA",
 				"example.com GenericRecord NS ns1.example.com.",
 				"example.com GenericRecord ZONEMD 1 1 1 " +
 					"aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00112233445566778899",
 				"key.example.com GenericRecord OPENPGPKEY AQIDBAU=", "mac.example.com GenericRecord EUI48 00-00-5e-00-53-2a",
 				"mac.example.com GenericRecord EUI64 00-00-5e-ef-10-00-00-2a", "node.example.com GenericRecord L64 10 2001:0DB8:1140:1000",
 				"node.example.com GenericRecord NID 10 0014:4fff:ff20:ee64", "ns1.example.com GenericRecord A 192.0.2.53", `priv.example.com GenericRecord TYPE65280 \# 4 0a000001`}},
-		"infoblox-txt-quotes": {online("import", "infoblox", testCase("infoblox-txt-quotes", "export.csv"), "--view", "internal", "-y"), false,
-			0, nil,
-			[]string{"example.com TXTRecord v=spf1 -all", `two.example.com GenericRecord TXT "part one" "part two"`}},
-		"infoblox-one-row-refuses-all": {online("import", "infoblox", testCase("infoblox-one-row-refuses-all", "export.csv"), "--view",
-			"internal", "-y"), false, 0, nil,
-			[]string{"cloud.example.com GenericRecord A 203.0.113.9", "good.example.com HostRecord",
+		"infoblox-txt-quotes": {command: online("import", "infoblox", testCase("infoblox-txt-quotes", "export.csv"), "--view", "internal", "-y"),
+			records: []string{"example.com TXTRecord v=spf1 -all", `two.example.com GenericRecord TXT "part one" "part two"`}},
+		"infoblox-one-row-refuses-all": {command: online("import", "infoblox", testCase("infoblox-one-row-refuses-all", "export.csv"), "--view",
+			"internal", "-y"),
+			records: []string{"cloud.example.com GenericRecord A 203.0.113.9", "good.example.com HostRecord",
 				"my_host.example.com GenericRecord A 192.0.2.11"}},
-		"phpipam-vrfs": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"), "-y"),
-			false, 2,
-			[]string{"there are the VRFs ALPHA, BETA: choose one by --vrf"}, nil},
-		"phpipam-vrfs, one": {online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"), testCase("phpipam-vrfs", "addresses.csv"),
-			"--vrf", "BETA", "-y"), false, 0,
-			[]string{"left out: what is in the VRF ALPHA"}, nil},
-		"dhcpd6-temporary": {online("import", "dhcpd", testCase("dhcpd6-temporary", "dhcpd6.conf"), "-y"), false, 0,
-			[]string{"left out: the range 2001:db8:0:1::/64 of temporary"}, nil},
+		"phpipam-vrfs": {command: online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"),
+			testCase("phpipam-vrfs", "addresses.csv"), "-y"), code: 2, says: []string{"there are the VRFs ALPHA, BETA: choose one by --vrf"},
+			hasNot: []string{"192.0.2."}},
+		"phpipam-vrfs, one": {command: online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"),
+			testCase("phpipam-vrfs", "addresses.csv"), "--vrf", "BETA", "-y"), says: []string{"left out: what is in the VRF ALPHA"},
+			has:    []string{`"192.0.2.0/24"`, `"beta"`, `"192.0.2.10"`, `"beta-gw"`, `"192.0.2.11"`, `"beta-only"`},
+			hasNot: []string{"alpha"}},
+		"dhcpd6-temporary": {command: online("import", "dhcpd", testCase("dhcpd6-temporary", "dhcpd6.conf"), "-y"),
+			says: []string{"left out: the range 2001:db8:0:1::/64 of temporary"},
+			has:  []string{`"2001:db8:0:1::/64"`, `"2001:db8:0:1::100-2001:db8:0:1::1ff"`}, hasNot: []string{"2001:db8:0:1::1-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := serve(t, "")
@@ -114,7 +116,8 @@ func TestCases(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 {
+			var first string
+			for i := range 2 {
 				code, text := m.wrong(c.command(m)...)
 				if code != c.code {
 					t.Fatalf("it ends with %d\n%s", code, text)
@@ -124,9 +127,30 @@ func TestCases(t *testing.T) {
 						t.Errorf("it does not say %q:\n%s", want, text)
 					}
 				}
+				if c.stops {
+					m.start()
+				}
+				all := m.portolan("export", "configurations/main", "-o", "json")
+				if i == 0 {
+					first = all
+				} else if all != first {
+					t.Errorf("imported again, there is\n%s\nafter the first time there was\n%s", all, first)
+				}
+				if c.stops && i == 0 {
+					if err := m.process.signal(syscall.SIGTERM); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
-			if c.stops {
-				m.start()
+			for _, want := range c.has {
+				if !strings.Contains(first, want) {
+					t.Errorf("there is no %s in\n%s", want, first)
+				}
+			}
+			for _, other := range c.hasNot {
+				if strings.Contains(first, other) {
+					t.Errorf("there is %s in\n%s", other, first)
+				}
 			}
 			if got := m.records(); c.records != nil && !slices.Equal(got, c.records) {
 				t.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.records, "\n"))
