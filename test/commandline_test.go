@@ -217,8 +217,19 @@ userDefinedFields: null
 	// Zones of telephone numbers are told by where they lie.
 	m.portolan("apply", "-f", write("numbers.yaml", "into: configurations/main\nresources:\n"+
 		"- {type: ENUMZone, in: views/inside, name: e164.arpa}\n- {type: ENUMNumberZone, in: zones/e164.arpa, name: 2.2.7.4}\n"))
+	m.says([]string{"in: zones/e164.arpa\n    name: 2.2.7.4"}, "export", "configurations/main")
+	// Where there are several views, a zone is named with its view.
+	m.portolan("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n- {type: View, name: outside}\n"+
+		"- {type: Zone, view: outside, absoluteName: lab.example}\n"+
+		"- {type: DNSOption, in: views/outside/zones/lab.example, name: allow-query, value: [any]}\n"+
+		"- {type: DNSOption, in: views/inside/zones/lab.example, name: allow-query, value: [none]}\n"))
+	if code, text := m.wrong("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n"+
+		"- {type: DNSOption, in: views/outside/zones/e164.arpa, name: allow-query, value: [any]}\n")); code != 1 ||
+		!strings.Contains(text, `there is nothing in zones below View outside with the absoluteName "e164.arpa"`) {
+		t.Errorf("a zone that is in another view: %d %s", code, text)
+	}
 	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa",
-		"in: zones/e164.arpa\n    name: 2.2.7.4", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
+		"in: views/inside/zones/e164.arpa\n    name: 2.2.7.4", "in: views/outside/zones/lab.example\n    name: allow-query\n    value: [any]", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
 		"configurations/main")
 	file := filepath.Join(dir, "all.yaml")
 	write("all.yaml", exported)

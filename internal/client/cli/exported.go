@@ -25,6 +25,8 @@ type export struct {
 	order []*resource.Collection
 	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
 	placed map[int64]string
+	// count is how many resources were met, by collection.
+	count map[string]int
 	// keys are what resources that were met are called, as collection/key, by their numbers.
 	keys  map[int64]string
 	out   []exported
@@ -44,6 +46,7 @@ type exported struct {
 func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
 	notes []string, err error) {
 	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
+		count: map[string]int{},
 		notes: map[string]int{}, tell: tell}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
@@ -210,6 +213,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
 		return nil // its network says it
 	}
+	e.count[c.Name]++
 	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
 	var b strings.Builder
 	b.WriteString(`{"type":` + jsonText(t.Name))
@@ -231,6 +235,9 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
+		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // several may have a resource of the key
+			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
+		}
 	}
 	for _, f := range t.Fields {
 		value, err := e.value(t, c, f, members)
@@ -245,6 +252,16 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	e.out = append(e.out, exported{rank: e.rank(c, members), raw: json.RawMessage(b.String())})
 	if e.tell != nil {
 		e.tell(len(e.out))
+	}
+	return nil
+}
+
+// placer returns the collection that the member PlacedBy of a collection names, such as views; nil if there is none.
+func (e *export) placer(c *resource.Collection) *resource.Collection {
+	for _, one := range e.API.Collections() {
+		if slices.ContainsFunc(one.Types, func(t *schema.Type) bool { return strings.EqualFold(t.Name, c.PlacedBy) }) {
+			return one
+		}
 	}
 	return nil
 }

@@ -64,6 +64,37 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	return rows[0], nil
 }
 
+// maxNamedAlike is how many resources of one key NamedBelow looks at.
+const maxNamedAlike = 1000
+
+// NamedBelow gives the resource of a collection that a text names by its key and that lies below another one, however deep. The error names
+// field.
+func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collection, text string, above *store.Resource) (*store.Resource,
+	error) {
+	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
+	key := c.keyExpr(text)
+	if key == nil {
+		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+	}
+	rows, err := tx.Some(store.All{q.Where, key}, maxNamedAlike)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		for id := row.Parent; id > RootID; {
+			if id == above.ID {
+				return row, nil
+			}
+			head, err := tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			id = head.Parent
+		}
+	}
+	return nil, notFoundInlined(field, "there is nothing in %s below %s %s with the %s %q", c.Name, above.Type, above.Name, c.KeyField(), text)
+}
+
 // NamedOrNumbered is Named of what may also be a number: one that no resource is called.
 func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource,
 	error) {

@@ -16,7 +16,7 @@ import (
 
 // Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
 // rules of imports (docs/import.md), and made where it is not there. It belongs below how.In or how.Base, paths by names or numbers, such
-// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; names in how.In are of the configuration of how.Base. Empty: it finds
+// as configurations/main, servers/ns1, views/inside/zones/example.net or servers/ns1/deploymentRoles; names in how.In are of the configuration of how.Base. Empty: it finds
 // its place in its configuration. A reference may be a text: the key of what it refers to, or its path, such as locations/NO OSL.
 func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
@@ -69,11 +69,11 @@ func (p *perform) placeNamed(field, path string, configuration int64) (at target
 	}
 	key, sub := rest, ""
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
-		if s := c.Sub(rest[i+1:]); s != nil {
+		if of, _, _ := p.within(c, rest); of.Sub(rest[i+1:]) != nil {
 			key, sub = rest[:i], rest[i+1:]
 		}
 	}
-	row, err := p.API.NamedOrNumbered(p.Tx, p.Caller, field, c, key, configuration)
+	c, row, err := p.named(field, c, key, configuration)
 	if err != nil {
 		return at, err
 	}
@@ -81,11 +81,38 @@ func (p *perform) placeNamed(field, path string, configuration int64) (at target
 	if sub == "" {
 		return target{within: t}, nil
 	}
-	if t.Sub = c.Sub(sub); !t.Sub.Post || t.Sub.Relation != resource.Children {
+	if t.Sub = c.Sub(sub); t.Sub == nil || !t.Sub.Post || t.Sub.Relation != resource.Children {
 		return at, problem.Invalid(field, "%q: nothing is made in %s", path, sub)
 	}
 	t.List = true
 	return target{list: &t}, nil
+}
+
+// within takes a path below a collection apart, such as inside/zones/example.net of views: of is the collection of the resource, above the
+// key of what it lies in, empty for a key of the collection itself.
+func (p *perform) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
+	for _, sub := range c.Subs {
+		above, key, found := strings.Cut(path, "/"+sub.Name+"/")
+		if of := p.API.Collection(sub.Name); found && of != nil && of.PlacedBy != "" && key != "" {
+			return of, above, key
+		}
+	}
+	return c, "", path
+}
+
+// named finds the resource of a key of a collection, or of a path below the collection. of is the collection of the resource.
+func (p *perform) named(field string, c *resource.Collection, path string, configuration int64) (of *resource.Collection, row *store.Resource,
+	err error) {
+	of, above, key := p.within(c, path)
+	if above == "" {
+		row, err = p.API.NamedOrNumbered(p.Tx, p.Caller, field, of, key, configuration)
+		return of, row, err
+	}
+	holder, err := p.API.NamedOrNumbered(p.Tx, p.Caller, field, c, above, configuration)
+	if err == nil {
+		row, err = p.API.NamedBelow(p.Tx, p.Caller, field, of, key, holder)
+	}
+	return of, row, err
 }
 
 // configuration is the number of the one that a resource belongs to, as far as its place says; 0 where it does not.
