@@ -15,13 +15,16 @@ type entryText struct {
 	line   int
 }
 
-// unclosed is a fault of an entry; atEnd says that the file ends with it.
+// unclosed is a fault of an entry; atEnd says that the file ends with it. Otherwise the next line is the next entry.
 type unclosed struct {
 	what  string
 	atEnd bool
 }
 
 func (e unclosed) Error() string { return e.what }
+
+// strayParenthesis is the fault of an entry with a closing parenthesis too many.
+const strayParenthesis = "a parenthesis is closed that is not open"
 
 // entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
 type entryScanner struct {
@@ -33,6 +36,7 @@ type entryScanner struct {
 func (s *entryScanner) next() (e entryText, err error) {
 	var token strings.Builder
 	depth := 0
+	stray := false // a parenthesis was closed that was not open
 	begun, quoted, comment, start := false, false, false, true
 	end := func() {
 		if begun {
@@ -48,6 +52,8 @@ func (s *entryScanner) next() (e entryText, err error) {
 			switch end(); {
 			case quoted:
 				return e, unclosed{"a quotation mark is not closed", true}
+			case stray:
+				return e, unclosed{strayParenthesis, true}
 			case depth > 0:
 				return e, unclosed{"a parenthesis is not closed: nothing behind it was read", true}
 			case len(e.tokens) > 0:
@@ -71,6 +77,8 @@ func (s *entryScanner) next() (e entryText, err error) {
 		case c == '\n' && depth > 0:
 			comment = false
 			end()
+		case c == '\n' && stray:
+			return e, unclosed{strayParenthesis, false}
 		case c == '\n':
 			if end(); len(e.tokens) > 0 {
 				return e, nil
@@ -105,7 +113,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 				depth -= 2
 			}
 			if depth < 0 {
-				return e, errors.New("a parenthesis is closed that is not open")
+				depth, stray = 0, true
 			}
 		case c == ' ' || c == '\t' || c == '\r':
 			end()

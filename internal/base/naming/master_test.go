@@ -131,3 +131,22 @@ func TestZoneFilesAreReadAsByBIND(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultyLines reads files with wrong quotation marks and parentheses: each is a fault of its line, and the lines behind it are read.
+func TestFaultyLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"a A 192.0.2.1 )":    "line 3: a parenthesis is closed that is not open",
+		") a A ) 192.0.2.1":  "line 3: a parenthesis is closed that is not open",
+		"a TXT \"open":       "line 3: a quotation mark is not closed in its line",
+		"a TXT ( \"b\" ) ) ": "line 3: a parenthesis is closed that is not open",
+	} {
+		z, err := ReadZone(strings.NewReader("$TTL 60\n@ SOA ns admin 1 2 3 4 5\n"+line+"\nb A 192.0.2.2\n"), "example.", nil)
+		if err != nil || !slices.Equal(z.Faults, []string{want}) || len(z.Records) != 2 {
+			t.Errorf("%q: %v %+v", line, err, z)
+		}
+	}
+	z, err := ReadZone(strings.NewReader("$TTL 60\n@ SOA ns admin 1 2 3 4 5\na A ( 192.0.2.1\nb A 192.0.2.2\n"), "example.", nil)
+	if err != nil || len(z.Faults) != 1 || !strings.Contains(z.Faults[0], "a parenthesis is not closed") {
+		t.Errorf("an open parenthesis: %v %+v", err, z)
+	}
+}
