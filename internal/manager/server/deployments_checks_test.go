@@ -174,3 +174,22 @@ func TestSelectionsOfAliases(t *testing.T) {
 		}
 	}
 }
+
+// TestQueuedDeploymentsOfAUser queues as many deployments as a user may have, in one transaction, so that none of them ends meanwhile.
+func TestQueuedDeploymentsOfAUser(t *testing.T) {
+	m := startAlone(t)
+	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
+	const most = 1000
+	var servers, changes []string
+	for i := range most + 1 {
+		servers = append(servers, serverBody(fmt.Sprint("ns", i), fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)))
+	}
+	m.want(200, "POST", "/api/v2/apply", `{"into":"`+strings.TrimPrefix(at, "/api/v2/")+`","resources":[`+strings.Join(servers, ",")+`]}`)
+	for _, row := range m.want(200, "GET", at+"/servers?limit=1001&fields=id", "").get("data").([]any) {
+		changes = append(changes, fmt.Sprintf(`{"method":"POST","path":"servers/%v/deployments","body":{"type":"ValidationDeployment","service":"DNS"}}`,
+			row.(map[string]any)["id"]))
+	}
+	batch := func(changes []string) string { return `{"changes":[` + strings.Join(changes, ",") + `]}` }
+	m.refused(429, "TooManyRequests", "1000 deployments of admin are queued", "POST", "/api/v2/batch", batch(changes))
+	m.want(200, "POST", "/api/v2/batch", batch(changes[:most]))
+}
