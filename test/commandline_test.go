@@ -229,7 +229,8 @@ userDefinedFields: null
 		t.Errorf("a zone that is in another view: %d %s", code, text)
 	}
 	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa",
-		"in: views/inside/zones/e164.arpa\n    name: 2.2.7.4", "in: views/outside/zones/lab.example\n    name: allow-query\n    value: [any]", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
+		"in: views/inside/zones/e164.arpa\n    name: 2.2.7.4", "in: views/outside/zones/lab.example\n    name: allow-query\n    value: [any]",
+		"absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
 		"configurations/main")
 	file := filepath.Join(dir, "all.yaml")
 	write("all.yaml", exported)

@@ -494,7 +494,8 @@ func TestImportOfALongSource(t *testing.T) {
 	changed := rows(5, "")
 	lost := "note: HostRecord h.example.net %s the address 10.5.0.5 any more, which stays assigned"
 	run(0, changed, []string{fmt.Sprintf(lost, "would not have")}, "-n")
-	run(0, changed, []string{fmt.Sprintf(lost, "does not have"), "not in the file, kept (prune deletes it): TXTRecord t0.example.net", "10007 unchanged",
+	run(0, changed, []string{fmt.Sprintf(lost, "does not have"), "not in the file, kept (prune deletes it): TXTRecord t0.example.net",
+		"10007 unchanged",
 		"empty in the source, kept (--prune takes it away): line 8 (txtrecord t5.example.net): TXTRecord"}, "-y")
 	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources that are in no row would be deleted",
 		"run again with --yes"}, "--prune")

@@ -134,7 +134,8 @@ func (d *netbox) further(raw json.RawMessage, kind string) {
 			d.leave("the member %s of %s", name, kind)
 		}
 	}
-	if status, ok := members["status"].(map[string]any); ok && kind == "prefixes" && status["value"] != "active" && status["value"] != "container" {
+	status, ok := members["status"].(map[string]any)
+	if ok && kind == "prefixes" && status["value"] != "active" && status["value"] != "container" {
 		d.leave("the status %v of %s", status["value"], kind)
 	}
 }

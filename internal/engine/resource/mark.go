@@ -59,8 +59,8 @@ func (c *Collection) KeyOf(row *store.Resource) string {
 // maxUnmarked is how many resources without a tag Unmarked names.
 const maxUnmarked = 10
 
-// Unmarked names the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would delete
-// them, too. It returns an empty text if there are none.
+// Unmarked names the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would
+// delete them, too. It returns an empty text if there are none.
 func (a *API) Unmarked(c *Change, row, tag *store.Resource) (text string, err error) {
 	var ids []int64
 	if err := c.Tx.Each(func(scan func(...any) error) error {

@@ -295,7 +295,8 @@ func TestImportOfBadFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ kind, file, log string }{ // rows that cannot be read are refused, and the others are not
 		{"text/csv", "type,name\nTagGroup,e\nTagGroup\nTagGroup,f\n", "line 3: InvalidFileDataValue: it has 1 cells, the first line 2"},
-		{"text/csv", "type,name\nTagGroup,g\nTagGroup,\"a b\nTagGroup,\"h \"\"x\"\"\"\n", "line 3: InvalidFileDataValue: a quotation mark is not closed"},
+		{"text/csv", "type,name\nTagGroup,g\nTagGroup,\"a b\nTagGroup,\"h \"\"x\"\"\"\n",
+			"line 3: InvalidFileDataValue: a quotation mark is not closed"},
 		{"text/csv", "type,name\nTagGroup,i\nTag," + strings.Repeat("x", 2<<20) + "\nTagGroup,j\n", "line 3: InvalidFileDataValue: it has more"},
 		{"application/json", `[{"type":"TagGroup","name":"k"},17,{"type":"TagGroup","name":"l"}]`, "resource 2: InvalidFileDataValue"},
 		{"application/x-ndjson", `{"type":"TagGroup","name":"m"}` + "\n[]\n" + `{"type":"TagGroup","name":"n"}`, "line 2: InvalidFileDataValue"},
