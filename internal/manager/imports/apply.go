@@ -17,7 +17,8 @@ import (
 // Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
 // rules of imports (docs/import.md), and made where it is not there. It belongs below how.In or how.Base, paths by names or numbers, such
 // as configurations/main, servers/ns1, views/inside/zones/example.net or servers/ns1/deploymentRoles; names in how.In are of the
-// configuration of how.Base. Empty: it finds its place in its configuration. A reference may be a text: the key of what it refers to, or its path, such as locations/NO OSL.
+// configuration of how.Base. Empty: it finds its place in its configuration. A reference may be a text: the key of what it refers to, or
+// its path, such as locations/NO OSL.
 func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
 	return func(c *resource.Change, how resource.Applying) (done resource.Applied, err error) {
