@@ -8,8 +8,12 @@ run: ## start everything with sample data on loopback
 build: ## bin/portolan
 	go build -trimpath -o bin/portolan ./cmd/portolan
 
+# The linters are requirements of a module of their own, which the program does not share.
+GOTOOL = go tool -modfile=tools/go.mod
+
 test: ## all tests
 	go test -timeout 20m ./...
+	go test -C deploy/release -timeout 5m ./...
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'
@@ -56,10 +60,11 @@ types: ## check the console's sources, where Node and TypeScript are (npm instal
 VERSION ?=
 KEY ?=
 release: ## what is released, into dist/: programs, packages, an image, what is in them, checksums
-	go run ./deploy/release -version "$(VERSION)" $(if $(KEY),-key $(KEY))
+	go build -C deploy/release -o $(CURDIR)/bin/release .
+	bin/release -version "$(VERSION)" $(if $(KEY),-key $(KEY))
 
 release-test: ## build a release twice for this platform, compare, install the package in a namespace, upgrade, remove
-	PORTOLAN_TEST_RELEASE=yes go test -timeout 20m -count=1 -v ./deploy/release
+	PORTOLAN_TEST_RELEASE=yes go test -C deploy/release -timeout 20m -count=1 -v .
 
 # Ansible, in a venv of its own; it needs Python alone.
 bin/ansible/made:
@@ -85,12 +90,13 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go mod verify
-	go tool golangci-lint run ./...
+	$(GOTOOL) golangci-lint run ./...
+	cd deploy/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
-	go tool govulncheck ./...
+	$(GOTOOL) govulncheck ./...
 
 # The fuzz targets, a while each.
 FUZZTIME ?= 20s

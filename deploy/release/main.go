@@ -1,7 +1,7 @@
 // Command release builds what is released: programs for each platform, packages, an image for containers, what is in them, and their
 // checksums. The same source and version give the same bytes.
 //
-//	go run ./deploy/release -version 1.2.3 -out dist [-platforms linux/amd64,linux/arm64] [-key minisign.key]
+//	make release VERSION=1.2.3, which runs bin/release -version 1.2.3 -out dist [-platforms linux/amd64,linux/arm64] [-key minisign.key]
 package main
 
 import (

@@ -1,57 +1,91 @@
-// Package kms has key management services wrap keys, and unwrap them: who has a wrapped key has nothing without the service. A service goes
-// by its URL, in the words of gocloud.dev/secrets: hashivault://KEY for the transit engine of Vault or OpenBao (VAULT_ADDR, VAULT_TOKEN),
-// awskms://KEY?region=REGION for AWS KMS (credentials as the AWS command line finds them).
+// Package kms wraps and unwraps keys by key management services: a wrapped key is useless without the service. A URL names the service and
+// the key: hashivault://KEY is the transit engine of Vault or OpenBao, awskms://KEY?region=REGION is AWS KMS.
 package kms
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
 	"strings"
 	"time"
-
-	"gocloud.dev/secrets"
-	_ "gocloud.dev/secrets/awskms"     // awskms://
-	_ "gocloud.dev/secrets/hashivault" // hashivault://
 )
 
-// AskTime is how long a service may take.
+// AskTime is the time after which a request to a service fails.
 const AskTime = 30 * time.Second
 
-// Wrap gives a key as the service at a URL wraps it.
+// Wrap returns a key as the service at a URL wraps it. The error names the URL.
 func Wrap(ctx context.Context, at string, key []byte) (wrapped []byte, err error) {
-	err = with(ctx, at, func(ctx context.Context, k *secrets.Keeper) (err error) {
-		wrapped, err = k.Encrypt(ctx, key)
-		return err
-	})
-	return wrapped, err
+	return ask(ctx, at, key, keeper.wrap)
 }
 
-// Unwrap gives a key that the service at a URL has wrapped.
+// Unwrap returns a key that the service at a URL has wrapped. The error names the URL.
 func Unwrap(ctx context.Context, at string, wrapped []byte) (key []byte, err error) {
-	err = with(ctx, at, func(ctx context.Context, k *secrets.Keeper) (err error) {
-		key, err = k.Decrypt(ctx, wrapped)
-		return err
-	})
-	return key, err
+	return ask(ctx, at, wrapped, keeper.unwrap)
 }
 
-func with(ctx context.Context, at string, ask func(context.Context, *secrets.Keeper) error) error {
-	scheme, _, found := strings.Cut(at, "://")
-	if !found || scheme != "hashivault" && scheme != "awskms" {
-		return fmt.Errorf("%q is the URL of no key management service: hashivault://KEY and awskms://KEY?region=REGION are", at)
+// keeper is a key of a service.
+type keeper interface {
+	wrap(ctx context.Context, key []byte) ([]byte, error)
+	unwrap(ctx context.Context, wrapped []byte) ([]byte, error)
+}
+
+func ask(ctx context.Context, at string, data []byte, do func(keeper, context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	k, err := open(at)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
-	keeper, err := secrets.OpenKeeper(ctx, at)
+	result, err := do(k, ctx, data)
 	if err != nil {
-		return fmt.Errorf("the key management service %s: %w", at, err)
+		return nil, fmt.Errorf("asking the key management service %s: %w", at, err)
 	}
-	err = ask(ctx, keeper)
-	if e := keeper.Close(); err == nil {
-		err = e
+	return result, nil
+}
+
+// open reads a URL.
+func open(at string) (keeper, error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "hashivault" && u.Scheme != "awskms" {
+		return nil, fmt.Errorf("%q is the URL of no key management service: use hashivault://KEY or awskms://KEY?region=REGION", at)
+	}
+	key := strings.TrimPrefix(path.Join(u.Host, u.Path), "/")
+	if key == "" {
+		return nil, fmt.Errorf("%q names no key: use %s://KEY", at, u.Scheme)
+	}
+	var k keeper
+	if u.Scheme == "hashivault" {
+		k, err = newVault(key, u.Query())
+	} else {
+		k, err = newAWS(key, u.Query())
 	}
 	if err != nil {
-		return fmt.Errorf("asking the key management service %s: %w", at, err)
+		return nil, fmt.Errorf("the key management service %s: %w", at, err)
 	}
-	return nil
+	return k, nil
+}
+
+// maxAnswer is the length of the longest answer that is read, in bytes.
+const maxAnswer = 1 << 20
+
+// post sends a request with a body of JSON and reads the answer into a value. The error of a refusal has the beginning of the answer.
+func post(client *http.Client, rq *http.Request, into any) error {
+	rs, err := client.Do(rq)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rs.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if rs.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s: %.300s", rs.Status, bytes.TrimSpace(text))
+	}
+	return json.Unmarshal(text, into)
 }

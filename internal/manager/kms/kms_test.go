@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,6 +111,30 @@ func TestServices(t *testing.T) {
 		if _, err := Unwrap(t.Context(), at, []byte("vault:v1:AAAA")); err == nil || at != "" && !strings.Contains(err.Error(), at) {
 			t.Errorf("%q: %v", at, err)
 		}
+	}
+	for at, want := range map[string]string{"hashivault://": "names no key", "awskms://": "names no key", "hashivault://a?x=1": "the parameter x",
+		"awskms://a?region=x&y=1": "the parameter y", "awskms://a": "say the region"} {
+		if _, err := Wrap(t.Context(), at, key); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", at, err, want)
+		}
+	}
+	if k, err := open("awskms:///arn:aws:kms:eu-west-1:111122223333:key/1234?context_use=portolan"); err != nil {
+		t.Error(err)
+	} else if k := k.(*awsKey); k.region != "eu-west-1" || k.key != "arn:aws:kms:eu-west-1:111122223333:key/1234" || k.about["use"] != "portolan" {
+		t.Errorf("the key of an ARN: %+v", k)
+	}
+	for name, want := range map[string]string{"VAULT_ADDR": "set VAULT_ADDR", "VAULT_TOKEN": "set VAULT_TOKEN", "VAULT_CACERT": "has no certificate",
+		"VAULT_CLIENT_CERT": "VAULT_CLIENT_CERT", "VAULT_SKIP_VERIFY": "neither true nor false"} {
+		t.Run(name, func(t *testing.T) {
+			value := os.DevNull
+			if strings.HasPrefix(want, "set ") {
+				value = ""
+			}
+			t.Setenv(name, value)
+			if _, err := Wrap(t.Context(), "hashivault://harbour", key); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s=%s: %v", name, value, err)
+			}
+		})
 	}
 	token.Store("another")
 	if _, err := Wrap(t.Context(), "hashivault://harbour", key); err == nil || strings.Contains(err.Error(), "hush") {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -62,6 +63,32 @@ func TestAlertsFire(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
+	}
+}
+
+// TestDashboardExpressions has promtool check the expressions of the dashboard, as rules that record them.
+func TestDashboardExpressions(t *testing.T) {
+	beside(t)
+	program := prometheusProgram(t, "promtool")
+	type rule struct {
+		Record string `yaml:"record"`
+		Expr   string `yaml:"expr"`
+	}
+	var rules []rule
+	for i, one := range panels(t) {
+		rules = append(rules, rule{fmt.Sprintf("panel:%d", i),
+			strings.NewReplacer("$__rate_interval", "5m", "$job", ".*").Replace(one.expression)})
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "check", "rules", path).CombinedOutput(); err != nil || len(rules) < 10 {
+		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
 
