@@ -14,7 +14,7 @@ require (
 	golang.org/x/crypto v0.59.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.50.0
-	golang.org/x/text v0.44.0
+	golang.org/x/text v0.44.0 // indirect
 	modernc.org/sqlite v1.61.1 // indirect
 	pgregory.net/rapid v1.3.0
 	zombiezen.com/go/sqlite v1.4.2

@@ -92,7 +92,8 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 			id = head.Parent
 		}
 	}
-	return nil, notFoundInlined(field, "there is nothing in %s below %s %s with the %s %q", c.Name, above.Type, above.Name, c.KeyField(), text)
+	return nil, notFoundInlined(field, "there is nothing in %s below %s %d with the %s %q", c.Name, above.Type, above.ID, c.KeyField(),
+		text)
 }
 
 // NamedOrNumbered is Named of what may also be a number: one that no resource is called.

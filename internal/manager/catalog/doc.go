@@ -2,3 +2,4 @@
 package catalog
 
 //go:generate go run portolan/internal/engine/resource/gendoc
+//go:generate go run -C ../../../tools ./countries ../internal/manager/catalog/countries_gen.go

@@ -9,9 +9,6 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
 )
 
 // registerLocations declares the collection of locations.
@@ -75,19 +72,11 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 // SeedLocations makes the countries of ISO 3166, below which places are made.
 func SeedLocations(c *resource.Change) error {
 	t, _ := c.API.Type("Location")
-	names := display.English.Regions()
-	for first := 'A'; first <= 'Z'; first++ {
-		for second := 'A'; second <= 'Z'; second++ {
-			code := string(first) + string(second)
-			region, err := language.ParseRegion(code)
-			if err != nil || !region.IsCountry() || region.Canonicalize().String() != code {
-				continue
-			}
-			x := &Location{Code: code, Country: cmp.Or(names.Name(region), code)} // former countries have no name there
-			x.Type, x.Name = "Location", x.Country
-			if _, err := c.Create(t, x); err != nil {
-				return err
-			}
+	for _, one := range countries {
+		x := &Location{Code: one[0], Country: one[1]}
+		x.Type, x.Name = "Location", x.Country
+		if _, err := c.Create(t, x); err != nil {
+			return err
 		}
 	}
 	return nil
