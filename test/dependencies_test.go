@@ -1,0 +1,72 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+// TestDependenciesAreListed compares the tables of docs/dependencies.md with the direct requirements of the modules of the repository.
+func TestDependenciesAreListed(t *testing.T) {
+	var required []string
+	for _, dir := range []string{".", "tools", "deploy/release", "clients/terraform"} {
+		path := filepath.Join("..", dir, "go.mod")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := modfile.Parse(path, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tools []string
+		for _, tool := range f.Tool {
+			tools = append(tools, tool.Path)
+		}
+		for _, r := range f.Require {
+			of := slices.ContainsFunc(tools, func(tool string) bool { return len(tool) > len(r.Mod.Path) && tool[:len(r.Mod.Path)] == r.Mod.Path })
+			if (!r.Indirect || of) && r.Mod.Path != "portolan" {
+				required = append(required, r.Mod.Path)
+			}
+		}
+	}
+	page, err := os.ReadFile("../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (\S+[./]\S+) \|`).FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, row[1])
+	}
+	for _, one := range required {
+		if !slices.Contains(listed, one) {
+			t.Errorf("docs/dependencies.md does not list %s", one)
+		}
+	}
+	for _, one := range listed {
+		if !slices.Contains(required, one) {
+			t.Errorf("docs/dependencies.md lists %s, which no module requires directly", one)
+		}
+	}
+}
+
+// TestTour checks that the files that docs/tour.md names exist.
+func TestTour(t *testing.T) {
+	page, err := os.ReadFile("../docs/tour.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := regexp.MustCompile("`([a-z]+/[^`]+\\.go)`").FindAllStringSubmatch(string(page), -1)
+	for _, file := range files {
+		if _, err := os.Stat(filepath.Join("../internal", file[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(files) < 30 {
+		t.Errorf("it names %d files", len(files))
+	}
+}
