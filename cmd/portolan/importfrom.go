@@ -98,7 +98,12 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		}
 		f.rows = rows
 		if f.Comment == "" {
-			f.Comment = "import of " + f.source
+			f.Comment = "import of " + strings.Map(func(c rune) rune {
+				if c < ' ' || c > '~' { // which no header has
+					return '?'
+				}
+				return c
+			}, f.source)
 		}
 		if len(a.Resources) > applyAtOnce {
 			err = f.inBackground(s, m, d, a, rows)
@@ -107,8 +112,10 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
 		}
-		for _, one := range unnamed(f.applied, a.Resources) {
-			fmt.Fprintln(s.stderr, "note:", one)
+		if err == nil {
+			for _, one := range unnamed(f.applied, a.Resources) {
+				fmt.Fprintln(s.stderr, "note:", one)
+			}
 		}
 		if n := rowsOf(d.Skipped) + f.refused; err == nil && n > 0 {
 			f.summarize(s, d)
@@ -373,7 +380,9 @@ func readFile(path string) (raw []byte, err error) {
 
 // from reads a file by a reader, and takes what comes of it.
 func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
-	f.source = filepath.Base(path)
+	if f.source = filepath.Base(path); path == "-" {
+		f.source = "standard input"
+	}
 	raw, err := readFile(path)
 	if err != nil {
 		return err

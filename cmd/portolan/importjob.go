@@ -26,7 +26,9 @@ type importJob struct {
 	open func() (io.ReadCloser, error)
 	// line words a line of the log; an empty text leaves it out. nil is the line as it is, with the remedy of a refused row.
 	line func(line logLine) string
-	json bool
+	// begin is called before each run; it may be nil.
+	begin func()
+	json  bool
 	// strict refuses the import if a trial refuses a row. ask asks at a terminal after a trial; elsewhere a trial that would delete resources
 	// ends the command.
 	strict, ask bool
@@ -48,6 +50,14 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	trial := *s
 	if j.json { // which has one document, that of the import
 		trial.stdout = io.Discard
+	}
+	if word := j.line; !j.ask && word != nil { // the import says it again
+		tried.line = func(line logLine) string {
+			if line.code == "" {
+				return ""
+			}
+			return word(line)
+		}
 	}
 	one, err := tried.runOnce(&trial, m)
 	// A trial that refuses a row deletes nothing; the import may take the row, and would delete unasked.
@@ -115,6 +125,9 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	f, err := j.open()
 	if err != nil {
 		return nil, err
+	}
+	if j.begin != nil {
+		j.begin()
 	}
 	defer func() { _ = f.Close() }() // only read
 	if one, err = m.StartImport(s.ctx, j.name, f, j.ImportOptions); err != nil {
@@ -221,10 +234,10 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	j := &importJob{name: f.source + ".ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
 		ask: (asked() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
 			Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
-	f.applied.DryRun = f.DryRun
+	j.begin = func() { f.applied = client.Applied{DryRun: f.DryRun} }
 	j.line = func(line logLine) string {
 		changed, ok := strings.CutPrefix(line.rest, "changed: ")
-		if found := hostAddresses.FindString(changed); ok && found != "" && j.Mode == modeOf(f.DryRun) && line.row <= len(a.Resources) {
+		if found := hostAddresses.FindString(changed); ok && found != "" && line.row <= len(a.Resources) {
 			f.noteAddresses(a.Resources[line.row-1], changed[len(found):])
 		}
 		switch row := rowOf(rows, line.row); {
@@ -266,11 +279,12 @@ func modeOf(dry bool) string {
 // hostAddresses begins the change of the addresses of a host in a line of the log.
 var hostAddresses = regexp.MustCompile(`^HostRecord \d+: (?:.*, )?addresses `)
 
-// noteAddresses keeps the addresses that a host of the source (raw) had before, for unnamed. text begins with them, as JSON.
+// noteAddresses adds the change of a host of the source (raw) to the results, of which unnamed lists the addresses that no host has any more.
+// text begins with the addresses before the change, as JSON.
 func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
 	var before json.RawMessage
 	var host struct{ AbsoluteName string }
-	if json.NewDecoder(strings.NewReader(text)).Decode(&before) != nil || json.Unmarshal(raw, &host) != nil { // a change from no addresses
+	if json.NewDecoder(strings.NewReader(text)).Decode(&before) != nil || json.Unmarshal(raw, &host) != nil { // the host had no addresses
 		return
 	}
 	one := client.AppliedResource{Did: "CHANGED", Type: "HostRecord", Key: host.AbsoluteName}

@@ -19,6 +19,8 @@ type Rows struct {
 	line int
 	// single says that no row has more than one line.
 	single bool
+	// tries counts rows of more than longestRow that were tried.
+	tries int
 }
 
 // New returns the rows of a text whose cells are separated by comma.
@@ -33,9 +35,9 @@ const atOnce = 4 << 20
 // ErrLong is a line that is longer than one may be.
 var ErrLong = fmt.Errorf("a line has more than %d MiB", atOnce>>20)
 
-// fill reads on if less of the file is in memory than the longest row may have, or no whole line.
-func (c *Rows) fill() error {
-	if c.in == nil || len(c.rest) > longestRow && strings.Contains(c.rest, "\n") {
+// fill reads on if less than want bytes, or no whole line, is in memory.
+func (c *Rows) fill(want int) error {
+	if c.in == nil || len(c.rest) > want && strings.Contains(c.rest, "\n") {
 		return nil
 	}
 	buffer := make([]byte, atOnce)
@@ -55,8 +57,13 @@ func (c *Rows) fill() error {
 // SingleLines lets each line be a row: a cell in quotation marks ends in its line.
 func (c *Rows) SingleLines() { c.single = true }
 
-// longestRow is how long a row may be whose cells have line ends in them, in bytes.
-const longestRow = 64 << 10
+// longestRow is the length up to which the end of a cell with line ends is searched, in bytes. Of the first longTries rows it is searched
+// further, up to maxRow: a file of nothing but open quotation marks takes no quadratic time.
+const (
+	longestRow = 64 << 10
+	maxRow     = 1 << 20
+	longTries  = 64
+)
 
 // ErrQuotes is a row whose quotation marks are not those of RFC 4180.
 var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a text in quotation marks")
@@ -65,7 +72,7 @@ var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a t
 // cannot be read, behind which it goes on with the next line. A quotation mark inside of a cell without quotation marks is part of it.
 func (c *Rows) Next() (row []string, line int, err error) {
 	for {
-		if err := c.fill(); err != nil {
+		if err := c.fill(longestRow); err != nil {
 			return nil, c.line, err
 		}
 		if c.rest == "" {
@@ -85,7 +92,16 @@ func (c *Rows) Next() (row []string, line int, err error) {
 			part = c.rest[:min(len(c.rest), len(text)+1)]
 		}
 		r := c.reader(part)
-		if row, err = r.Read(); err == nil {
+		if row, err = r.Read(); err != nil && !c.single && len(part) < len(c.rest) && c.tries < longTries {
+			c.tries++
+			if err := c.fill(maxRow); err != nil {
+				return nil, c.line, err
+			}
+			text, behind, _ = strings.Cut(c.rest, "\n")
+			r = c.reader(c.rest[:min(len(c.rest), max(maxRow, len(text)+1))])
+			row, err = r.Read()
+		}
+		if err == nil {
 			at := int(r.InputOffset())
 			c.line += strings.Count(c.rest[:at], "\n")
 			c.rest = c.rest[at:]

@@ -80,3 +80,30 @@ func TestReader(t *testing.T) {
 		t.Errorf("a long line: %v", err)
 	}
 }
+
+// TestLongCells reads a cell of many lines, which is one row, and a file of open quotation marks in reasonable time.
+func TestLongCells(t *testing.T) {
+	cell := "note\n" + strings.Repeat("a,b\n", 3*longestRow/4)
+	for _, r := range []*Rows{New("x,\""+cell+"\"\ny,z\n", ','), NewReader(strings.NewReader("x,\""+cell+"\"\ny,z\n"), ',')} {
+		row, _, err := r.Next()
+		if err != nil || len(row) != 2 || row[1] != cell {
+			t.Fatalf("a long cell is %d cells, %v", len(row), err)
+		}
+		if row, _, err := r.Next(); err != nil || strings.Join(row, "|") != "y|z" {
+			t.Errorf("behind it: %q %v", row, err)
+		}
+	}
+	r, wrong := New(strings.Repeat("\"x y\n", 4*longTries)+strings.Repeat("a,b\n", longestRow), ','), 0
+	for {
+		_, _, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if errors.Is(err, ErrQuotes) {
+			wrong++
+		}
+	}
+	if wrong != 4*longTries {
+		t.Errorf("%d rows are wrong, want %d", wrong, 4*longTries)
+	}
+}

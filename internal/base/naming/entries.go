@@ -74,11 +74,11 @@ func (s *entryScanner) next() (e entryText, err error) {
 		switch {
 		case c == '\n' && quoted:
 			return e, unclosed{"a quotation mark is not closed in its line", false}
+		case c == '\n' && stray: // whatever is open behind it
+			return e, unclosed{strayParenthesis, false}
 		case c == '\n' && depth > 0:
 			comment = false
 			end()
-		case c == '\n' && stray:
-			return e, unclosed{strayParenthesis, false}
 		case c == '\n':
 			if end(); len(e.tokens) > 0 {
 				return e, nil

@@ -136,6 +136,7 @@ func TestZoneFilesAreReadAsByBIND(t *testing.T) {
 func TestFaultyLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"a A 192.0.2.1 )":    "line 3: a parenthesis is closed that is not open",
+		"a A 192.0.2.1 ) (":  "line 3: a parenthesis is closed that is not open",
 		") a A ) 192.0.2.1":  "line 3: a parenthesis is closed that is not open",
 		"a TXT \"open":       "line 3: a quotation mark is not closed in its line",
 		"a TXT ( \"b\" ) ) ": "line 3: a parenthesis is closed that is not open",

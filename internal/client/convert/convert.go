@@ -470,9 +470,17 @@ var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustPars
 // Surround adds blocks for the networks that lie in none: of those that are there (known), or of the document. A private network gets the
 // private range that it is of, another one a block of its own size. A configuration has blocks for IPv6 from its beginning.
 func (d *Document) Surround(known []netip.Prefix) {
-	blocks := append(slices.Clone(known), d.Blocks()...)
+	blocks := map[netip.Prefix]bool{}
+	for _, b := range append(slices.Clone(known), d.Blocks()...) {
+		blocks[b.Masked()] = true
+	}
 	within := func(p netip.Prefix) bool {
-		return slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Bits() <= p.Bits() && b.Contains(p.Addr()) })
+		for bits := p.Bits(); bits >= 0; bits-- {
+			if blocks[netip.PrefixFrom(p.Addr(), bits).Masked()] {
+				return true
+			}
+		}
+		return false
 	}
 	for _, p := range d.Networks() {
 		if p.Addr().Is6() || within(p) {
@@ -485,7 +493,7 @@ func (d *Document) Surround(known []netip.Prefix) {
 			}
 		}
 		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false}) // the source does not name it
-		blocks = append(blocks, block)
+		blocks[block] = true
 	}
 }
 

@@ -19,26 +19,27 @@ func Dhcpd(raw []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dhcpd{Document: &Document{unsaid: []string{"name"}}}
+	d := &dhcpd{Document: &Document{unsaid: []string{"name"}}, subnets: map[netip.Prefix]bool{}}
 	if err := d.block(all, ""); err != nil {
 		return nil, err
 	}
-	for _, s := range d.ranges { // of pools beside the subnets: of that which they lie in
-		a, err := netip.ParseAddr(s.word(len(s.words) - 1))
-		i := slices.IndexFunc(d.subnets, func(p netip.Prefix) bool { return err == nil && p.Contains(a) })
-		if i < 0 {
+	for _, s := range d.ranges { // of pools beside the subnets
+		text, _, _ := strings.Cut(s.word(len(s.words)-1), "/")
+		a, err := netip.ParseAddr(text)
+		p, found := holding(d.subnets, a)
+		if err != nil || !found {
 			d.skipStatement(s, errors.New("the range lies in no subnet"))
 			continue
 		}
 		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words, " "))
-		d.skipStatement(s, d.span(s, d.subnets[i]))
+		d.skipStatement(s, d.span(s, p))
 	}
 	return d.Document, nil
 }
 
 type dhcpd struct {
 	*Document
-	subnets []netip.Prefix
+	subnets map[netip.Prefix]bool
 	// around are the routers of what is read around a subnet.
 	around []string
 	// ranges are those beside subnets.
@@ -58,7 +59,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		case s.is("option", "routers"):
 		case s.is("shared-network"):
 			err = d.block(s.block, s.word(1))
-		case s.is("group"), s.is("pool"), s.is("class"), s.is("subclass"):
+		case s.is("group"), s.is("pool"), s.is("pool6"), s.is("class"), s.is("subclass"):
 			err = d.block(s.block, shared)
 		case s.is("subnet"):
 			if err = d.subnet(s, shared); err != nil {
@@ -76,12 +77,22 @@ func (d *dhcpd) block(all []statement, shared string) error {
 			d.ranges = append(d.ranges, s)
 		case s.is("option"):
 			d.leave("the option %s: give it as a deployment option", s.word(1))
+		case s.describes(): // such as a condition
+			d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
 		default:
 			d.leave("the statement %s", s.word(0))
 		}
 		d.skipStatement(s, err)
 	}
 	return nil
+}
+
+// describes reports whether a block has hosts, subnets or ranges in it.
+func (s statement) describes() bool {
+	return slices.ContainsFunc(s.block, func(one statement) bool {
+		return one.describes() || slices.ContainsFunc([]string{"host", "subnet", "subnet6", "range", "range6"},
+			func(word string) bool { return one.is(word) })
+	})
 }
 
 // lastRouters returns the routers that the last statement of a block names, which holds in dhcpd; otherwise where there is none.
@@ -93,7 +104,7 @@ func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 		}
 		if found {
 			d.at = fmt.Sprintf("line %d", s.line)
-			d.leave("routers of a statement before another one: the last one holds")
+			d.leave("an earlier option routers of the same block: the last one counts")
 			d.at = ""
 		}
 		otherwise, found = s.words[2:], true
@@ -156,7 +167,7 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 	own := d.lastRouters(s.block, nil)
 	d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
 	d.network(p, shared, d.router(p, own, d.around))
-	d.subnets = append(d.subnets, p)
+	d.subnets[p] = true
 	var rest []statement
 	for _, one := range s.block {
 		inner := []statement{one}

@@ -448,7 +448,7 @@ func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err 
 		}
 		r := there[a.String()]
 		if r == nil {
-			r = Resource{"type": family(a) + "Address", "address": a.String(), "state": "STATIC", "name": host(name)}
+			r = Resource{"type": family(a) + "Address", "address": a.String(), "state": "STATIC", "name": x.label(name)}
 			there[a.String()] = r
 			x.add(r)
 		}

@@ -2,11 +2,11 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,62 +37,118 @@ func readJSON(text []byte, into any) error {
 	return err
 }
 
-// readPart reads one object of a list. wrong is a value of another kind than belongs there, which does not end the reading of the file.
+// readPart reads one object of a list. wrong says which value is of another kind than its member: the object is not used, and the reading of
+// the file goes on.
 func readPart(raw []byte, into any) (wrong, err error) {
 	var kind *json.UnmarshalTypeError
 	if err = json.Unmarshal(raw, into); !errors.As(err, &kind) {
 		return nil, err
 	}
-	return fmt.Errorf("%s has a JSON %s, where %s belongs", kind.Field, kind.Value, kindOf(kind.Type)), nil
+	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(kind.Field, "it"), kind.Value, kindOf(kind.Type)), nil
 }
 
-// jsonKeys compares the keys of JSON objects with the type that the text is read into.
+// partial is an object that says itself which of its values is wrong.
+type partial interface{ fault() error }
+
+// jsonKeys compares JSON objects with the types that the text is read into.
 type jsonKeys struct {
 	text []byte
 	in   *json.Decoder
-	// unread is called for a key that the type has no member for; object is the key that the object is the value of.
+	// at and line are the place up to which lines were counted.
+	at, line int
+	members  map[reflect.Type]map[string]reflect.Type
+	// unread is called for a key that the type has no member for; object is the key under which the object is.
 	unread func(key, object string, line int)
+	// wrong is called for a value of another kind than its member, unless the object is a partial one.
+	wrong func(key string, line int, why string)
 }
 
 // check reads the text. The error names a key that an object has twice. The text is JSON.
 func (k *jsonKeys) check(into any) error {
-	k.in = json.NewDecoder(bytes.NewReader(k.text))
-	return k.value(reflect.TypeOf(into), "")
+	k.in, k.line, k.members = json.NewDecoder(bytes.NewReader(k.text)), 1, map[reflect.Type]map[string]reflect.Type{}
+	return k.value(reflect.TypeOf(into), "", func(string) {})
 }
 
-// value reads a value of a type; nil is a value that is not read, of which the keys do not matter.
-func (k *jsonKeys) value(t reflect.Type, name string) error {
+// lineNow returns the line that is read.
+func (k *jsonKeys) lineNow() int {
+	now := int(k.in.InputOffset())
+	k.line += bytes.Count(k.text[k.at:now], []byte("\n"))
+	k.at = now
+	return k.line
+}
+
+// value reads a value of a type; nil is a value that is not read, of which the keys do not matter. other is called with the kind of a value
+// of another kind.
+func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if t == reflect.TypeFor[json.RawMessage]() {
+		t = nil
+	}
 	token, err := k.in.Token()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case token == json.Delim('['):
-		if t != nil && t.Kind() == reflect.Slice {
-			t = t.Elem()
-		} else {
+	}
+	switch token {
+	case json.Delim('['):
+		if t != nil && t.Kind() != reflect.Slice {
+			other("array")
 			t = nil
 		}
+		if t != nil {
+			t = t.Elem()
+		}
 		for k.in.More() {
-			if err := k.value(t, name); err != nil {
+			if err := k.value(t, name, other); err != nil {
 				return err
 			}
 		}
 		_, err = k.in.Token()
 		return err
-	case token == json.Delim('{'):
+	case json.Delim('{'):
+		if t != nil && t.Kind() != reflect.Struct {
+			other("object")
+			t = nil
+		}
 		return k.object(t, name)
+	}
+	if t == nil || token == nil {
+		return nil
+	}
+	kind, fits := "", false
+	switch token.(type) {
+	case string:
+		kind, fits = "string", t.Kind() == reflect.String
+	case bool:
+		kind, fits = "bool", t.Kind() == reflect.Bool
+	default:
+		kind, fits = "number", t.Kind() == reflect.Int
+	}
+	if !fits && !reflect.PointerTo(t).Implements(reflect.TypeFor[partial]()) {
+		other(kind)
 	}
 	return nil
 }
 
+// membersOf returns the types of the members of a struct by their keys in lower case.
+func (k *jsonKeys) membersOf(t reflect.Type) map[string]reflect.Type {
+	if all, known := k.members[t]; known {
+		return all
+	}
+	all := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() {
+			all[strings.ToLower(cmp.Or(tag, f.Name))] = f.Type
+		}
+	}
+	k.members[t] = all
+	return all
+}
+
 // object reads the members of an object.
 func (k *jsonKeys) object(t reflect.Type, name string) error {
-	if t != nil && t.Kind() != reflect.Struct {
-		t = nil
-	}
 	met := map[string]int{}
 	for k.in.More() {
 		token, err := k.in.Token()
@@ -100,25 +156,26 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 			return err
 		}
 		key, _ := token.(string)
-		line := 1 + bytes.Count(k.text[:k.in.InputOffset()], []byte("\n"))
-		if first := met[strings.ToLower(key)]; first != 0 && t != nil {
+		line := k.lineNow()
+		lower := strings.ToLower(key)
+		if first := met[lower]; first != 0 && t != nil {
 			return fmt.Errorf("line %d: %s is there in line %d already: remove one of the two", line, key, first)
 		}
-		met[strings.ToLower(key)] = line
+		met[lower] = line
 		var of reflect.Type
+		other := func(string) {}
 		if t != nil {
-			fields := reflect.VisibleFields(t)
-			i := slices.IndexFunc(fields, func(f reflect.StructField) bool {
-				tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				return strings.EqualFold(tag, key) || tag == "" && f.IsExported() && strings.EqualFold(f.Name, key)
-			})
-			if i >= 0 {
-				of = fields[i].Type
-			} else {
+			var known bool
+			if of, known = k.membersOf(t)[lower]; !known {
 				k.unread(key, name, line)
 			}
+			if !reflect.PointerTo(t).Implements(reflect.TypeFor[partial]()) {
+				other = func(kind string) {
+					k.wrong(key, line, fmt.Sprintf("has a JSON %s, where %s belongs", kind, kindOf(of)))
+				}
+			}
 		}
-		if err := k.value(of, key); err != nil {
+		if err := k.value(of, key, other); err != nil {
 			return err
 		}
 	}

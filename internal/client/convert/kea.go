@@ -51,6 +51,8 @@ func (s *keaSubnet) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
+func (s *keaSubnet) fault() error { return s.wrong }
+
 type keaPool struct {
 	Pool    string      `json:"pool"`
 	Options []keaOption `json:"option-data"`
@@ -63,6 +65,8 @@ func (p *keaPool) UnmarshalJSON(raw []byte) (err error) {
 	p.wrong, err = readPart(raw, (*plain)(p))
 	return err
 }
+
+func (p *keaPool) fault() error { return p.wrong }
 
 // keaPrefixPool is a pool of prefixes that are delegated.
 type keaPrefixPool struct {
@@ -95,6 +99,8 @@ func (r *keaReservation) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
+func (r *keaReservation) fault() error { return r.wrong }
+
 // routersCode is the number of the option routers (RFC 2132 section 3.5).
 const routersCode = 3
 
@@ -122,9 +128,7 @@ func Kea(raw []byte) (*Document, error) {
 	if before, _, found := strings.Cut(content, "<?include"); found {
 		return nil, fmt.Errorf("line %d: <?include ?> is not read: put the text of the file in its place", 1+strings.Count(before, "\n"))
 	}
-	if err := readJSON([]byte(content), &f); errors.As(err, &kind) {
-		d.Skipped = append(d.Skipped, Skipped{Row: "a value", Reason: fmt.Sprintf("%v: correct it", err)})
-	} else if err != nil {
+	if err := readJSON([]byte(content), &f); err != nil && !errors.As(err, &kind) { // which keys names
 		return nil, err
 	}
 	keys := jsonKeys{text: []byte(content), unread: func(key, object string, line int) {
@@ -132,6 +136,9 @@ func Kea(raw []byte) (*Document, error) {
 			key += " of " + object
 		}
 		d.leave("the setting %s", key)
+	}, wrong: func(key string, line int, why string) {
+		d.at = fmt.Sprintf("line %d (%s)", line, key)
+		d.skip("it %s: correct it", why)
 	}}
 	if err := keys.check(f); err != nil {
 		return nil, err
@@ -145,33 +152,40 @@ func Kea(raw []byte) (*Document, error) {
 			continue
 		}
 		around := d.keaRouters(s.Options, " of all subnets")
-		for _, one := range append(s.Subnet4, s.Subnet6...) {
-			d.kea(one, "", around)
+		for i, one := range append(s.Subnet4, s.Subnet6...) {
+			d.kea(i+1, one, "", around)
 		}
 		for _, shared := range s.SharedNetworks {
 			around := around
 			if own := d.keaRouters(shared.Options, " of the shared network "+shared.Name); own != nil {
 				around = own
 			}
+			d.at = "the shared network " + shared.Name
 			d.keaReservations(shared.Reservations)
-			for _, one := range append(shared.Subnet4, shared.Subnet6...) {
-				d.kea(one, shared.Name, around)
+			for i, one := range append(shared.Subnet4, shared.Subnet6...) {
+				d.kea(i+1, one, shared.Name, around)
 			}
+		}
+		if d.at = "Dhcp4"; s == f.Dhcp6 {
+			d.at = "Dhcp6"
 		}
 		d.keaReservations(s.Reservations)
 	}
 	return d, nil
 }
 
-// kea adds a subnet with what is in it; around are the routers of what it lies in.
-func (d *Document) kea(s keaSubnet, shared string, around []string) {
-	d.at = "subnet " + s.Subnet
+// kea adds the subnet with a number in its list, with what is in it; around are the routers of what it lies in.
+func (d *Document) kea(number int, s keaSubnet, shared string, around []string) {
+	d.at = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
+	if shared != "" && s.Subnet == "" {
+		d.at += " of " + shared
+	}
 	if len(s.ID) > 0 {
 		d.at += fmt.Sprintf(" (id %s)", s.ID)
 	}
 	subnet := d.at
 	p, err := netip.ParsePrefix(s.Subnet)
-	if err != nil {
+	if err != nil && s.wrong == nil {
 		d.skip("it is no prefix, and nothing of it but its reservations is imported: correct the subnet")
 		d.keaReservations(s.Reservations)
 		return

@@ -234,7 +234,7 @@ func (d *phpipam) address(of func(string) string) error {
 	} else if gateway {
 		d.routers = append(d.routers, router{a, d.at})
 		if of("hostname")+of("mac")+of("description") != "" {
-			d.leave("the name and the hardware address of the gateway %v: a gateway is its network's", a)
+			d.leave("the name, the hardware address and the description of the gateway %v: a network keeps the address alone", a)
 		}
 		return nil
 	}

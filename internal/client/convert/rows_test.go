@@ -39,7 +39,7 @@ func TestPhpipamPlaces(t *testing.T) {
 	lines, notes := words(t, d, err)
 	text := strings.Join(append(lines, notes...), "\n")
 	for _, want := range []string{`"10.2.0.5"`, "its subnet is in the VRFs RED, BLUE", "what is in the VRF BLUE",
-		"the name and the hardware address of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
+		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
 		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -66,6 +66,11 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"line 2 (host a): the host has no fixed address: give",
 			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
+		"dhcpd, blocks": {func() (*Document, error) {
+			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\nshared-network n { subnet6 2001:db8::/64 { }\n" +
+				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"))
+		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
+			"!line 4 (range6 2001:db9::10 2001:db9::20): the range lies in no subnet"}, []string{"the statement key"}},
 		"Kea": {func() (*Document, error) {
 			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
@@ -82,7 +87,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is no subnet: correct",
 			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
 			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
-			[]string{"routers of a statement before another one: the last one holds, in line 6",
+			[]string{"an earlier option routers of the same block: the last one counts, in line 6",
 				"the option routers of a pool: give it as a deployment option, in line 7",
 				"the statement deny of subnets that are skipped, in line 3 (deny x)"}},
 		"Kea, wrong values": {func() (*Document, error) {
@@ -98,6 +103,13 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, and nothing of it but its reservations"},
 			[]string{"the domain of names of addresses: an address has the first label alone, in reservation number 3",
 				"the setting client-classes of reservations, in line 5", "the setting valid-lifetime of Dhcp4, in line 1"}},
+		"Kea, wrong kinds": {func() (*Document, error) {
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n" +
+				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"))
+		}, []string{"!subnet number 1: it has a JSON string, where an object belongs", "!subnet number 2: subnet has a JSON number, where a string",
+			"!subnet number 3: it is no prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
+			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
+			[]string{"the option 0 of all subnets"}},
 		"NetBox, further members": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},
 				{json.RawMessage(`{"id":7,"prefix":"10.1.0.0/24","vlan":{"vid":5},"site":null,"is_pool":false,"status":{"value":"reserved"}}`)},
@@ -135,7 +147,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		}, []string{"!line 3 (hostrecord A.example): it has the same key as line 2 (hostrecord a.example): remove",
 			"!line 6 (hostaddress 10.1.0.3): \"zz\" is no hardware address: correct",
 			"!line 9 (hostaddress 10.1.0.5): the address 10.1.0.5 of the host has the hardware address 00:00:5e:00:53:01 by an earlier row: remove"},
-			[]string{"names of hosts", "the ttl of a further address of a name",
+			[]string{"names of hosts", "the domain of names of addresses", "the ttl of a further address of a name",
 				"what is in the view out: import it by itself, by --from-view, in line 7"}},
 		"Infoblox, without names": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})

@@ -187,7 +187,7 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	if n := after.Deleted - before.Deleted - 1; n > 0 {
 		note := fmt.Sprintf("with %d resources that lie below it, or belong to it", n)
 		if unmarked != "" {
-			note += "; without the tag are " + unmarked
+			note += ", among them without the tag: " + unmarked
 		}
 		one.Notes = append(one.Notes, note)
 	}

@@ -473,7 +473,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 				along = true
 				text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n-1)
 				if unmarked != "" {
-					text += "; without the tag are " + unmarked
+					text += ", among them without the tag: " + unmarked
 				}
 			}
 			begin := "not in the file, deleted: "

@@ -170,18 +170,20 @@ func newCSV(in *bufio.Reader) (rowReader, error) {
 }
 
 func (r *csvReader) next() (*row, error) {
-	record, line, err := r.in.Next()
-	switch {
-	case errors.Is(err, csvrows.ErrLong):
-		return nil, badFile("behind row %d: %v", r.count, err)
-	case errors.Is(err, csvrows.ErrQuotes):
-		r.count++
-		return wrongRow(r.count, fmt.Sprintf("line %d", line+r.above), "%v", err), nil
-	case err != nil:
-		return nil, err
-	}
-	if strings.Join(record, "") == "" {
-		return r.next()
+	var record []string
+	var line int
+	for strings.Join(record, "") == "" { // rows of empty cells are no rows
+		var err error
+		record, line, err = r.in.Next()
+		switch {
+		case errors.Is(err, csvrows.ErrLong):
+			return nil, badFile("behind row %d: %v", r.count, err)
+		case errors.Is(err, csvrows.ErrQuotes):
+			r.count++
+			return wrongRow(r.count, fmt.Sprintf("line %d", line+r.above), "%v", err), nil
+		case err != nil:
+			return nil, err
+		}
 	}
 	r.count++
 	one := &row{number: r.count, at: fmt.Sprintf("line %d", line+r.above)}

@@ -154,9 +154,10 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	}
 	n, four := o.(*IPv4Network)
 	gateway := four && !line.Default && n.Gateway != line.Gateway
-	if four && line.Gated && line.Default && n.Gateway != space.Hosts(line.Range).Low {
-		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s: the cell is empty: an address or none changes it", line.Number,
-			line.Range, worded(n.Gateway)))
+	p, _ := line.Range.Prefix()
+	if four && line.Gated && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low { // the default, of none of /31 and /32
+		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s, as the cell is empty: write an address, or the word none, to "+
+			"change it", line.Number, line.Range, worded(n.Gateway)))
 	}
 	if gateway {
 		texts = append(texts, fmt.Sprintf("gateway %s -> %s", worded(n.Gateway), worded(line.Gateway)))

@@ -165,7 +165,7 @@ func TestApplyTags(t *testing.T) {
 	m.id("/api/v2/networks/"+at+"/addresses", `{"type":"IPv4Address","address":"10.1.0.77","state":"STATIC"}`)
 	r = m.want(200, "POST", "/api/v2/apply", document(true, ""))
 	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "resources that lie below it") ||
-		!strings.Contains(string(r.body), "without the tag are ") || !strings.Contains(string(r.body), "IPv4Address 10.1.0.77") {
+		!strings.Contains(string(r.body), "among them without the tag: ") || !strings.Contains(string(r.body), "IPv4Address 10.1.0.77") {
 		t.Errorf("all is pruned: %s", r.body)
 	}
 	got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description")

@@ -63,9 +63,13 @@ func TestImportSkipsRows(t *testing.T) {
 	if want := []string{`line 2: 172.16.0.0/24: name "one" -> "ONE", gateway 172.16.0.1 -> 172.16.0.9`}; !slices.Equal(done.Changes, want) {
 		t.Errorf("the changes are %q", done.Changes)
 	}
-	kept := []string{"line 3: 172.16.2.0/24: gateway none: the cell is empty: an address or none changes it"}
+	kept := []string{"line 3: 172.16.2.0/24: gateway none, as the cell is empty: write an address, or the word none, to change it"}
 	if !slices.Equal(done.Kept, kept) {
 		t.Errorf("kept are %q", done.Kept)
+	}
+	is("a link", networks("network,gateway\n172.16.9.0/31,\n", ipam.Import{}), 1, 0, 0)
+	if done := networks("network,gateway\n172.16.9.0/31,\n", ipam.Import{}); len(done.Kept) > 0 {
+		t.Errorf("of a link are kept %q", done.Kept)
 	}
 	is("a gateway of IPv6", networks("network,gateway\n2001:db8::/64,2001:db8::1\n", ipam.Import{}), 0, 0, 0,
 		"line 2: gateway: a network of IPv6 has no gateway")

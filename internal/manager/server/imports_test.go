@@ -306,6 +306,10 @@ func TestImportOfBadFiles(t *testing.T) {
 			t.Errorf("%.60q: %s\n%.300s", c.file, counts(made), log)
 		}
 	}
+	// Rows of empty cells are no rows, however many there are.
+	if made, _ := m.imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.text("created") != "1" {
+		t.Errorf("behind empty rows: %s", counts(made))
+	}
 	made, log := m.imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
 		"UserSession,s,,\nTransaction,,,\n")
 	for _, want := range []string{"line 2: InvalidFileCharacterEncoding: name: ", "line 3: InvalidResourceType: type: ",
