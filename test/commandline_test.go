@@ -222,6 +222,8 @@ userDefinedFields: null
 	m.portolan("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n- {type: View, name: outside}\n"+
 		"- {type: Zone, view: outside, absoluteName: lab.example}\n"+
 		"- {type: DNSOption, in: views/outside/zones/lab.example, name: allow-query, value: [any]}\n"+
+		"- {type: ExternalHostRecord, view: outside, absoluteName: mail.elsewhere.example}\n"+
+		"- {type: MXRecord, view: outside, absoluteName: lab.example, priority: 5, linkedRecord: mail.elsewhere.example}\n"+
 		"- {type: DNSOption, in: views/inside/zones/lab.example, name: allow-query, value: [none]}\n"))
 	if code, text := m.wrong("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n"+
 		"- {type: DNSOption, in: views/outside/zones/e164.arpa, name: allow-query, value: [any]}\n")); code != 1 ||

@@ -299,7 +299,7 @@ func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imp
 		return err
 	}
 	j := *imported
-	j.Mode, j.Tag = dryRunMode, ""
+	j.Mode, j.Tag, j.begin = dryRunMode, "", nil
 	j.open = fileOf(all)
 	j.line = func(line logLine) string {
 		if text, ok := strings.CutPrefix(line.rest, "changed: "); ok && strings.Contains(text, " -> null") {

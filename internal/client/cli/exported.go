@@ -205,6 +205,9 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		e.notes["left out, as this program is older than the manager: "+head.Type]++
 		return nil
 	case t.NotMade: // it comes with what it belongs to
+		if c.PlacedBy != "" {
+			e.placed[head.ID] = FieldText(members[c.PlacedBy])
+		}
 		return nil
 	case c.Secret:
 		e.notes["left out, as it has secrets: "+head.Type]++
@@ -229,7 +232,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		}
 	}
 	if c.PlacedBy != "" {
-		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); t.ByName[c.PlacedBy] == nil {
+		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); e.placed[head.ID] == "" {
 			e.placed[head.ID] = e.placed[upOf(members)]
 			if e.placed[head.ID] != "" && saysPlace(c, t) {
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))

@@ -30,6 +30,12 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	if err != nil {
 		return nil, err
 	}
+	if t.Name == "ExternalHostRecord" && len(views) == 1 {
+		hosts, err := externalHosts(c.Tx, views[0].ID)
+		if hosts != nil || err != nil {
+			return hosts, err
+		}
+	}
 	zone := t.Collection == "zones"
 	var found []*store.Resource
 	for key := name; key != "" && found == nil; key = parentName(key) {
