@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
+.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -11,9 +11,16 @@ build: ## bin/portolan
 # The linters are requirements of a module of their own, which the program does not share.
 GOTOOL = go tool -modfile=tools/go.mod
 
-test: ## all tests
+quick: ## for every edit: build, vet, tests without PostgreSQL, stories and the console
+	go build ./... && go vet ./...
+	go test -short -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
+
+test: ## all tests; those with one client on SQLite alone
 	go test -timeout 20m ./...
 	go test -C deploy/release -timeout 5m ./...
+
+test-all: ## what CI runs: all tests on both databases, and the rest
+	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test race lint terraform-test release-test conform cross test-long
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'

@@ -273,7 +273,7 @@ func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
 		if err := os.Remove(wrong); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second + time.Second/2) // between two looks at its health
 		if status, wrong := s.is(); status != checkin.Healthy || wrong != "" {
 			t.Errorf("when it is well it is %s: %s", status, wrong)
 		}

@@ -512,6 +512,7 @@ func TestGateway(t *testing.T) {
 
 // 64 clients asking a /24 for addresses get 254 different ones less the gateway, then a 409.
 func TestNextAvailableAddressIsAtomic(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	_, _, _, _, network := m.basics()
 	var mu sync.Mutex

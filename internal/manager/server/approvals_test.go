@@ -192,6 +192,7 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 // resources without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and
 // undo. None of it may change a protected resource.
 func TestNothingChangesAroundAnApproval(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()

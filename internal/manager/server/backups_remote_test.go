@@ -118,6 +118,7 @@ func files(t *testing.T, dir, prefix string) []string {
 // Backups are sent to an SFTP server, the oldest there go, and no other file does. The key of the server is kept, and a server with another
 // one is sent no password.
 func TestBackupsAreSentBySFTP(t *testing.T) {
+	slow(t)
 	s := startSFTP(t, "backup", "open sesame")
 	m := startManager(t)
 	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")

@@ -14,6 +14,7 @@ import (
 
 // Backups are made when somebody asks, kept as many as the schedule says, sent as they are, and can be restored.
 func TestBackupSchedules(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	m.basics()
 	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")

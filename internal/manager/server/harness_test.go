@@ -25,6 +25,7 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
+	"runtime"
 
 	"github.com/miekg/dns"
 )
@@ -80,12 +81,33 @@ func TestOnPostgreSQL(t *testing.T) {
 // longTests in the environment makes tests as long as they are worth now and then (make test-long).
 const longTests = "PORTOLAN_TEST_LONG"
 
+// allTests in the environment runs tests with one client on PostgreSQL, too (make test-all, CI).
+const allTests = "PORTOLAN_TEST_ALL"
+
+// slow skips a test that takes more than 4 s if the quick ones are wanted (make quick).
+func slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes more than 4 s")
+	}
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given && os.Getenv(longTests) == "" {
-		if err := flag.Set("rapid.checks", "12"); err != nil {
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	defaults := map[string]string{}
+	if os.Getenv(onPostgres) == "" { // they wait more than they work; one PostgreSQL for all has no room for more
+		defaults["test.parallel"] = strconv.Itoa(3 * runtime.GOMAXPROCS(0))
+	}
+	if os.Getenv(longTests) == "" {
+		defaults["rapid.checks"] = "12"
+	}
+	for name, value := range defaults {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
 	}
@@ -120,6 +142,9 @@ func startAlone(t *testing.T) *manager {
 	t.Helper()
 	if underRace {
 		t.Skip("one client, and one request after another")
+	}
+	if os.Getenv(onPostgres) != "" && os.Getenv(allTests) == "" {
+		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
 	}
 	return startManager(t)
 }

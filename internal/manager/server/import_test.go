@@ -97,6 +97,7 @@ func TestImportSkipsRows(t *testing.T) {
 
 // A strict file of addresses is imported whole, as the rules would have made them, or not at all, with a faulty line named.
 func TestImportAddresses(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/16"}`)

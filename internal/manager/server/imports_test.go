@@ -56,6 +56,7 @@ func counts(r reply) string {
 // What GET gives of a collection, as CSV and as JSON, can be imported again: it changes nothing, and no version. A cell that is another one
 // changes what it says, and nothing else.
 func TestImportOfWhatIsThere(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()

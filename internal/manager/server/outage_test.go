@@ -14,6 +14,7 @@ import (
 
 // A PostgreSQL that hangs is AWAY, as one that is gone: by readiness and status, each within its time; it is READY with its next answer.
 func TestDatabaseHangs(t *testing.T) {
+	slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })
@@ -91,6 +92,7 @@ func TestDamagedPostgreSQL(t *testing.T) {
 // The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
 // goes on, without being started again, and what was acknowledged is there.
 func TestDatabaseGoesAndComes(t *testing.T) {
+	slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })

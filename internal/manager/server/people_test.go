@@ -352,6 +352,7 @@ func TestDatabases(t *testing.T) {
 // A policy that is enabled compares what answers with what is known: it lists the hosts, and adds and gives back addresses once they have
 // differed long enough, but for those that it is told to leave alone.
 func TestPingSweeps(t *testing.T) {
+	slow(t)
 	var mu sync.Mutex
 	ahead, answering := time.Duration(0), map[string]bool{}
 	var refusal error

@@ -95,6 +95,7 @@ func TestDashboardExpressions(t *testing.T) {
 // A Prometheus that scrapes a manager evaluates every rule without an error, and says what is the matter with it: nobody makes backups, and
 // its service point has gone.
 func TestPrometheusScrapes(t *testing.T) {
+	slow(t)
 	program := prometheusProgram(t, "prometheus")
 	m := startAlone(t)
 	m.provisioned("gone")

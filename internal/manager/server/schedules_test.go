@@ -328,6 +328,7 @@ func takeMail(c net.Conn, busy bool, messages chan<- string) {
 
 // Groups are told of the events that they want to hear of, by mail and by traps, also where the first attempt fails.
 func TestNotificationGroups(t *testing.T) {
+	slow(t)
 	address, messages := mailServer(t)
 	mail, err := notify.ParseMail("smtp://" + address + "?from=portolan@example.net")
 	if err != nil {

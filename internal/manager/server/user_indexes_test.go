@@ -11,6 +11,7 @@ import (
 // A user-defined field has an index where that is asked for (TestPlansOfQuestions asks by it); where it is not any more, or the definition
 // goes, it goes.
 func TestIndexesOfUserFields(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	_, _, _, _, network := m.basics()
 	for i := range 30 {

@@ -115,6 +115,7 @@ func (m *manager) hook(r *receiver, more string) string {
 
 // A webhook is sent what changes, signed, in order, again until it is taken.
 func TestWebhook(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	_, _, zone, block, network := m.basics()
 	all, hosts, below := newReceiver(t), newReceiver(t), newReceiver(t)

@@ -36,10 +36,13 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// URL gives the URL of a fresh, empty database. Without a server's binaries the test is skipped; with
-// CI=true it fails.
+// URL gives the URL of a fresh, empty database. With -short, and without a server's
+// binaries, the test is skipped; without them and with CI=true it fails.
 func URL(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: not on PostgreSQL")
+	}
 	one.once.Do(func() { one.server, one.err = Start("fsync=off", "full_page_writes=off") })
 	refuse(t, one.err)
 	return create(t, "")
