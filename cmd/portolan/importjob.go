@@ -279,8 +279,8 @@ func modeOf(dry bool) string {
 // hostAddresses begins the change of the addresses of a host in a line of the log.
 var hostAddresses = regexp.MustCompile(`^HostRecord \d+: (?:.*, )?addresses `)
 
-// noteAddresses adds the change of a host of the source (raw) to the results, of which unnamed lists the addresses that no host has any more.
-// text begins with the addresses before the change, as JSON.
+// noteAddresses adds the change of a host of the source (raw) to the results, from which unnamed lists the addresses that no host
+// has any more. text begins with the addresses before the change, as JSON.
 func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
 	var before json.RawMessage
 	var host struct{ AbsoluteName string }

@@ -37,8 +37,8 @@ func readJSON(text []byte, into any) error {
 	return err
 }
 
-// readPart reads one object of a list. wrong says which value is of another kind than its member: the object is not used, and the reading of
-// the file goes on.
+// readPart reads one object of a list. wrong says which value is of another kind than its member: the object is not used, and the reading
+// of the file goes on.
 func readPart(raw []byte, into any) (wrong, err error) {
 	var kind *json.UnmarshalTypeError
 	if err = json.Unmarshal(raw, into); !errors.As(err, &kind) {
@@ -116,7 +116,8 @@ func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) e
 	if t == nil || token == nil {
 		return nil
 	}
-	kind, fits := "", false
+	var kind string
+	var fits bool
 	switch token.(type) {
 	case string:
 		kind, fits = "string", t.Kind() == reflect.String

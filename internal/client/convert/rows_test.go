@@ -67,7 +67,8 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
 		"dhcpd, blocks": {func() (*Document, error) {
-			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\nshared-network n { subnet6 2001:db8::/64 { }\n" +
+			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\n" +
+				"shared-network n { subnet6 2001:db8::/64 { }\n" +
 				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"))
 		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
 			"!line 4 (range6 2001:db9::10 2001:db9::20): the range lies in no subnet"}, []string{"the statement key"}},
@@ -106,7 +107,8 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		"Kea, wrong kinds": {func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n" +
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"))
-		}, []string{"!subnet number 1: it has a JSON string, where an object belongs", "!subnet number 2: subnet has a JSON number, where a string",
+		}, []string{"!subnet number 1: it has a JSON string, where an object belongs",
+			"!subnet number 2: subnet has a JSON number, where a string",
 			"!subnet number 3: it is no prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
 			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
 			[]string{"the option 0 of all subnets"}},

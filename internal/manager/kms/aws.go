@@ -93,8 +93,8 @@ func (k *awsKey) ask(ctx context.Context, action string, body map[string]any, in
 	return post(http.DefaultClient, rq, into)
 }
 
-// credentials finds the credentials in the environment, in the file of credentials, or at the machine's role: a web identity, a container or
-// an instance.
+// credentials finds the credentials in the environment, in the file of credentials, or at the machine's role: a web identity, a container
+// or an instance.
 func (k *awsKey) credentials(ctx context.Context) (credentials.Value, error) {
 	all := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: k.profile}}
 	if k.profile != "" {

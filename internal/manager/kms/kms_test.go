@@ -112,7 +112,8 @@ func TestServices(t *testing.T) {
 			t.Errorf("%q: %v", at, err)
 		}
 	}
-	for at, want := range map[string]string{"hashivault://": "names no key", "awskms://": "names no key", "hashivault://a?x=1": "the parameter x",
+	for at, want := range map[string]string{"hashivault://": "names no key", "awskms://": "names no key",
+		"hashivault://a?x=1":      "the parameter x",
 		"awskms://a?region=x&y=1": "the parameter y", "awskms://a": "say the region"} {
 		if _, err := Wrap(t.Context(), at, key); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", at, err, want)
@@ -120,10 +121,12 @@ func TestServices(t *testing.T) {
 	}
 	if k, err := open("awskms:///arn:aws:kms:eu-west-1:111122223333:key/1234?context_use=portolan"); err != nil {
 		t.Error(err)
-	} else if k := k.(*awsKey); k.region != "eu-west-1" || k.key != "arn:aws:kms:eu-west-1:111122223333:key/1234" || k.about["use"] != "portolan" {
+	} else if k := k.(*awsKey); k.region != "eu-west-1" || k.key != "arn:aws:kms:eu-west-1:111122223333:key/1234" ||
+		k.about["use"] != "portolan" {
 		t.Errorf("the key of an ARN: %+v", k)
 	}
-	for name, want := range map[string]string{"VAULT_ADDR": "set VAULT_ADDR", "VAULT_TOKEN": "set VAULT_TOKEN", "VAULT_CACERT": "has no certificate",
+	for name, want := range map[string]string{"VAULT_ADDR": "set VAULT_ADDR", "VAULT_TOKEN": "set VAULT_TOKEN",
+		"VAULT_CACERT":      "has no certificate",
 		"VAULT_CLIENT_CERT": "VAULT_CLIENT_CERT", "VAULT_SKIP_VERIFY": "neither true nor false"} {
 		t.Run(name, func(t *testing.T) {
 			value := os.DevNull
