@@ -32,6 +32,36 @@ func TestBundleIsCurrent(t *testing.T) {
 	}
 }
 
+// TestBundleStandsAlone bundles a copy of the sources below a folder of a package with other settings: the bundle is the same.
+func TestBundleStandsAlone(t *testing.T) {
+	above := t.TempDir()
+	if err := os.WriteFile(filepath.Join(above, "package.json"), []byte(`{"type":"commonjs","sideEffects":false}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(above, "copy", "console")
+	for from, to := range map[string]string{"..": root, "../../api": filepath.Join(above, "copy", "api")} {
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := bundle(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := bundle("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range here {
+		if !bytes.Equal(made[name], content) {
+			t.Errorf("%s differs below another package", name)
+		}
+	}
+}
+
 // What comes from npm is what was published there, with its licence.
 func TestPackages(t *testing.T) {
 	text, err := os.ReadFile("../npm/SHA256SUMS")
