@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/modfile"
@@ -68,5 +69,28 @@ func TestTour(t *testing.T) {
 	}
 	if len(files) < 30 {
 		t.Errorf("it names %d files", len(files))
+	}
+}
+
+// TestDecisionsAreNumbered checks that each row of docs/decisions.md has a number of its own and a date.
+func TestDecisionsAreNumbered(t *testing.T) {
+	page, err := os.ReadFile("../docs/decisions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, numbers := regexp.MustCompile(`^\| <a id="d(\d+)"></a>D(\d+) \|.+\|.+\|.+\| \d{4}-\d\d-\d\d \|$`), map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| |") || strings.HasPrefix(line, "|---") {
+			continue
+		}
+		found := row.FindStringSubmatch(line)
+		if found == nil || found[1] != found[2] || numbers[found[1]] {
+			t.Errorf("not a row with a number of its own and a date: %.100s", line)
+			continue
+		}
+		numbers[found[1]] = true
+	}
+	if len(numbers) < 300 {
+		t.Errorf("there are %d decisions", len(numbers))
 	}
 }
