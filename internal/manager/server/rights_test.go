@@ -492,6 +492,9 @@ func TestRightsModel(t *testing.T) {
 				question = "&orderBy=desc(id)&" + filter("type:'"+kind+"'")
 				fits = func(id string) bool { return model.kind[id] == kind }
 			}
+			if c == "" && !strings.Contains(question, "filter") { // a page has room for the resources of the test, not for all others
+				question += "&" + filter("id:ge("+ids[0]+")")
+			}
 			r := m.want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
 			if err := json.Unmarshal(r.body, &list); err != nil {
 				t.Fatal(err)
