@@ -32,7 +32,7 @@ func NewReader(in io.Reader, comma rune) *Rows { return &Rows{in: in, comma: com
 // atOnce is how many bytes of a file are in memory at most.
 const atOnce = 4 << 20
 
-// ErrLong is a line that is longer than one may be.
+// ErrLong reports a line of more than 4 MiB. Reading ends there.
 var ErrLong = fmt.Errorf("a line has more than %d MiB", atOnce>>20)
 
 // fill reads on if less than want bytes, or no whole line, is in memory.

@@ -356,7 +356,8 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 	return false, nil
 }
 
-// claim moves a record to the zone if it is in a zone above it, as the name servers of a zone are before the zone is created.
+// claim moves a record from a zone above to this zone. Before a zone is created, its name servers and their addresses are records of the
+// zone above. A record elsewhere is counted as existing.
 func (i *zoneImport) claim(row *store.Resource) error {
 	inside, err := liesBelow(i.c.Tx, i.zone, row.Parent)
 	if err != nil {

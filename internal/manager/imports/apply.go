@@ -89,8 +89,8 @@ func (p *perform) placeNamed(field, path string, configuration int64) (at target
 	return target{list: &t}, nil
 }
 
-// within takes a path below a collection apart, such as inside/zones/example.net of views: of is the collection of the resource, above the
-// key of what it lies in, empty for a key of the collection itself.
+// within splits a path below a collection, such as inside/zones/example.net of views. of is the collection of the resource (zones).
+// above is the key of the resource that contains it (inside); it is empty if the path is a key of c itself. key is that of the resource.
 func (p *perform) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
 	for _, sub := range c.Subs {
 		above, key, found := strings.Cut(path, "/"+sub.Name+"/")

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/client/cli"
+	"portolan/internal/client/convert"
+)
+
+// differences prints what the manager has and the source has not: resources with the tag, and members that the source leaves empty.
+func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
+	var err error
+	if a.Resources, _, err = d.JSON(true); err != nil {
+		return err
+	}
+	a.Prune = a.Tag != ""
+	o := f.options()
+	o.DryRun = true
+	plan, err := m.Apply(s.ctx, a, o)
+	if err != nil {
+		return err
+	}
+	for _, one := range plan.Resources {
+		if one.Did == "ABSENT" {
+			fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
+		}
+		if one.Did == "DELETED" {
+			text := one.Type + " " + one.Key
+			if len(one.Notes) > 0 {
+				text += " (" + strings.Join(one.Notes, "; ") + ")"
+			}
+			fmt.Fprintln(s.stderr, "not in the source, kept (--prune deletes it):", text)
+		}
+		for _, change := range one.Changes {
+			if after := string(change.After); one.Did == "CHANGED" && (after == "null" || after == "") {
+				fmt.Fprintf(s.stderr, "empty in the source, kept (--prune takes it away): %s %s: %s %s\n", one.Type, one.Key, change.Field,
+					change.Before)
+			}
+		}
+	}
+	if a.Tag == "" && plan.Created < len(plan.Resources) {
+		fmt.Fprintln(s.stderr, withoutTag)
+	}
+	return nil
+}
+
+// withoutTag is the note of an import without --tag that finds resources.
+const withoutTag = "note: without --tag it is not known what an earlier import made that the source does not have any more"
+
+// unnamed returns a line for each address that a host has lost, or in a dry run would lose, and that no host of the source has.
+func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
+	named := map[netip.Addr]bool{}
+	for _, raw := range source {
+		var host struct{ Addresses json.RawMessage }
+		if json.Unmarshal(raw, &host) == nil {
+			for _, a := range addressesIn(host.Addresses) {
+				named[a] = true
+			}
+		}
+	}
+	lost := "does not have"
+	if done.DryRun {
+		lost = "would not have"
+	}
+	for _, one := range done.Resources {
+		for _, change := range one.Changes {
+			if one.Type != "HostRecord" || change.Field != "addresses" {
+				continue
+			}
+			for _, a := range addressesIn(change.Before) {
+				if !named[a] {
+					lines = append(lines, fmt.Sprintf("HostRecord %s %s the address %v any more, which stays assigned: "+
+						"delete it if it is free (portolan delete addresses/%v)", one.Key, lost, a, a))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// addressesIn returns the addresses in a value of HostRecord.addresses: a list of texts, or of objects with the member address.
+func addressesIn(raw json.RawMessage) (all []netip.Addr) {
+	var items []any
+	if json.Unmarshal(raw, &items) != nil {
+		return nil
+	}
+	for _, one := range items {
+		if members, ok := one.(map[string]any); ok {
+			one = members["address"]
+		}
+		if a, err := netip.ParseAddr(fmt.Sprint(one)); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// summarize prints how many rows were skipped, by reason.
+func (f *fromFlags) summarize(s *session, d *convert.Document) {
+	for _, one := range d.Skipped {
+		f.reasons.add(one.Reason)
+	}
+	f.reasons.print(s)
+}
+
+// reasons are how many rows were skipped, by why.
+type reasons map[string]int
+
+// add counts a row. What a reason says of the row itself is left out of it.
+func (r *reasons) add(why string) {
+	if *r == nil {
+		*r = reasons{}
+	}
+	words := strings.Fields(why)
+	for i, word := range words {
+		if strings.ContainsAny(word, "0123456789\"") || strings.Contains(strings.TrimRight(word, ".:;,"), ".") {
+			words[i] = "…"
+		}
+	}
+	(*r)[strings.Join(slices.Compact(words), " ")]++
+}
+
+// print prints them, and what to do.
+func (r reasons) print(s *session) {
+	for _, reason := range slices.Sorted(maps.Keys(r)) {
+		fmt.Fprintf(s.stderr, "skipped %d: %s\n", r[reason], reason)
+	}
+	if len(r) > 0 {
+		fmt.Fprintln(s.stderr, "Correct these rows at the source and import it again: what is there already stays.")
+	}
+}
