@@ -10,6 +10,7 @@ import (
 
 // The collection for Ansible makes what a play says, once; check mode only tries it, and hosts are an inventory.
 func TestAnsible(t *testing.T) {
+	t.Parallel()
 	ansible := os.Getenv("PORTOLAN_TEST_ANSIBLE") // the directory of ansible-playbook: make ansible-test
 	if ansible == "" {
 		t.Skip("Ansible is not here: make ansible-test")
@@ -54,7 +55,7 @@ func TestAnsible(t *testing.T) {
 		}
 		c := exec.Command(filepath.Join(ansible, program), args...)
 		c.Dir = dir
-		c.Env = append(os.Environ(), "ANSIBLE_COLLECTIONS_PATH="+collections, "ANSIBLE_LOCALHOST_WARNING=false",
+		c.Env = m.environment("ANSIBLE_COLLECTIONS_PATH="+collections, "ANSIBLE_LOCALHOST_WARNING=false",
 			"ANSIBLE_INVENTORY_ENABLED=portolan.network.hosts",
 			"PYTHONDONTWRITEBYTECODE=1", "ANSIBLE_HOME="+filepath.Join(dir, "home"), "ANSIBLE_NOCOLOR=1")
 		out, err := c.CombinedOutput()

@@ -250,6 +250,7 @@ func (p *fleetPoint) watched(id string) {
 // A resolver is deployed, serves while the manager and the agent are killed, is taken over, comes back when it is killed, is configured
 // anew, falls ill with its upstream and recovers, and goes.
 func TestResolverOfAServicePoint(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}
 	var created struct{ RegistrationKey string }

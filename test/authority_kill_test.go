@@ -49,8 +49,13 @@ func (a *authority) asking(name, want string) (stop func() (wrong []string, righ
 
 // Whoever is killed while names change: no answer is ever wrong, and what was acknowledged is answered in the end.
 func TestKillsOnTheWire(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { killsOnTheWire(t, "", nil) })
+	t.Parallel()
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		killsOnTheWire(t, "", nil)
+	})
 	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
 		database := pgtest.New(t)
 		killsOnTheWire(t, database.URL("postgres"), func() {
 			if err := errors.Join(database.Kill(), database.Revive()); err != nil {
@@ -59,6 +64,7 @@ func TestKillsOnTheWire(t *testing.T) {
 		})
 	})
 	t.Run("BIND", func(t *testing.T) {
+		t.Parallel()
 		args, _, kill := bindBeside(t)
 		killsOnTheWire(t, "", kill, args...)
 	})

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"portolan/internal/base/freeport"
-	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )
@@ -132,6 +131,7 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 // What the manager knows is what the network answers: zones are deployed, changed, and served without manager and agent; what was served
 // comes back from the disk.
 func TestZonesOnTheWire(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"default"}`)
@@ -297,8 +297,8 @@ func (a *authority) nothingElse() {
 // Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it
 // would have brought.
 func TestLiveDeployment(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { liveDeployment(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { liveDeployment(t, pgtest.URL(t)) })
+	t.Parallel()
+	onBoth(t, liveDeployment)
 }
 
 func liveDeployment(t *testing.T, database string) {

@@ -79,6 +79,7 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 // A service point that drives BIND: what the manager knows BIND answers, each change by itself, signed where it is to be; and the agent may
 // end meanwhile.
 func TestBINDOnTheWire(t *testing.T) {
+	t.Parallel()
 	args, began, _ := bindBeside(t)
 	a, zone, below, _ := liveServer(t, "", args...)
 	<-began

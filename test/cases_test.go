@@ -44,6 +44,7 @@ func (m *manager) records() (all []string) {
 
 // TestCases imports inputs that people found to fail, each twice: the second time changes nothing.
 func TestCases(t *testing.T) {
+	t.Parallel()
 	offline := func(args ...string) func(*manager) []string {
 		return func(m *manager) []string { return append(args, m.where...) }
 	}
@@ -108,6 +109,7 @@ func TestCases(t *testing.T) {
 			has:  []string{`"2001:db8:0:1::/64"`, `"2001:db8:0:1::100-2001:db8:0:1::1ff"`}, hasNot: []string{"2001:db8:0:1::1-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := serve(t, "")
 			m.at()
 			m.portolan("create", "configuration", "name=main")
@@ -163,6 +165,7 @@ func TestCases(t *testing.T) {
 
 // TestNetboxAddressesOutside skips addresses of NetBox that lie in no network, and their names, each with a line, and imports the others.
 func TestNetboxAddressesOutside(t *testing.T) {
+	t.Parallel()
 	lists := map[string]string{
 		"/api/ipam/aggregates/":   `[]`,
 		"/api/ipam/prefixes/":     `[{"prefix":"192.0.2.0/24","status":{"value":"active"}},{"prefix":"192.0.2.0/26","status":{"value":"active"}},{"prefix":"198.51.100.0/24","status":{"value":"active"}}]`,
@@ -202,6 +205,7 @@ func TestNetboxAddressesOutside(t *testing.T) {
 
 // TestSmallNetworks gives no gateway to networks with one or two host addresses (RFC 3021), so that all of them can be assigned.
 func TestSmallNetworks(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -219,6 +223,7 @@ func TestSmallNetworks(t *testing.T) {
 
 // TestPlacesInSeveralConfigurations finds the place of a new resource in the configuration that is named.
 func TestPlacesInSeveralConfigurations(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	for _, name := range []string{"A", "B"} {

@@ -43,6 +43,7 @@ func world(t *testing.T) *manager {
 
 // The public octoDNS provider plans what is missing, makes it, and has no plan the second time.
 func TestPublicOctoDNS(t *testing.T) {
+	t.Parallel()
 	source, python := fromSource(t, "octodns-bluecat", "octodns", "setuptools")
 	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m, dir := world(t), t.TempDir()
@@ -74,6 +75,7 @@ func TestPublicOctoDNS(t *testing.T) {
 
 // The public BamClient lists, adds and deletes records and networks. Its command update fails before it asks anything.
 func TestPublicBamClient(t *testing.T) {
+	t.Parallel()
 	source, python := fromSource(t, "BamClient", "requests", "setuptools", "wheel")
 	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m := world(t)
@@ -100,6 +102,7 @@ func TestPublicBamClient(t *testing.T) {
 
 // The public CSV importer passes its self-test, which creates, changes and deletes resources.
 func TestPublicCSVImporter(t *testing.T) {
+	t.Parallel()
 	source, python := fromSource(t, "Bluecat-CSV-Importer", "setuptools")
 	pip(t, python, "-r", filepath.Join(source, "requirements.txt"))
 	m := world(t)

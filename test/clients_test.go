@@ -31,6 +31,7 @@ func installed(t *testing.T, packages ...string) (python string) {
 
 // The public package bluecat-libraries works unmodified: sign-in, pages, media types, refusals, and every credential that it can send.
 func TestPublicPythonClient(t *testing.T) {
+	t.Parallel()
 	python := installed(t, "bluecat-libraries==26.1.0")
 	m := serve(t, "")
 	token := m.portolan(append([]string{"token", "create", "--name", "client", "--user", "admin"}, m.where...)...)
@@ -43,6 +44,7 @@ func TestPublicPythonClient(t *testing.T) {
 // The provider bluecatv2 of the public library lego, which certbot-dns-multi and other ACME clients use, makes and removes the record of a
 // challenge, unmodified.
 func TestPublicACMEProvider(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"Default"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"Internal"}`)
@@ -103,6 +105,7 @@ func TestPublicACMEProvider(t *testing.T) {
 
 // The public Python package signs in to the fleet's API by a key, and lists service points.
 func TestPublicEdgeClient(t *testing.T) {
+	t.Parallel()
 	python := installed(t, "bluecat-libraries==26.1.0")
 	m := serve(t, "")
 	key := m.portolan(append([]string{"key", "create", "--name", "edge", "--role", "administrator"}, m.where...)...)
@@ -115,6 +118,7 @@ func TestPublicEdgeClient(t *testing.T) {
 
 // The public program bluecatipreg registers a host, and takes it off, unmodified.
 func TestPublicRegistration(t *testing.T) {
+	t.Parallel()
 	python := installed(t, "bluecatipreg==0.0.1")
 	const logs = "/var/log/bluecat" // where it writes, whatever it is told
 	if _, err := os.Stat(logs); os.IsNotExist(err) {

@@ -4,15 +4,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// at lets the commands of a test talk to a manager.
+// at makes the commands of a test send their requests to the manager.
 func (m *manager) at() {
-	m.t.Setenv("PORTOLAN_URL", "http://"+m.api)
-	m.t.Setenv("PORTOLAN_TOKEN", m.token)
-	m.t.Setenv("PORTOLAN_CONTEXTS", filepath.Join(m.t.TempDir(), "contexts.yaml"))
+	m.env = []string{"PORTOLAN_URL=http://" + m.api, "PORTOLAN_TOKEN=" + m.token,
+		"PORTOLAN_CONTEXTS=" + filepath.Join(m.t.TempDir(), "contexts.yaml")}
+}
+
+// environment returns that of the test with what at and the test have set, and more.
+func (m *manager) environment(more ...string) []string {
+	return slices.Concat(os.Environ(), m.env, more)
+}
+
+// command returns a command of the program in the environment of the test's commands.
+func (m *manager) command(args ...string) *exec.Cmd {
+	c := exec.Command(binary, args...)
+	c.Env = m.environment()
+	return c
 }
 
 // says runs a command that is to succeed, and reports where it does not say something.
@@ -29,6 +41,7 @@ func (m *manager) says(wants []string, args ...string) string {
 
 // The whole API is reached by commands that take names, and say what changed.
 func TestCommandLine(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.says([]string{"+ Configuration main", "1 created, transaction"}, "create", "configuration", "name=main")
@@ -109,6 +122,7 @@ func transactionOf(m *manager, _ string) string {
 
 // Mistakes are named with what may have been meant, and change nothing.
 func TestCommandLineRefuses(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -164,6 +178,7 @@ func TestCommandLineRefuses(t *testing.T) {
 
 // A document is planned, applied, applied again without a change, exported, and taken back elsewhere; what goes from it goes.
 func TestApplyFiles(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -269,23 +284,22 @@ userDefinedFields: null
 
 // A context is signed in to once, and then used; words are completed from there.
 func TestContextsAndCompletion(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "network", "range=10.1.0.0/24", "name=office")
 	file := filepath.Join(t.TempDir(), "c", "contexts.yaml")
-	t.Setenv("PORTOLAN_CONTEXTS", file)
-	t.Setenv("PORTOLAN_URL", "")
-	t.Setenv("PORTOLAN_TOKEN", "")
+	m.env = []string{"PORTOLAN_CONTEXTS=" + file, "PORTOLAN_URL=", "PORTOLAN_TOKEN="}
 	if code, text := m.wrong("list", "networks"); code != 2 || !strings.Contains(text, "portolan login") {
 		t.Errorf("without a token it is %d %s", code, text)
 	}
-	t.Setenv("PORTOLAN_PASSWORD", "wrong-password")
+	m.env = append(m.env, "PORTOLAN_PASSWORD=wrong-password")
 	if code, text := m.wrong("login", "http://"+m.api, "--name", "here"); code != 1 || !strings.Contains(text, "401") {
 		t.Errorf("a wrong password is %d %s", code, text)
 	}
-	t.Setenv("PORTOLAN_PASSWORD", "a-long-password")
+	m.env = append(m.env, "PORTOLAN_PASSWORD=a-long-password")
 	m.says([]string{"signed in at http://" + m.api, "here"}, "login", "http://"+m.api, "--name", "here", "--configuration", "main")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the contexts are %v %v", info, err)
@@ -315,7 +329,9 @@ func TestContextsAndCompletion(t *testing.T) {
 	}
 	if bash, err := exec.LookPath("bash"); err == nil {
 		script := `PATH="$1:$PATH"; . <(portolan completion bash); COMP_LINE="portolan create address state=S"; COMP_POINT=${#COMP_LINE}; _portolan; echo "${COMPREPLY[@]}"`
-		out, err := exec.Command(bash, "-c", script, "-", filepath.Dir(binary)).CombinedOutput()
+		c := exec.Command(bash, "-c", script, "-", filepath.Dir(binary))
+		c.Env = m.environment()
+		out, err := c.CombinedOutput()
 		if err != nil || string(out) != "STATIC\n" {
 			t.Errorf("bash completes %s %v", out, err)
 		}

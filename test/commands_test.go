@@ -11,7 +11,7 @@ import (
 // wrong runs a command that is to fail, and gives its exit code and what it says.
 func (m *manager) wrong(args ...string) (code int, text string) {
 	m.t.Helper()
-	out, err := exec.Command(binary, args...).CombinedOutput()
+	out, err := m.command(args...).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		m.t.Fatal(err)
@@ -32,6 +32,7 @@ func (m *manager) ends(want int, says string, args ...string) {
 
 // Commands take names, addresses and ranges where they take numbers, and say what is missing.
 func TestCommandsTakeNames(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
@@ -39,8 +40,7 @@ func TestCommandsTakeNames(t *testing.T) {
 	other := m.id("/configurations", `{"name":"other"}`)
 	twice := m.id("/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	m.id("/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	t.Setenv("PORTOLAN_URL", "http://"+m.api)
-	t.Setenv("PORTOLAN_TOKEN", m.token)
+	m.at()
 	if text := m.portolan("rights", "--user", "carol", "networks/10.1.0.0/24"); !strings.Contains(text, "networks/10.1.0.0/24: HIDE") {
 		t.Errorf("carol may %s", text)
 	}

@@ -21,6 +21,7 @@ func (p *fleetPoint) runs() int {
 // An agent with a copy of another one's state directory ends what it runs, and the service point says that there are two. One that is
 // deleted ends what it runs, too.
 func TestCopiedAndDeletedServicePoint(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}
 	var created struct{ FleetInstanceID, RegistrationKey string }

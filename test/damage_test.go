@@ -34,6 +34,7 @@ func spoil(t *testing.T, path, text string) (pages int) {
 
 // A damaged database is noticed, named and recovered as docs/troubleshoot.md says: from the alarm to the manager that serves again.
 func TestRecoveryOfADamagedDatabase(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"inside"}`)

@@ -19,6 +19,7 @@ import (
 // The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while
 // they do.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	port := func() string { return freeport.For(t).String() }
 	nameServer, resolver := port(), port()
 	dir := t.TempDir()

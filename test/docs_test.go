@@ -50,6 +50,7 @@ func matches(said, says string) bool {
 
 // Pages say what is so: each of their commands is run, one after the other, on a manager of the page's own, and says what the page says.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestDocs(t *testing.T) {
 		}
 		tried++
 		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
 			m := serve(t, "")
 			m.at()
 			dir := t.TempDir()
@@ -78,7 +80,7 @@ func TestDocs(t *testing.T) {
 				}
 				c := exec.Command("sh", "-c", s.command)
 				c.Dir = dir
-				c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
+				c.Env = m.environment("PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
 					"TOKEN="+m.token, "DATA="+m.where[1])
 				out, err := c.CombinedOutput()
 				if err != nil && !strings.Contains(s.says, "portolan: ") {
@@ -98,6 +100,7 @@ func TestDocs(t *testing.T) {
 
 // Every command says how it is used by examples.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(binary, "--help").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people
 // stay.
 func TestExternalDNS(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"default"}`)

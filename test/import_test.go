@@ -17,6 +17,7 @@ func sample(name string) string { return filepath.Join("testdata", "import", nam
 
 // What other programs keep is read, tried and made; what cannot be told is noted; a second time nothing changes.
 func TestImportsFromOthers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args    []string
 		made    []string // what there is then
@@ -57,6 +58,7 @@ func TestImportsFromOthers(t *testing.T) {
 			[]string{"it is a folder", "addresses of IPv6 are reserved", "column vlan", "DHCP gave the address out", "state Broken"}, 3},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
+			t.Parallel()
 			m := serve(t, "")
 			m.at()
 			m.portolan("create", "configuration", "name=main")
@@ -94,6 +96,7 @@ func TestImportsFromOthers(t *testing.T) {
 
 // NetBox is asked page by page, with its token, and nobody else is given that.
 func TestImportNetbox(t *testing.T) {
+	t.Parallel()
 	lists := map[string][]string{
 		"/api/ipam/aggregates/": {`{"prefix":"10.0.0.0/8"}`, `{"prefix":"172.16.0.0/12"}`},
 		"/api/ipam/prefixes/": {`{"prefix":"10.1.0.0/16","status":{"value":"container"},"description":"Harbour"}`,
@@ -150,6 +153,7 @@ func TestImportNetbox(t *testing.T) {
 
 // BIND's views become views, its zones zones, each from its file.
 func TestImportBind(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -248,6 +252,7 @@ func TestImportBind(t *testing.T) {
 
 // TestImportsRefuse refuses files that cannot be read and, strictly, those with rows that would be skipped. Nothing is changed.
 func TestImportsRefuse(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -290,6 +295,7 @@ func TestImportsRefuse(t *testing.T) {
 
 // A later import lists what went away at the source, and --prune takes it away: of this configuration alone, and not without a word.
 func TestImportListsWhatWentAway(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	dir := t.TempDir()
@@ -347,6 +353,7 @@ func TestImportListsWhatWentAway(t *testing.T) {
 // Networks and addresses that a file does not have any more are listed, and go with --prune: before others take their place, and not where
 // a row is skipped.
 func TestLinesArePruned(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -391,6 +398,7 @@ func TestLinesArePruned(t *testing.T) {
 
 // A signed zone file is imported without what signing makes, which is no row that is skipped.
 func TestSignedZoneFilesArePruned(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -410,6 +418,7 @@ func TestSignedZoneFilesArePruned(t *testing.T) {
 // A file of resources that is imported again with its tag lists what it does not have any more, and deletes it with --prune after that was
 // shown.
 func TestImportFilePrunes(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -444,6 +453,7 @@ func TestImportFilePrunes(t *testing.T) {
 
 // TestImportOfALongSource imports more resources than one request takes from a file of another product: it has the same flags.
 func TestImportOfALongSource(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ type manager struct {
 	api, door  string
 	token      string
 	process    *process
+	env        []string // of its commands, beside that of the test
 	generation int
 }
 
@@ -70,7 +70,7 @@ func (m *manager) start() {
 func (m *manager) portolan(args ...string) string {
 	m.t.Helper()
 	var stderr strings.Builder
-	c := exec.Command(binary, args...)
+	c := m.command(args...)
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
@@ -102,6 +102,7 @@ func (m *manager) id(path, body string) string {
 // The manager is killed in the middle of 1,000 concurrent creates. Every acknowledged one is there,
 // none is half there, and nothing is wrong with the data.
 func TestKillDuringCreates(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)

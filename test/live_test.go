@@ -9,6 +9,7 @@ import (
 
 // Of one view a server answers for zones, and resolves all other names.
 func TestLiveAnswersAndResolves(t *testing.T) {
+	t.Parallel()
 	a, zone, _, _ := liveServer(t, "")
 	m := a.m
 	view, iface := m.first("views", "name:'default'"), m.first("interfaces", "server.id:"+a.server)
@@ -40,6 +41,7 @@ func TestLiveAnswersAndResolves(t *testing.T) {
 // A name that leads back from an address has what hosts say and records of its own, also where one of both changes, and where a zone lies
 // between.
 func TestLiveReverse(t *testing.T) {
+	t.Parallel()
 	a, zone, _, _ := liveServer(t, "")
 	m := a.m
 	view := m.first("views", "name:'default'")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,10 @@ var binary string
 
 func TestMain(m *testing.M) {
 	beRouter()
+	flag.Parse()
+	if err := sideBySide(); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "portolan-test-")
 	if err != nil {
 		panic(err)
@@ -47,6 +53,16 @@ func TestMain(m *testing.M) {
 	code := pgtest.Run(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// sideBySide lets twice as many stories run at once as there are processors, where -parallel is left out: they wait more than they work.
+func sideBySide() error {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
 // process is a running program whose output is kept in a file.
@@ -107,6 +123,19 @@ func until(condition func() bool) bool {
 		time.Sleep(10 * time.Millisecond) // between two looks at the condition
 	}
 	return true
+}
+
+// onBoth runs a story on both databases, side by side.
+func onBoth(t *testing.T, story func(t *testing.T, database string)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		story(t, "")
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		story(t, pgtest.URL(t))
+	})
 }
 
 // Stories that keep data are told on both databases: $AT, $AT2 and $AT3 say where, $FROM2 and $TO3

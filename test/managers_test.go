@@ -16,6 +16,7 @@ import (
 // is given once, whichever manager was asked. In the middle one manager is killed: what it had
 // acknowledged is there, and the other one goes on.
 func TestTwoManagersOneDatabase(t *testing.T) {
+	t.Parallel()
 	url := pgtest.URL(t)
 	first := serve(t, url)
 	second := serve(t, url)

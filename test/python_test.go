@@ -1,7 +1,6 @@
 package test
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 // The client for Python does what its page says.
 func TestPython(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not here")
@@ -59,7 +59,7 @@ assert portolan.types.IPv4Network.__doc__
 print("done")
 `
 	c := exec.Command(python, "-W", "error", "-c", script)
-	c.Env = append(os.Environ(), "PYTHONPATH=../clients/python", "PYTHONDONTWRITEBYTECODE=1")
+	c.Env = m.environment("PYTHONPATH=../clients/python", "PYTHONDONTWRITEBYTECODE=1")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "done\n") {
 		t.Fatalf("%v\n%s", err, out)

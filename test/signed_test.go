@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/testkit/pgtest"
-
 	"github.com/miekg/dns"
 )
 
@@ -127,8 +125,8 @@ func (m *manager) signing(zone string) signing {
 // A zone that is signed is answered signed; one below it is trusted through it, by itself; a key that is made anew does not break that; and
 // a zone that is signed no more is not.
 func TestSignedZones(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { signedZones(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { signedZones(t, pgtest.URL(t)) })
+	t.Parallel()
+	onBoth(t, signedZones)
 }
 
 func signedZones(t *testing.T, database string) {

@@ -17,7 +17,6 @@ import (
 
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
-	"portolan/internal/testkit/pgtest"
 
 	"github.com/miekg/dns"
 )
@@ -85,8 +84,8 @@ func (m *manager) enableUpdates(zone string) {
 // Who has a key changes a zone by messages: what they say is in the manager, with who has said it, and is answered at once; whoever has not
 // is refused.
 func TestDynamicUpdates(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { dynamicUpdates(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { dynamicUpdates(t, pgtest.URL(t)) })
+	t.Parallel()
+	onBoth(t, dynamicUpdates)
 }
 
 func dynamicUpdates(t *testing.T, database string) {

@@ -37,6 +37,7 @@ func unpack(t *testing.T, path string) []byte {
 // Every released schema is brought up to date: its data is whole, its tokens are good, and it can be
 // worked on.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	schemas, err := filepath.Glob("testdata/schema/*")
 	if err != nil || len(schemas) != server.Layout().Version()-1 {
 		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), server.Layout().Version()-1, err)
@@ -44,6 +45,7 @@ func TestUpgrades(t *testing.T) {
 	for _, dir := range schemas {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Run("SQLite", func(t *testing.T) {
+				t.Parallel()
 				data := t.TempDir()
 				if err := os.WriteFile(filepath.Join(data, "portolan.db"), unpack(t, dir+"/portolan.db.zst"), 0o600); err != nil {
 					t.Fatal(err)
@@ -51,6 +53,7 @@ func TestUpgrades(t *testing.T) {
 				upgraded(t, dir, "--data", data)
 			})
 			t.Run("PostgreSQL", func(t *testing.T) {
+				t.Parallel()
 				url := pgtest.URL(t)
 				conn, err := pgx.Connect(t.Context(), url)
 				if err != nil {

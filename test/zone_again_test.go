@@ -14,6 +14,7 @@ import (
 // A zone file that is imported again says what it changes and what it leaves. --prune deletes nothing for a file that is no whole zone,
 // where a record was skipped, or without a word.
 func TestImportZoneAgain(t *testing.T) {
+	t.Parallel()
 	m := serve(t, "")
 	m.at()
 	m.portolan("create", "configuration", "name=main")
@@ -67,6 +68,7 @@ func TestImportZoneAgain(t *testing.T) {
 
 // Data that the DNS library would change goes through an import and an export as BIND reads it.
 func TestOddDataGoesThrough(t *testing.T) {
+	t.Parallel()
 	program := peers.Program(t, "named-compilezone")
 	m := serve(t, "")
 	m.at()

@@ -52,6 +52,7 @@ xn--bcher-kva IN A 10.0.0.92
 // The zone goes in, and comes out as BIND accepts it, with every record that went in; what dig prints
 // of a transfer of it from a real BIND goes in again, and comes out the same.
 func TestZoneFilesAndBIND(t *testing.T) {
+	t.Parallel()
 	check, named, dig := peers.Program(t, "named-checkzone"), peers.Program(t, "named"), peers.Program(t, "dig")
 	dir := t.TempDir()
 	m := serve(t, "")
@@ -174,6 +175,7 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 // Every type of generic record is taken in zone-file syntax, refused when it is none, and served as BIND
 // accepts it.
 func TestGenericRecords(t *testing.T) {
+	t.Parallel()
 	check := peers.Program(t, "named-checkzone")
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"generic"}`)
@@ -230,6 +232,7 @@ func TestGenericRecords(t *testing.T) {
 
 // Telephone numbers, a root of one's own and response policies come out as BIND accepts them.
 func TestZoneTypes(t *testing.T) {
+	t.Parallel()
 	check := peers.Program(t, "named-checkzone")
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"types"}`)

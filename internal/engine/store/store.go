@@ -50,6 +50,8 @@ type Options struct {
 	Now func() time.Time
 	// Skew is by how much the machine's clock is said to be wrong, in tests.
 	Skew time.Duration
+	// Hurry divides the pauses of workers (Paced); 0 means 1. Tests set it.
+	Hurry int
 }
 
 // Store is one database. It is safe for concurrent use.
@@ -59,6 +61,8 @@ type Store struct {
 	now    func() time.Time
 	// givenClock says that it is not the machine's.
 	givenClock bool
+	// hurry is Options.Hurry, at least 1.
+	hurry int
 	// schema is the version of the schema that the database has.
 	schema int
 	// condition is how the database is; nil where it is ready.
@@ -183,7 +187,7 @@ func (s *Store) openEngine(o Options) (err error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
-	s.givenClock = o.Now != nil
+	s.givenClock, s.hurry = o.Now != nil, max(1, o.Hurry)
 	if s.now = o.Now; s.now == nil {
 		s.now = func() time.Time { return time.Now().Add(o.Skew) }
 	}

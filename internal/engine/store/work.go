@@ -12,9 +12,14 @@ import (
 // releaseTime is how long giving leases back may take.
 const releaseTime = 2 * time.Second
 
-// Work calls look again and again, every so often, until ctx ends, and then gives the leases back. A failure is logged when it is another
-// one than the time before; what says what the work is.
-func Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error, leases ...*Lease) {
+// Paced returns the pause d of a worker, shortened by Options.Hurry.
+func (s *Store) Paced(d time.Duration) time.Duration {
+	return d / time.Duration(s.hurry)
+}
+
+// Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
+// what names the work in the log.
+func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error, leases ...*Lease) {
 	said := ""
 	for ctx.Err() == nil {
 		err := look(ctx)
@@ -23,7 +28,7 @@ func Work(ctx context.Context, every time.Duration, log *slog.Logger, what strin
 				log.Error("looking after "+what, "error", err)
 			}
 		}
-		Pause(ctx, every)
+		Pause(ctx, s.Paced(every))
 	}
 	ending, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer end()

@@ -72,7 +72,7 @@ func (r *Runner) Run(ctx context.Context) {
 	if r.api.Manager.Backups == "" {
 		return
 	}
-	store.Work(ctx, lookEvery, r.log, files, r.look, r.lease)
+	r.api.Store.Work(ctx, lookEvery, r.log, files, r.look, r.lease)
 }
 
 // settle gives files their names that are listed and were not renamed, as where the manager was killed, and removes what is not listed of

@@ -114,7 +114,7 @@ func (z *copiedZone) isFeed() bool {
 
 // Run copies until ctx ends.
 func (c *Copier) Run(ctx context.Context) {
-	store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
+	c.api.Store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
 	c.under.Wait()
 }
 

@@ -96,7 +96,7 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 
 // Run works until ctx ends.
 func (d *Deployer) Run(ctx context.Context) {
-	store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease)
+	d.api.Store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease)
 }
 
 // look works off what there is to do.

@@ -74,21 +74,7 @@ func NewRunner(a *resource.API, show Show, acting Acting, log *slog.Logger) *Run
 
 // Run works until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
-	said := ""
-	for ctx.Err() == nil {
-		err := r.look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				r.log.Error("looking after imports", "error", err)
-			}
-		}
-		store.Pause(ctx, lookEvery)
-	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
-	defer end()
-	if err := r.lease.Release(ending); err != nil {
-		r.log.Error("ending the work on imports", "error", err)
-	}
+	r.api.Store.Work(ctx, lookEvery, r.log, "imports", r.look, r.lease)
 }
 
 // look works off what there is to do.

@@ -59,7 +59,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	if !s.api.Manager.Sweeps {
 		return
 	}
-	store.Work(ctx, sweepEvery, s.log, "reconciliation", s.look, s.lease)
+	s.api.Store.Work(ctx, sweepEvery, s.log, "reconciliation", s.look, s.lease)
 }
 
 // look notes the policies that are due, and works them off.

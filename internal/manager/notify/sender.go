@@ -62,7 +62,7 @@ func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Send
 
 // Run works until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	store.Work(ctx, lookEvery, s.log, "notifications", s.look, slices.AppendSeq([]*store.Lease{s.spreading}, maps.Values(s.telling))...)
+	s.api.Store.Work(ctx, lookEvery, s.log, "notifications", s.look, slices.AppendSeq([]*store.Lease{s.spreading}, maps.Values(s.telling))...)
 }
 
 // look does what there is to do.
@@ -113,7 +113,7 @@ func (s *Sender) look(ctx context.Context) error {
 		}
 		if err := s.tell(ctx, l, id); err != nil {
 			failures = errors.Join(failures, err)
-			s.pause[id] = min(max(firstPause, 2*s.pause[id]), longestPause)
+			s.pause[id] = min(max(s.api.Store.Paced(firstPause), 2*s.pause[id]), longestPause)
 			s.until[id] = s.api.Store.Now().Add(s.pause[id])
 			continue
 		}

@@ -113,6 +113,8 @@ type Options struct {
 	LogLevel string
 	// Interval is how often service points report; 0 means checkin.Interval.
 	Interval time.Duration
+	// Hurry divides the pauses of the manager's workers (store.Options.Hurry); tests set it.
+	Hurry int
 	// RolloutEvery is how often rollouts go on, beside when something has happened to them; 0 means a second.
 	RolloutEvery time.Duration
 	// Now is the clock; nil means time.Now.
@@ -212,8 +214,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
-		Exclusive: true,
-		Now:       o.Now}); err != nil {
+		Exclusive: true, Now: o.Now, Hurry: o.Hurry}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -27,7 +27,7 @@ const (
 func (m *Manager) keepUserIndexes(ctx context.Context) {
 	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesFor), known: store.NewCache[struct{}](m.Store,
 		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
-	store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
+	m.Store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
 }
 
 // look makes what is asked for and is not there, and takes away what is not asked for any more. Where another manager does that it only

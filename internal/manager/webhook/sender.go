@@ -71,21 +71,7 @@ func NewSender(a *resource.API, tell Tell, log *slog.Logger, agent string) *Send
 
 // Run sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	said := ""
-	for ctx.Err() == nil {
-		err := s.look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				s.log.Error("looking after the webhooks", "error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
+	s.store.Work(ctx, lookEvery, s.log, "webhooks", s.look)
 	for _, w := range s.working {
 		w.end()
 	}
