@@ -17,7 +17,7 @@ quick: ## for every edit: build, vet, tests without PostgreSQL, stories and the 
 
 test: ## all tests; those with one client on SQLite alone
 	go test -timeout 20m ./...
-	go test -C deploy/release -timeout 5m ./...
+	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
 	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test race lint terraform-test release-test conform cross test-long
@@ -67,11 +67,11 @@ types: ## check the console's sources, where Node and TypeScript are (npm instal
 VERSION ?=
 KEY ?=
 release: ## what is released, into dist/: programs, packages, an image, what is in them, checksums
-	go build -C deploy/release -o $(CURDIR)/bin/release .
+	go build -C packaging/release -o $(CURDIR)/bin/release .
 	bin/release -version "$(VERSION)" $(if $(KEY),-key $(KEY))
 
 release-test: ## build a release twice for this platform, compare, install the package in a namespace, upgrade, remove
-	PORTOLAN_TEST_RELEASE=yes go test -C deploy/release -timeout 20m -count=1 -v .
+	PORTOLAN_TEST_RELEASE=yes go test -C packaging/release -timeout 20m -count=1 -v .
 
 # Ansible, in a venv of its own; it needs Python alone.
 bin/ansible/made:
@@ -98,7 +98,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go vet ./...
 	go mod verify
 	$(GOTOOL) golangci-lint run ./...
-	cd deploy/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
+	cd packaging/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/*_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
@@ -127,7 +127,7 @@ fuzz:
 	go test ./internal/engine/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
 	go test ./internal/manager/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
 	go test ./internal/wire/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/deploy -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/serverconfig -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
 	go test ./internal/manager/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
 	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME)
 	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzContent$$' -fuzztime $(FUZZTIME)

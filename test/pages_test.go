@@ -14,7 +14,7 @@ import (
 // TestDependenciesAreListed compares the tables of docs/dependencies.md with the direct requirements of the modules of the repository.
 func TestDependenciesAreListed(t *testing.T) {
 	var required []string
-	for _, dir := range []string{".", "tools", "deploy/release", "clients/terraform"} {
+	for _, dir := range []string{".", "tools", "packaging/release", "clients/terraform"} {
 		path := filepath.Join("..", dir, "go.mod")
 		text, err := os.ReadFile(path)
 		if err != nil {

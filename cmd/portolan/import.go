@@ -11,7 +11,7 @@ import (
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
@@ -224,7 +224,7 @@ func (c *exportZone) Run(s *session) error {
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
 			if err == nil {
-				zone, err = deploy.AsServed(tx, api, row)
+				zone, err = dnspublish.AsServed(tx, api, row)
 			}
 			return err
 		}); err != nil {

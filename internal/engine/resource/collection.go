@@ -246,7 +246,7 @@ type Manager struct {
 	Backups string
 	// LastBackup gives when the newest backup of the database was made; the zero time where there is none.
 	LastBackup func(tx *store.Tx) (time.Time, error)
-	// Serving gives what a service point has said that it serves (deploy.Serving.Content), and whether it is connected.
+	// Serving gives what a service point has said that it serves (dnspublish.Serving.Content), and whether it is connected.
 	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
 	// Logs are the files of each of its logs, by the log's name, the oldest first; none of a log that it does not keep.
 	Logs map[string][]string

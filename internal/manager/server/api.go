@@ -12,7 +12,7 @@ import (
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/catalog"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/fleet"
@@ -20,6 +20,7 @@ import (
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
+	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
 )
@@ -31,7 +32,7 @@ const Base = published.Base
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
-		dhcp.Register, deploy.Register,
+		dhcp.Register, serverconfig.Register, dnspublish.Register,
 		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {
 		register(r)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/wire/checkin"
 )
@@ -33,9 +33,9 @@ func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
 func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 
 // Serving says what a service point serves.
-func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
+func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint)
-	s = deploy.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
+	s = dnspublish.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
 		Answers: slices.Contains(is.Applications, checkin.Authority), Drives: len(is.Engines) > 0,
 		Resolves: slices.Contains(is.Applications, checkin.Resolver)}
 	if err == nil && s.There {
@@ -94,7 +94,7 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 		return false, false, err
 	}
 	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-		other, err = deploy.IsBehind(tx, c.servicePoint, c.from)
+		other, err = dnspublish.IsBehind(tx, c.servicePoint, c.from)
 		return err
 	})
 	return other, other || last || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
@@ -140,7 +140,7 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, c.m.Address.Sealer, c.servicePoint, c.from, f))
+		return errors.Join(f.Truncate(0), dnspublish.WriteContent(tx, c.m.Address.Sealer, c.servicePoint, c.from, f))
 	}); err != nil {
 		return err
 	}
@@ -169,12 +169,12 @@ func (m *Manager) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte
 		return err
 	}
 	return answer(w, body, func(rq checkin.UpdateRequest) (a checkin.UpdateAnswer, err error) {
-		u := &deploy.Update{ServicePoint: shown.Subject.CommonName, View: rq.View, Zone: rq.Zone, Key: rq.Key, Message: rq.Message}
+		u := &dnspublish.Update{ServicePoint: shown.Subject.CommonName, View: rq.View, Zone: rq.Zone, Key: rq.Key, Message: rq.Message}
 		if u.Client, err = netip.ParseAddr(rq.Client); err != nil {
 			return a, problem.Invalid("client", "%q is no address", rq.Client)
 		}
 		var why string
-		a.Code, why, a.Changed = deploy.TakeUpdate(r.Context(), m.Address, u)
+		a.Code, why, a.Changed = dnspublish.TakeUpdate(r.Context(), m.Address, u)
 		m.metrics.updated(a.Code)
 		if a.Code != 0 {
 			m.log.InfoContext(r.Context(), "an update was refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", a.Code, "reason", why)

@@ -19,7 +19,7 @@ var feeds = &http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, [
 // feedCategory stands in Options.Feeds for a category.
 const feedCategory = "{category}"
 
-// feed fetches the list of names of a category (deploy.Copier.Feed).
+// feed fetches the list of names of a category (dnspublish.Copier.Feed).
 func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, error) {
 	switch each := strings.Contains(m.options.Feeds, feedCategory); {
 	case each && category == "":

@@ -60,7 +60,7 @@ func TestAlertRules(t *testing.T) {
 			} `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	text, err := os.ReadFile("../../../deploy/prometheus/alerts.yaml")
+	text, err := os.ReadFile("../../../packaging/prometheus/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func panels(t *testing.T) (all []panel) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, "../../../deploy/grafana/portolan.json")), &board); err != nil {
+	if err := json.Unmarshal([]byte(read(t, "../../../packaging/grafana/portolan.json")), &board); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range board.Panels {

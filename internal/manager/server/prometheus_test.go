@@ -45,7 +45,7 @@ func prometheusProgram(t *testing.T, name string) string {
 // Each alert fires where all is wrong, none where nothing is; the tests of the rules leave none out.
 func TestAlertsFire(t *testing.T) {
 	beside(t)
-	rules, tests := "../../../deploy/prometheus/alerts.yaml", "../../../deploy/prometheus/alerts_test.yaml"
+	rules, tests := "../../../packaging/prometheus/alerts.yaml", "../../../packaging/prometheus/alerts_test.yaml"
 	var alerts, fired []string
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, rules), -1) {
 		alerts = append(alerts, m[1])
@@ -107,7 +107,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	})
 	dir := t.TempDir()
 	var rules map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, "../../../deploy/prometheus/alerts.yaml")), &rules); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "../../../packaging/prometheus/alerts.yaml")), &rules); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range rules["groups"].([]any) {

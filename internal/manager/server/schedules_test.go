@@ -14,8 +14,9 @@ import (
 
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/notify"
+	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
 
 	"github.com/gosnmp/gosnmp"
@@ -210,7 +211,7 @@ func TestDeploymentsArePruned(t *testing.T) {
 	d := m.deployment("/api/v2/configurations/" + configuration)
 	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 	for want, before := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
-		if n, err := deploy.Prune(t.Context(), m.Address, m.Store.Update, before); err != nil || n != want {
+		if n, err := dnspublish.Prune(t.Context(), m.Address, m.Store.Update, before); err != nil || n != want {
 			t.Errorf("before %s: %d (%v)", before, n, err)
 		}
 	}
@@ -436,7 +437,7 @@ func TestDeployedAnewBehindARestore(t *testing.T) {
 		t.Errorf("the service point serves %d and is to serve %d: it would not ask for it", later, n)
 	}
 	if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
-		return deploy.PointsMoved(tx, []string{"another", d.point}, "connectionStatus", "NOT_CONNECTED", []string{"it is silent"})
+		return serverconfig.PointsMoved(tx, []string{"another", d.point}, "connectionStatus", "NOT_CONNECTED", []string{"it is silent"})
 	}); err != nil {
 		t.Fatal(err)
 	}

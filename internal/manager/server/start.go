@@ -29,12 +29,13 @@ import (
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/catalog"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
+	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
@@ -264,7 +265,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return is.Content, is.There && !is.Silent, err
 	}
 	m.Fleet.Observe(m.metrics.fleetMoved)
-	m.Fleet.Tell(deploy.PointsMoved)
+	m.Fleet.Tell(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
@@ -383,8 +384,8 @@ func (m *Manager) serve() error {
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
-	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
-	copier := deploy.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
+	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
 	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
 		copier.Feed = m.feed
 	}

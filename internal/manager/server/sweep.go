@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/catalog"
-	"portolan/internal/manager/deploy"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
 )
 
@@ -105,7 +105,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 			return m.Store.PruneHistory(ctx, update, before, history.Begins(m.Address.Sealer))
 		}},
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
-		{"deployments", events, func(before time.Time) (int, error) { return deploy.Prune(ctx, m.Address, update, before) }},
+		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return access.RemoveSessions(ctx, m.Address, update, before)
 		}},

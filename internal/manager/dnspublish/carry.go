@@ -1,0 +1,164 @@
+package dnspublish
+
+import (
+	"context"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/serverconfig"
+)
+
+// carry keeps what a deployment has come to, and lets it wait until service points serve that.
+func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
+	waits := 0
+	var points []string
+	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if err := o.makeStatic(&resource.Change{Tx: tx, API: d.api}); err != nil {
+			return err
+		}
+		changed, err := o.publish(tx)
+		if err != nil {
+			return err
+		}
+		if changed, err = d.sendAnew(tx, o, changed); err != nil {
+			return err
+		}
+		if points, err = tellServers(tx, d.api, d.points, changed); err != nil {
+			return err
+		}
+		if err := o.noteRecords(tx, d.api, id); err != nil {
+			return err
+		}
+		for _, server := range o.awaited(changed) {
+			_, err := tx.Exec("INSERT INTO deployment_wait (deployment, server, number, until, state, message) SELECT ?, server, number, ?, ?, ? "+
+				"FROM dns_server WHERE server = ?", id, tx.Now().Add(waitTime).UnixMilli(), state, message, server)
+			if err != nil {
+				return err
+			}
+		}
+		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait WHERE deployment = ?", id).Scan(&waits); err != nil || waits == 0 {
+			return err
+		}
+		row, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		return d.note(tx, row, func(x *DeploymentHead) {
+			ninety := int64(90)
+			x.PercentComplete, x.Message = &ninety, schema.Cut(message, longestMessage)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, point := range points {
+		d.points.Wake(point)
+	}
+	if waits > 0 {
+		return nil
+	}
+	return d.end(ctx, id, state, message)
+}
+
+// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not
+// know: what came before it was restored.
+func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
+	if o.serving == nil || slices.Contains(changed, o.server) {
+		return changed, nil
+	}
+	point, err := d.tell(tx, o.server)
+	if err != nil || point == "" {
+		return changed, err
+	}
+	s, err := d.points.Serving(tx, point)
+	if err != nil {
+		return changed, err
+	}
+	number, err := nextNumber(tx)
+	if err != nil {
+		return changed, err
+	}
+	again, err := anew(tx, o.server, number, s.Content)
+	if again {
+		changed = append(changed, o.server)
+	}
+	return changed, err
+}
+
+// publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
+func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
+	number, err := nextNumber(tx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err = publish(tx, o.configuration, number, o.all)
+	if err != nil || o.serving == nil {
+		return changed, err
+	}
+	also, err := o.serving.serve(tx, o.server, number)
+	if err != nil {
+		return changed, err
+	}
+	if also {
+		changed = append(changed, o.server)
+	}
+	return changed, strip(tx, o.serving.gone...)
+}
+
+// awaited gives the servers whose service points are waited for.
+func (o *outcome) awaited(changed []int64) []int64 {
+	if o.server != 0 {
+		return []int64{o.server}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(changed)))
+}
+
+// tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
+func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
+	return tellServer(tx, d.api, d.points, server)
+}
+
+// tellServers is tell of many; servers that are no service points are passed over.
+func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
+	for _, server := range servers {
+		point, err := tellServer(tx, api, points, server)
+		if err != nil {
+			return nil, err
+		}
+		if point != "" {
+			told = append(told, point)
+		}
+	}
+	return told, nil
+}
+
+func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
+	row, err := tx.Get(server)
+	if store.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	o, err := api.Object(row)
+	if err != nil {
+		return "", err
+	}
+	if x := serverconfig.FieldsOf(o); x != nil && x.ServicePoint != "" {
+		points.Changed(tx, x.ServicePoint)
+		return x.ServicePoint, nil
+	}
+	return "", nil
+}
+
+// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
+func nextNumber(tx *store.Tx) (int64, error) {
+	var zones, servers int64
+	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {
+		return 0, err
+	}
+	err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server").Scan(&servers)
+	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
+}

@@ -1,0 +1,239 @@
+package dnspublish
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to
+// the zone checker of BIND: IGNORE, WARN or FAIL. The integrity is looked at within the zone, unless it is NONE; what lies elsewhere is
+// not asked for, so that LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are one, and warn.
+type checks struct {
+	Settings  bool   `json:"dnsConfigurationValidationEnabled"`
+	Zones     bool   `json:"dnsZoneValidationEnabled"`
+	Integrity string `json:"checkIntegrityValidation"`
+	MXAlias   string `json:"checkMxCnameValidation"`
+	MX        string `json:"checkMxValidation"`
+	Names     string `json:"checkNamesValidation"`
+	NS        string `json:"checkNsValidation"`
+	SRVAlias  string `json:"checkSrvCnameValidation"`
+	Wildcard  string `json:"checkWildcardValidation"`
+}
+
+// checksOf gives those of a server.
+func checksOf(tx *store.Tx, server *store.Resource) (c checks, err error) {
+	row := server.Clone()
+	if err := serverconfig.CompleteServers(tx, []*store.Resource{row}); err != nil {
+		return c, err
+	}
+	return c, json.Unmarshal(row.Body, &c)
+}
+
+// enabled reports whether anything is checked.
+func (c checks) enabled() bool { return c.Settings || c.Zones }
+
+// findings are what is wrong with zones, in sentences; as many as somebody would read.
+type findings struct {
+	warnings, faults []string
+	more             int
+}
+
+// mostFindings is how many are listed.
+const mostFindings = 20
+
+func (f *findings) add(level, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case level == "IGNORE" || level == "":
+	case len(f.warnings)+len(f.faults) >= mostFindings && (level != "FAIL" || len(f.faults) > 0):
+		f.more++
+	case level == "FAIL":
+		f.faults = append(f.faults, text)
+	default:
+		f.warnings = append(f.warnings, text)
+	}
+}
+
+// zone checks the records of a zone.
+func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
+	if !c.Zones {
+		return nil
+	}
+	kinds, glue := map[string]map[uint16]bool{}, map[string]bool{}
+	for _, e := range entries {
+		owner := string(e.Record.Owner())
+		if kinds[owner] == nil {
+			kinds[owner] = map[uint16]bool{}
+		}
+		kinds[owner][e.Record.Type()] = true
+		if e.Record.Type() == wire.TypeNS {
+			rr, err := e.Record.RR()
+			if err != nil {
+				return err
+			}
+			if ns, ok := rr.(*wire.NS); ok {
+				glue[wire.CanonicalName(ns.Ns)] = true
+			}
+		}
+	}
+	for _, e := range entries {
+		rr, err := e.Record.RR()
+		if err != nil {
+			return err
+		}
+		c.record(f, apex, rr, kinds)
+		c.hidden(f, apex, rr, kinds, glue)
+	}
+	return nil
+}
+
+// hidden finds a record that lies where others answer, below a delegation, and is no address of a name server there: nobody is given it
+// (RFC 1034 section 4.2.1).
+func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
+	name := wire.CanonicalName(rr.Header().Name)
+	if c.Integrity == "NONE" || name == apex || isAddress(rr) && glue[name] {
+		return
+	}
+	packed := make([]byte, 256)
+	for at := name; at != apex && at != "." && wire.IsSubDomain(apex, at); _, at, _ = naming.Cut(at) {
+		n, err := wire.PackDomainName(at, packed, 0, nil, false)
+		if err != nil {
+			return
+		}
+		if !kinds[string(packed[:n])][wire.TypeNS] {
+			continue
+		}
+		// What says where the others are stands at the delegation itself.
+		if t := rr.Header().Rrtype; at == name && (t == wire.TypeNS || t == wire.TypeDS) {
+			continue
+		}
+		f.add("WARN", "the %s record of %s lies in %s, which others answer for: it is not served from here",
+			wire.TypeToString[rr.Header().Rrtype], name, at)
+		return
+	}
+}
+
+// isAddress reports whether a record is an address.
+func isAddress(rr wire.RR) bool {
+	t := rr.Header().Rrtype
+	return t == wire.TypeA || t == wire.TypeAAAA
+}
+
+// record checks one record.
+func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool) {
+	name := rr.Header().Name
+	if labels := wire.SplitDomainName(name); len(labels) > 1 {
+		for _, label := range labels[1:] {
+			if label == "*" {
+				f.add(c.Wildcard, "%s has a * that is not at its beginning", name)
+			}
+		}
+	}
+	var target, what, alias string
+	switch x := rr.(type) {
+	case *wire.A, *wire.AAAA:
+		if !hostLabels(name) {
+			f.add(c.Names, "%s is no host name", name)
+		}
+		return
+	case *wire.MX:
+		target, what, alias = x.Mx, "MX", c.MXAlias
+		if isLiteral(target) {
+			f.add(c.MX, "the MX record of %s leads to an address, %s, and not to a name", name, target)
+		}
+		if !hostLabels(name) {
+			f.add(c.Names, "%s is no host name", name)
+		}
+	case *wire.SRV:
+		target, what, alias = x.Target, "SRV", c.SRVAlias
+	case *wire.NS:
+		target, what, alias = x.Ns, "NS", c.NS // an alias is no name server (RFC 2181 section 10.3)
+		if isLiteral(target) {
+			f.add(c.NS, "the NS record of %s leads to an address, %s, and not to a name", name, target)
+		}
+	default:
+		return
+	}
+	if target == "." || !wire.IsSubDomain(apex, wire.CanonicalName(target)) {
+		return
+	}
+	packed := make([]byte, 256)
+	n, err := wire.PackDomainName(wire.CanonicalName(target), packed, 0, nil, false)
+	if err != nil {
+		return
+	}
+	of := kinds[string(packed[:n])]
+	if of[wire.TypeCNAME] {
+		f.add(alias, "the %s record of %s leads to an alias, %s", what, name, target)
+		return
+	}
+	if c.Integrity == "NONE" || of[wire.TypeA] || of[wire.TypeAAAA] {
+		return
+	}
+	// Who asks for what lies below a delegation has to know the address of a name server in it before (RFC 1034 section 4.2.1).
+	if what == "NS" && wire.CanonicalName(name) != apex && wire.IsSubDomain(wire.CanonicalName(name), wire.CanonicalName(target)) {
+		f.add("WARN", "the NS record of %s leads to %s, which lies below it and has no address here (glue)", name, target)
+		return
+	}
+	if !delegated(kinds, apex, target) {
+		f.add("WARN", "the %s record of %s leads to %s, which has no address", what, name, target)
+	}
+}
+
+// delegated reports whether a name lies where others answer, below the apex.
+func delegated(kinds map[string]map[uint16]bool, apex, name string) bool {
+	for name = wire.CanonicalName(name); name != apex && wire.IsSubDomain(apex, name); {
+		packed := make([]byte, 256)
+		n, err := wire.PackDomainName(name, packed, 0, nil, false)
+		if err != nil {
+			return false
+		}
+		if kinds[string(packed[:n])][wire.TypeNS] {
+			return true
+		}
+		_, name, _ = naming.Cut(name)
+		wildcard := make([]byte, 256)
+		if n, err = wire.PackDomainName("*."+name, wildcard, 0, nil, false); err == nil && len(kinds[string(wildcard[:n])]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isLiteral reports whether a name looks like an IPv4 address.
+func isLiteral(name string) bool {
+	a, err := netip.ParseAddr(strings.TrimSuffix(name, "."))
+	return err == nil && a.Is4()
+}
+
+// hostLabels reports whether a name is a host's (RFC 1123 section 2.1), or a wildcard for some.
+func hostLabels(name string) bool {
+	for _, label := range wire.SplitDomainName(strings.TrimPrefix(name, "*.")) {
+		if strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// err words the faults; nil where there are none.
+func (f *findings) err() error {
+	if len(f.faults) == 0 {
+		return nil
+	}
+	text := strings.Join(f.faults, "; ")
+	if f.more > 0 {
+		text += fmt.Sprintf("; and %d more", f.more)
+	}
+	return problem.BadRequest("InvalidDeploymentData", "%s", text)
+}

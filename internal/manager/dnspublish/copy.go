@@ -1,0 +1,324 @@
+package dnspublish
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// refresh looks at a zone, copies it where it has changed, and says when it is looked at again.
+func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
+	began := time.Now()
+	soa, what, err := c.copy(ctx, z)
+	if errors.Is(err, errMeanwhile) { // which is no fault of the zone
+		c.mu.Lock()
+		z.busy, z.next = false, time.Now().Add(leastTimer)
+		c.mu.Unlock()
+		return
+	}
+	c.Copied(what)
+	wait := firstRetry
+	switch {
+	case z.follows != nil && err == nil:
+		wait, z.follows.failures = max(c.followEvery(), followRest*time.Since(began)), 0
+	case z.follows != nil:
+		wait = min(firstRetry<<min(z.follows.failures, 10), followRetry)
+		z.follows.failures++
+	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
+		wait = z.policy.RefreshTime()
+	case err == nil:
+		wait = bounded(min(soa.Refresh, soa.Expire))
+	case soa != nil:
+		wait = bounded(soa.Retry)
+	}
+	c.mu.Lock()
+	z.busy = false
+	if z.next = time.Now().Add(wait); z.again {
+		z.next = time.Time{}
+	}
+	before := z.wrong
+	if z.wrong = ""; err != nil {
+		z.wrong = err.Error()
+	}
+	said := z.wrong == before
+	c.mu.Unlock()
+	if ctx.Err() != nil || err == nil && (z.follows == nil || said) {
+		return
+	}
+	if err != nil && !said {
+		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
+	}
+	switch {
+	case err == nil:
+		err = c.sayOf(ctx, z, said, "INFO", "it is followed again")
+	case z.follows != nil:
+		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+sentence(err))
+	default:
+		err = c.expire(ctx, z, soa, err, said)
+	}
+	if err != nil {
+		c.log.Error("noting how a zone is that is copied", "zone", z.name, "error", err)
+	}
+}
+
+func bounded(seconds uint32) time.Duration {
+	return min(max(time.Duration(seconds)*time.Second, leastTimer), mostTimer)
+}
+
+// copy looks at a zone, and copies it where its serial number is another one. soa is the one that is served, or that came; nil where none
+// is known.
+func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
+	what = "failed"    //nolint:wastedassign // for where it panics
+	defer caught(&err) // what comes is somebody else's: it costs that zone alone
+	if z.follows != nil {
+		return c.follow(ctx, z)
+	}
+	before, err := c.deployed(ctx, z)
+	if err != nil {
+		return nil, "failed", err
+	}
+	soa = before.soa //nolint:wastedassign // for where it panics
+	if z.isFeed() {
+		return c.takeFeed(ctx, z, before)
+	}
+	if len(z.primaries) == 0 {
+		return before.soa, "failed", errors.New("its primary servers have no addresses: set those of their interfaces")
+	}
+	for _, at := range z.primaries {
+		var is *wire.SOA
+		if is, err = at.authority(ctx, z.name); err != nil {
+			continue
+		}
+		known := z.taken && before.refreshed > 0 && before.soa != nil
+		if known && int32(is.Serial-before.soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
+			return is, "current", c.note(ctx, z, nil)
+		}
+		var p *publication
+		if p, is, err = c.transfer(ctx, z, at, before); err != nil {
+			continue
+		}
+		if err = c.note(ctx, z, p); err != nil {
+			return before.soa, "failed", err
+		}
+		z.taken = true
+		if p.after == nil {
+			return is, "changed", nil
+		}
+		return is, "copied", nil
+	}
+	return before.soa, "failed", err
+}
+
+// copiedNow is what is deployed of a zone that is copied: soa is nil, and there false, where nothing is.
+type copiedNow struct {
+	deployedZone
+	there     bool
+	refreshed int64
+	soa       *wire.SOA
+}
+
+func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, err error) {
+	apex, err := keyOf(z.name)
+	if err != nil {
+		return now, err
+	}
+	err = c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		now = copiedNow{}
+		if now.deployedZone, now.there, err = readDeployed(tx, z.id); err != nil || !now.there {
+			return err
+		}
+		if now.refreshed, _, err = readCopy(tx, z.id); err != nil {
+			return err
+		}
+		entries, err := deployedOf(tx, z.id, names{apex: true})
+		now.soa = soaIn(entries)
+		return err
+	})
+	return now, err
+}
+
+// readCopy gives when a zone was last looked at with success, in Unix milliseconds, 0 for never, and whether that is too long ago.
+func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err error) {
+	var is int64
+	err = tx.QueryRow("SELECT refreshed, expired FROM dns_copy WHERE zone = ?", zone).Scan(&refreshed, &is)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return refreshed, is != 0, err
+}
+
+// note keeps that a zone was looked at with success, and its content where that has changed.
+func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error {
+	return c.change(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
+		if expired || before == 0 {
+			text := "it is copied and answered for"
+			if z.policy != nil {
+				text = "its names are copied"
+			}
+			if expired {
+				text = "it is there again"
+			}
+			if err := z.tell(tx, "INFO", text); err != nil {
+				return false, err
+			}
+		}
+		return false, tx.Write("INSERT INTO dns_copy (zone, configuration, refreshed, expired, notified) VALUES (?, ?, ?, 0, 0)"+
+			" ON CONFLICT (zone) DO UPDATE SET refreshed = excluded.refreshed, expired = 0", z.id, z.configuration, tx.Now().UnixMilli())
+	})
+}
+
+// expire has nobody answer for a zone any more that could not be looked at for too long (RFC 1035 section 3.3.13).
+func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, said bool) error {
+	if soa == nil && said {
+		return nil
+	}
+	return c.change(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
+		if refreshed == 0 && !said {
+			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+sentence(why)); err != nil {
+				return true, err
+			}
+		}
+		if soa == nil {
+			return expired || refreshed == 0, nil
+		}
+		if expired || refreshed == 0 {
+			return true, nil
+		}
+		if tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
+			if said {
+				return false, nil
+			}
+			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+sentence(why))
+		}
+		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+sentence(why)); err != nil {
+			return true, err
+		}
+		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)
+	})
+}
+
+// errMeanwhile is a zone that has got another content while it was looked at.
+var errMeanwhile = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
+
+// tell adds an event about a zone.
+func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
+	return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: z.name,
+		Message: fmt.Sprintf("Zone %s of servers of others: %s", z.name, text)}, z.configuration)
+}
+
+// change publishes what a zone has become, and whether it is answered for: note keeps what was seen, and says whether it is void.
+func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
+	note func(tx *store.Tx, refreshed int64, expired bool) (bool, error),
+) error {
+	var told []string
+	err := c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		told = nil
+		refreshed, expired, err := readCopy(tx, z.id)
+		if err != nil {
+			return err
+		}
+		void, err := note(tx, refreshed, expired)
+		if err != nil {
+			return err
+		}
+		number, err := nextNumber(tx)
+		if err != nil {
+			return err
+		}
+		var changed []int64
+		if p != nil && (!p.existed || len(p.removed)+len(p.added) > 0) {
+			if changed, err = publish(tx, z.configuration, number, []*publication{p}); err != nil {
+				return err
+			}
+		}
+		also, err := setVoid(tx, c.api.Sealer, z.id, number, void)
+		if err != nil {
+			return err
+		}
+		changed = append(changed, also...)
+		slices.Sort(changed)
+		told, err = tellServers(tx, c.api, c.points, slices.Compact(changed))
+		return err
+	})
+	if err == nil {
+		for _, point := range told {
+			c.points.Wake(point)
+		}
+	}
+	return err
+}
+
+// setVoid says to the servers of a zone whether they are to answer for it, and gives those that do otherwise from now on.
+func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, void bool) (changed []int64, err error) {
+	var servers []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		servers = append(servers, id)
+		return err
+	}, "SELECT server FROM dns_served WHERE zone = ?", zone); err != nil {
+		return nil, err
+	}
+	for _, server := range servers {
+		settings, err := settingsOf(tx, sealer, server)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(settings.Zones, func(z zonedata.Zone) bool { return z.ID == zone })
+		if i < 0 || settings.Zones[i].Void == void {
+			continue
+		}
+		settings.Zones[i].Void = void
+		text, err := json.Marshal(settings)
+		if err != nil {
+			return nil, err
+		}
+		if err := serveOtherwise(tx, sealer, server, number, string(text)); err != nil {
+			return nil, err
+		}
+		changed = append(changed, server)
+	}
+	return changed, nil
+}
+
+// hearNotice notes that somebody has said that a zone has changed (RFC 1996).
+func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
+	zone, known := "", 0
+	err := a.Store.View(ctx, func(tx *store.Tx) error {
+		settings, _, err := servedBy(tx, a, u.ServicePoint)
+		if err != nil {
+			return err
+		}
+		for _, z := range settings.Zones {
+			if z.View == u.View && z.Name == u.Zone && slices.Contains(z.Primaries, u.Client) {
+				zone = z.ID
+				return tx.QueryRow("SELECT count(*) FROM dns_copy WHERE zone = ? AND notified = 1", zone).Scan(&known)
+			}
+		}
+		return &dns.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
+	})
+	if err == nil && known == 0 { // many notices are one change
+		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			tx.Touch(copiesTopic)
+			return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", zone)
+		})
+	}
+	if err != nil {
+		code, why = dns.CodeOf(err)
+	}
+	return code, why
+}

@@ -1,0 +1,379 @@
+package dnspublish
+
+import (
+	"bytes"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/zonedata"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// registerDeployed declares what is kept of what is deployed. A zone has one content, which all who answer for it have: number says when it
+// changed, of all changes, and dns_difference what changed, as far back as it is kept.
+func registerDeployed(r *resource.Registry) {
+	live := &liveViews{}
+	r.Report("zones", servingReport())
+	reportSigning(r)
+	r.Extension(&store.Extension{Name: deployedName, State: live, Opened: live.open, Follow: live.follow, Migrations: migrations,
+		Verify: verifyDeployed, Tables: []store.Table{
+			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
+			{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
+			{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
+				Derived: "whoever is behind gets zones whole"},
+			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
+			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
+			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
+			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
+			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
+			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
+			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
+			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3},
+			{Name: string(deletedRecords), Columns: []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key",
+				"version", "refs", "body"}, Key: 1}}})
+}
+
+// verifyDeployed checks that the parts of zones are what their hashes say.
+func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error {
+	all := map[string]deployedZone{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var z deployedZone
+		if err := scan(&z.id, &z.serial, &z.hash, &z.number); err != nil {
+			return err
+		}
+		all[z.id] = z
+		return nil
+	}, "SELECT zone, serial, hash, number FROM dns_zone"); err != nil {
+		return err
+	}
+	for id, z := range all {
+		entries, err := readParts(tx, id)
+		if err != nil {
+			return err
+		}
+		var h zonedata.Hash
+		for _, e := range entries {
+			h.Add(e.Record)
+		}
+		if h.String() != z.hash {
+			fault("what is deployed of zone %s is not what its hash says", id)
+		}
+	}
+	return nil
+}
+
+// deployedZone is what is deployed of a zone.
+type deployedZone struct {
+	id     string
+	serial int64 // of 32 bits
+	hash   string
+	number int64
+	// records is how many there are.
+	records int64
+	// complete is since when, in Unix milliseconds, changes of records may not have been deployed; 0: nobody knows, all of it is to be
+	// looked at.
+	complete int64
+}
+
+// readDeployed gives what is deployed of a zone; there is false where nothing is, also where its serial number alone is kept (strip,
+// passSerial).
+func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
+	z.id = id
+	err = tx.QueryRow("SELECT serial, hash, number, records, complete FROM dns_zone WHERE zone = ?", id).
+		Scan(&z.serial, &z.hash, &z.number, &z.records, &z.complete)
+	if errors.Is(err, sql.ErrNoRows) {
+		return z, false, nil
+	}
+	return z, err == nil && z.records > 0, err
+}
+
+// partEntries is how many records are in a part of a zone, about; one that gets twice as long is split, between two names.
+const partEntries = 512
+
+// Compression of what is kept; both may be used by many at a time.
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+)
+
+// readParts gives the records that are deployed of a zone, in order.
+func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var data []byte
+		if err := scan(&data); err != nil {
+			return err
+		}
+		text, err := unpacker.DecodeAll(data, nil)
+		if err != nil {
+			return fmt.Errorf("reading what is deployed of zone %s: %w", id, err)
+		}
+		return zonedata.Records(text, func(r zonedata.Record) error {
+			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			return nil
+		})
+	}, "SELECT data FROM dns_part WHERE zone = ? ORDER BY first", id)
+	return entries, err
+}
+
+// readDifference reads what difference words.
+func readDifference(data []byte, removed, added func(zonedata.Record) error) error {
+	text, err := unpacker.DecodeAll(data, nil)
+	if err != nil {
+		return err
+	}
+	head, rest, _ := bytes.Cut(text, []byte("\n"))
+	var length int
+	if _, err := fmt.Sscan(string(head), &length); err != nil || length < 0 || length > len(rest) {
+		return fmt.Errorf("a difference of %q bytes", head)
+	}
+	if err := zonedata.Records(rest[:length], removed); err != nil {
+		return err
+	}
+	return zonedata.Records(rest[length:], added)
+}
+
+// changeParts writes the parts that records were removed from or added to.
+func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) error {
+	for len(removed)+len(added) > 0 {
+		var key []byte
+		switch {
+		case len(removed) == 0:
+			key = added[0].Key
+		case len(added) == 0 || bytes.Compare(removed[0].Key, added[0].Key) < 0:
+			key = removed[0].Key
+		default:
+			key = added[0].Key
+		}
+		first, next, entries, err := readPart(tx, zone, key)
+		if err != nil {
+			return err
+		}
+		gone, more := until(removed, next), until(added, next)
+		entries = slices.DeleteFunc(entries, func(e zonedata.Entry) bool {
+			_, found := slices.BinarySearchFunc(removed[:gone], e, zonedata.Entry.Compare)
+			return found
+		})
+		entries = append(entries, added[:more]...)
+		slices.SortFunc(entries, zonedata.Entry.Compare)
+		removed, added = removed[gone:], added[more:]
+		if len(entries) == 0 && len(first) > 0 {
+			err = tx.Write("DELETE FROM dns_part WHERE zone = ? AND first = ?", zone, first)
+		} else {
+			err = writePart(tx, zone, first, entries)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until is how many of the entries stand before a key; all, where it is nil.
+func until(entries []zonedata.Entry, next []byte) int {
+	if next == nil {
+		return len(entries)
+	}
+	n, _ := slices.BinarySearchFunc(entries, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+	return n
+}
+
+// readPart gives the part of a zone that a key lies in: the keys that it and the next one begin at, and its records. next is nil behind the
+// last one.
+func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entries []zonedata.Entry, err error) {
+	var data []byte
+	if err := tx.QueryRow("SELECT first, data FROM dns_part WHERE zone = ? AND first <= ? ORDER BY first DESC LIMIT 1", zone, key).
+		Scan(&first, &data); err != nil {
+		return nil, nil, nil, fmt.Errorf("reading what is deployed of zone %s: %w", zone, err)
+	}
+	err = tx.QueryRow("SELECT first FROM dns_part WHERE zone = ? AND first > ? ORDER BY first LIMIT 1", zone, key).Scan(&next)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, nil, err
+	}
+	text, err := unpacker.DecodeAll(data, nil)
+	if err == nil {
+		err = zonedata.Records(text, func(r zonedata.Record) error {
+			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			return nil
+		})
+	}
+	return slices.Clone(first), slices.Clone(next), entries, err
+}
+
+// writePart writes entries as a part that begins at a key, and as further ones where they are many.
+func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry) error {
+	for {
+		end := len(entries)
+		if end > 2*partEntries {
+			for end = partEntries; end < len(entries) && bytes.Equal(entries[end].Key, entries[end-1].Key); end++ {
+			}
+		}
+		var text []byte
+		for _, e := range entries[:end] {
+			text = zonedata.AppendRecord(text, e.Record)
+		}
+		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) "+
+			"ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data", zone, notNil(first), notNil(packer.EncodeAll(text, nil))); err != nil {
+			return err
+		}
+		if entries = entries[end:]; len(entries) == 0 {
+			return nil
+		}
+		first = entries[0].Key
+	}
+}
+
+// notNil gives bytes that are no NULL to a database, also where they are none.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
+func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
+	for _, c := range all {
+		now, there, err := readDeployed(tx, c.zone.id)
+		switch {
+		case err != nil:
+			return nil, err
+		case c.empty && there: // it was copied meanwhile
+			continue
+		case there != c.existed || there && now.hash != c.before.hash:
+			return nil, errMeanwhile
+		}
+		if err := c.write(tx, configuration, number); err != nil {
+			return nil, err
+		}
+		var serving []int64
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			serving = append(serving, id)
+			return err
+		}, "SELECT server FROM dns_served WHERE zone = ?", c.zone.id); err != nil {
+			return nil, err
+		}
+		for _, id := range serving {
+			if err := rehash(tx, id, number, func(h *zonedata.Hash) {
+				h.RemoveZone(c.zone.id, c.before.hash)
+				h.AddZone(c.zone.id, c.hash)
+			}); err != nil {
+				return nil, err
+			}
+			if !slices.Contains(servers, id) {
+				servers = append(servers, id)
+			}
+		}
+	}
+	return servers, nil
+}
+
+// rehash gives a server another revision.
+func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
+	var text string
+	if err := tx.QueryRow("SELECT hash FROM dns_server WHERE server = ?", server).Scan(&text); err != nil {
+		return err
+	}
+	h, err := zonedata.ParseHash(text)
+	if err != nil {
+		return err
+	}
+	change(&h)
+	return tx.Write("UPDATE dns_server SET hash = ?, number = ? WHERE server = ?", h.String(), number, server)
+}
+
+// settingsOfServer is what the settings of a server are sealed for: they hold secrets of keys.
+const settingsOfServer = "settings of a name server"
+
+// serve keeps what a server is to serve, and reports whether that is something else than before.
+func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
+	for i, z := range s.settings.Zones { // which may have been copied meanwhile
+		if z.Copied {
+			refreshed, expired, err := readCopy(tx, z.ID)
+			if err != nil {
+				return false, err
+			}
+			s.settings.Zones[i].Void = refreshed == 0 || expired
+		}
+	}
+	settings, err := json.Marshal(s.settings)
+	if err != nil {
+		return false, err
+	}
+	var before string
+	var settingsNumber, at int64
+	var hash string
+	err = tx.QueryRow("SELECT settings, settings_number, hash, number FROM dns_server WHERE server = ?", server).
+		Scan(&before, &settingsNumber, &hash, &at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	if before != "" {
+		if before, err = s.sealer.Open(tx, settingsOfServer, before); err != nil {
+			return false, err
+		}
+	}
+	if before != string(settings) {
+		settingsNumber = number
+	}
+	served := map[string]bool{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		served[id] = true
+		return err
+	}, "SELECT zone FROM dns_served WHERE server = ?", server); err != nil {
+		return false, err
+	}
+	contents := map[string]string{}
+	s.gone = nil
+	for _, z := range s.zones {
+		d, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return false, err
+		}
+		if !there {
+			return false, fmt.Errorf("zone %s is to be served, and nothing is deployed of it", z.id)
+		}
+		if contents[z.id] = d.hash; !served[z.id] {
+			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {
+				return false, err
+			}
+			if err := tx.Write("DELETE FROM dns_gone WHERE server = ? AND zone = ?", server, z.id); err != nil {
+				return false, err
+			}
+		}
+		delete(served, z.id)
+	}
+	for id := range served {
+		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
+			return false, err
+		}
+		s.gone = append(s.gone, id)
+		if err := tx.Write("INSERT INTO dns_gone (server, zone, number) VALUES (?, ?, ?)", server, id, number); err != nil {
+			return false, err
+		}
+	}
+	total := zonedata.Total(settings, contents).String()
+	if total == hash {
+		return false, nil
+	}
+	sealed, err := s.sealer.Seal(tx, settingsOfServer, string(settings))
+	if err != nil {
+		return false, err
+	}
+	return true, tx.Write("INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (?, ?, ?, ?, ?)"+
+		" ON CONFLICT (server) DO UPDATE SET settings = excluded.settings, settings_number = excluded.settings_number, hash = excluded.hash,"+
+		" number = excluded.number", server, sealed, settingsNumber, total, number)
+}

@@ -1,0 +1,212 @@
+package dnspublish
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/manager/dns"
+
+	wire "github.com/miekg/dns"
+)
+
+// Bounds of a feed: its length in bytes, its number of names (a name with all names below it counts twice; a resolver has memory for as
+// many), and the default interval between two fetches.
+const (
+	feedBytes   = 512 << 20
+	feedNames   = 2_000_000
+	feedRefresh = time.Hour
+)
+
+// takeFeed fetches the names of a feed, and keeps them where they have changed.
+func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) (soa *wire.SOA, what string, err error) {
+	soa = before.soa
+	names := map[string]bool{}
+	categories := z.policy.FeedCategories
+	if len(categories) == 0 {
+		categories = []string{""}
+	}
+	for _, category := range categories {
+		if err := c.readFeed(ctx, category, names); err != nil {
+			return soa, "failed", err
+		}
+	}
+	for again := 0; ; again++ {
+		if before, err = c.deployed(ctx, z); err != nil { // behind the fetching, which may take long
+			return soa, "failed", err
+		}
+		soa, what, err = c.putFeed(ctx, z, before, names)
+		if !errors.Is(err, errMeanwhile) || again == mostMeanwhile {
+			return soa, what, err
+		}
+	}
+}
+
+// putFeed keeps names of a feed beside what is deployed.
+func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, names map[string]bool) (
+	soa *wire.SOA, what string, err error,
+) {
+	soa = before.soa
+	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers go round (RFC 1982)
+	if soa != nil && int32(serial-soa.Serial) <= 0 {
+		serial = soa.Serial + 1
+	}
+	got := feedAuthority(z)
+	got.Serial = serial
+	ns := &wire.NS{Hdr: got.Hdr, Ns: "localhost."}
+	ns.Hdr.Rrtype = wire.TypeNS
+	rrs := []wire.RR{got, ns}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		owner := name + "." + z.name
+		if len(owner) > longestOwner { // it has no room in the zone
+			continue
+		}
+		rr, err := dns.Response(owner, dns.DefaultTTL, "BLOCKLIST", "")
+		if err != nil {
+			return soa, "failed", err
+		}
+		rrs = append(rrs, rr)
+	}
+	after, err := entriesOfRecords(rrs)
+	if err != nil {
+		return soa, "failed", err
+	}
+	p, err := c.whole(ctx, z, before, inOrder(after), serial)
+	if err != nil {
+		return soa, "failed", err
+	}
+	if before.refreshed > 0 && soa != nil && nothingBut(p) {
+		return got, "current", c.note(ctx, z, nil)
+	}
+	if err := c.note(ctx, z, p); err != nil {
+		return soa, "failed", err
+	}
+	return got, "copied", nil
+}
+
+// mostMeanwhile is how often putFeed is tried again behind a concurrent deployment.
+const mostMeanwhile = 5
+
+// longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).
+const longestOwner = 254
+
+// feedAuthority gives the SOA of the zone of a feed. It expires when nothing was fetched for a week, or for four times as long as lies
+// between two times.
+func feedAuthority(z *copiedZone) *wire.SOA {
+	every := z.policy.RefreshTime()
+	if every == 0 {
+		every = feedRefresh
+	}
+	return &wire.SOA{Hdr: wire.RR_Header{Name: z.name, Rrtype: wire.TypeSOA, Class: wire.ClassINET, Ttl: dns.DefaultTTL}, Ns: "localhost.",
+		Mbox: "hostmaster." + z.name, Refresh: uint32(every.Seconds()), Retry: soaRetry, Minttl: soaMinimum,
+		Expire: uint32(max(7*24*time.Hour, 4*every).Seconds())}
+}
+
+// nothingBut reports whether nothing but the serial number of a zone is another one.
+func nothingBut(p *publication) bool {
+	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record.Type() != wire.TypeSOA || p.added[0].Record.Type() != wire.TypeSOA {
+		return false
+	}
+	return string(withSerial(p.removed[0].Record, 0)) == string(withSerial(p.added[0].Record, 0))
+}
+
+// readFeed adds the names of a feed.
+func (c *Copier) readFeed(ctx context.Context, category string, names map[string]bool) error {
+	if c.Feed == nil {
+		return errors.New("no feeds are set up: start the manager with --response-feeds URL")
+	}
+	feed, err := c.Feed(ctx, category)
+	if err != nil {
+		return fmt.Errorf("fetching a feed: %w", err)
+	}
+	defer func() { _ = feed.Close() }()
+	bounded := &io.LimitedReader{R: feed, N: feedBytes + 1}
+	if err := readFeed(bounded, names); err != nil {
+		return fmt.Errorf("reading a feed: %w", err)
+	}
+	if bounded.N <= 0 {
+		return fmt.Errorf("reading a feed: it is longer than %d bytes", feedBytes)
+	}
+	return nil
+}
+
+// readFeed adds the names of a list: one in a line, which stands for all below it, too; ||name^ likewise, as lists for browsers have it; or
+// names behind an address, as in a hosts file, each for itself. # and ;, at the beginning or behind a blank, begin remarks, and ! a line
+// that is one. Rules of lists for browsers that are about parts of pages, or about some requests alone, are passed over. A list with
+// another line, such as a page that says sorry, is refused, and so is one without names.
+func readFeed(in io.Reader, names map[string]bool) error {
+	lines := bufio.NewScanner(in)
+	found := 0
+	for number := 1; lines.Scan(); number++ {
+		fields := strings.Fields(lines.Text())
+		if at := slices.IndexFunc(fields, func(f string) bool { return f[0] == '#' || f[0] == ';' }); at >= 0 {
+			fields = fields[:at]
+		}
+		if len(fields) == 0 || isBrowserRule(fields[0]) {
+			continue
+		}
+		below := true
+		if _, err := netip.ParseAddr(fields[0]); err == nil && len(fields) > 1 {
+			fields, below = fields[1:], false
+		} else if len(fields) > 1 {
+			return fmt.Errorf("line %d is neither a name nor an address with names", number)
+		}
+		for _, name := range fields {
+			if rest, is := strings.CutPrefix(name, "||"); is {
+				name = strings.TrimSuffix(rest, "^")
+			}
+			name = strings.TrimPrefix(name, "*.")
+			is, err := addFeedName(names, name, below)
+			if err != nil {
+				return fmt.Errorf("line %d: %w", number, err)
+			}
+			if is {
+				found++
+			}
+		}
+		if len(names) > feedNames {
+			return fmt.Errorf("it has more than %d names", feedNames)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if found == 0 { // what is blocked today is not to be let through because somebody's page is empty
+		return errors.New("it has no names")
+	}
+	return nil
+}
+
+// isBrowserRule reports whether a line is a remark, or a rule, of a list for browsers that is not about all of a name.
+func isBrowserRule(text string) bool {
+	return strings.HasPrefix(text, "!") || strings.HasPrefix(text, "@@") || strings.HasPrefix(text, "[") || strings.Contains(text, "##") ||
+		strings.Contains(text, "#@#") || strings.Contains(text, "#?#") || strings.Contains(text, "#$#") || strings.Contains(text, "$") ||
+		strings.HasPrefix(text, "||") && strings.ContainsAny(text[2:], "/*")
+}
+
+// addFeedName adds a name of a feed, and all below it. It reports whether it is one.
+func addFeedName(names map[string]bool, name string, below bool) (is bool, err error) {
+	if _, err := netip.ParseAddr(name); err == nil { // lists name addresses here and there, which are no names
+		return false, nil
+	}
+	clean := strings.ToLower(naming.Clean(name))
+	ascii, err := naming.ASCII(clean)
+	if err != nil || naming.Check(clean, naming.AnyName) != nil || ascii == "" {
+		return false, fmt.Errorf("%q is no name", name)
+	}
+	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files begin with those of the machine
+		return false, nil
+	}
+	if names[ascii] = true; below {
+		names["*."+ascii] = true
+	}
+	return true, nil
+}

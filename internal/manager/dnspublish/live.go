@@ -1,0 +1,358 @@
+package dnspublish
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+
+	wire "github.com/miekg/dns"
+)
+
+// deployedName is the name of the extension of what is deployed.
+const deployedName = "deployed"
+
+// dueTopic is touched where something of a live view has changed.
+const dueTopic = "dns_due"
+
+// Kinds of what is due: a name by the key of its resource, an address, or whatever a configuration has.
+const (
+	dueName    = "name"
+	dueAddress = "address"
+	dueAll     = "all"
+)
+
+// liveViews knows the views whose changes go out by themselves, and notes what changes of them in the transaction that changes it.
+type liveViews struct {
+	// known are the live views of all configurations, each with its configuration, under the one key there is.
+	known *store.Cache[struct{}, map[int64]int64]
+}
+
+func (l *liveViews) open(s *store.Store) {
+	l.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]int64]{Topics: []string{"views"}, Late: true, Max: 1})
+}
+
+// of gives the live views.
+func (l *liveViews) of(tx *store.Tx) (map[int64]int64, error) {
+	if known, ok := l.known.Get(tx, struct{}{}); ok {
+		return known, nil
+	}
+	found := map[int64]int64{}
+	err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
+		store.Compare{Field: store.Field{Kind: store.Bool, Path: []string{"liveDeployment"}}, Op: "eq", Value: true}}},
+		func(r *store.Resource) error {
+			found[r.ID] = r.Configuration
+			return nil
+		})
+	if err == nil {
+		l.known.Put(tx, struct{}{}, found)
+	}
+	return found, err
+}
+
+// liveOf gives the live views of a transaction.
+func liveOf(tx *store.Tx) (map[int64]int64, error) {
+	l, ok := tx.Extension(deployedName).State.(*liveViews)
+	if !ok {
+		return nil, errors.New("the database was opened without the extension of what is deployed")
+	}
+	return l.of(tx)
+}
+
+// follow begins to follow a transaction.
+func (l *liveViews) follow(tx *store.Tx) store.Follower {
+	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{}}
+}
+
+// due is something that is to be deployed.
+type due struct {
+	configuration int64
+	kind, what    string
+}
+
+// liveFollower notes what a transaction changes of live views.
+type liveFollower struct {
+	live *liveViews
+	tx   *store.Tx
+	due  map[due]bool
+	// views are the views of zones that were asked for, zones the live response policy zones of policies.
+	views map[int64]int64
+	zones map[int64][]*store.Resource
+}
+
+// structural are the collections whose changes may change any zone of their configuration.
+var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
+	"accessControlLists", "signingKeys", "configurations", "responsePolicies"}
+
+// Changed notes what a row has to do with names.
+func (f *liveFollower) Changed(before, after *store.Resource) error {
+	r := after
+	if r == nil {
+		r = before
+	}
+	if before != nil && after != nil {
+		if err := f.endsSigning(before, after); err != nil {
+			return err
+		}
+	}
+	switch {
+	case slices.Contains(structural, r.Collection):
+		return f.all(r)
+	case r.Collection == "blocks" || r.Collection == "networks":
+		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {
+			return f.all(r)
+		}
+	case r.Collection == "policyItems":
+		return f.policyItem(before, after)
+	case r.Collection == "resourceRecords":
+		for _, one := range []*store.Resource{before, after} {
+			if one != nil {
+				if err := f.record(one); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// endsSigning refuses that a zone is signed no more, or otherwise, while the zone above, which is ours, says how it is: resolvers would
+// refuse it.
+func (f *liveFollower) endsSigning(before, after *store.Resource) error {
+	ends := func(field string) bool { return before.Ref(field) != 0 && before.Ref(field) != after.Ref(field) }
+	switch {
+	case before.Collection == "zones" && ends("signingPolicy"):
+		return f.isDelegated("signingPolicy", before.Ref("view"), before.Key)
+	case (before.Collection == "blocks" || before.Collection == "networks") && ends("reverseZoneSigningPolicy"):
+		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), mostReverse)
+		if len(names) == 0 {
+			return nil
+		}
+		var views []int64
+		if err := f.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
+			store.HasParent(before.Configuration)}}, func(r *store.Resource) error {
+			views = append(views, r.ID)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, view := range views { // the policy signs the first of the zones
+			if err := f.isDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isDelegated refuses where a zone above one, which is ours, has DS records of it.
+func (f *liveFollower) isDelegated(field string, view int64, key string) error {
+	owner, err := keyOf(key)
+	if err != nil {
+		return err
+	}
+	for above := key; ; {
+		_, rest, more := naming.Cut(above)
+		if above = rest; !more {
+			return nil
+		}
+		id := zoneID(view, above)
+		_, there, err := readDeployed(f.tx, id)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue
+		}
+		if refreshed, _, err := readCopy(f.tx, id); err != nil || refreshed > 0 { // others say what is in it
+			return err
+		}
+		_, _, entries, err := readPart(f.tx, id, []byte(owner))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if string(e.Key) != owner || e.Record.Type() != wire.TypeDS {
+				continue
+			}
+			return problem.New(409, "ResourceConflictsWithOther", "%s: the DS record of zone %s is in the zone above, %s: take it out first, by "+
+				`PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until nobody knows it any more (its TTL)`, field, key, above)
+		}
+		return nil
+	}
+}
+
+// all notes that any zone of a configuration may have changed, where it has live views, or had some.
+func (f *liveFollower) all(r *store.Resource) error {
+	live, err := f.live.of(f.tx)
+	if err != nil {
+		return err
+	}
+	configuration := r.Configuration
+	if r.Collection == "configurations" {
+		configuration = r.ID
+	}
+	for _, one := range live {
+		if one == configuration {
+			f.due[due{configuration, dueAll, ""}] = true
+			return nil
+		}
+	}
+	if r.Collection == "views" { // it may be live from now on
+		f.due[due{configuration, dueAll, ""}] = true
+	}
+	return nil
+}
+
+// policyItem notes the names of an item of a response policy in the zones that have that.
+func (f *liveFollower) policyItem(before, after *store.Resource) error {
+	live, err := f.live.of(f.tx)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	for _, item := range []*store.Resource{before, after} {
+		if item == nil {
+			continue
+		}
+		zones, known := f.zones[item.Parent]
+		if !known {
+			links, err := f.tx.Referring(item.Parent)
+			if err != nil {
+				return err
+			}
+			for _, l := range links {
+				if l.Field != "responsePolicy" {
+					continue
+				}
+				zone, err := f.tx.Get(l.Target)
+				if err != nil {
+					return err
+				}
+				if live[zone.Ref("view")] != 0 {
+					zones = append(zones, zone)
+				}
+			}
+			f.zones[item.Parent] = zones
+		}
+		for _, zone := range zones {
+			f.due[due{zone.Configuration, dueName, naming.Join(item.Name, zone.Key)}] = true
+		}
+	}
+	return nil
+}
+
+// record notes the name of a record of a live view, and the addresses that lead back to it.
+func (f *liveFollower) record(r *store.Resource) error {
+	live, err := f.live.of(f.tx)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	view, known := f.views[r.Parent]
+	if !known {
+		zone, err := f.tx.Get(r.Parent)
+		if err != nil && !store.IsNotFound(err) { // gone with it: then the zone itself is due
+			return err
+		}
+		if err == nil {
+			view = zone.Ref("view")
+		}
+		f.views[r.Parent] = view
+	}
+	if live[view] == 0 {
+		return nil
+	}
+	f.due[due{r.Configuration, dueName, r.Key}] = true
+	for _, l := range r.Links {
+		if l.Field != "addresses" {
+			continue
+		}
+		a, err := f.tx.Get(l.Target)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.due[due{r.Configuration, dueAddress, store.KeyAddr(a.Low).String()}] = true
+	}
+	return nil
+}
+
+// BeforeCommit writes down what is due.
+func (f *liveFollower) BeforeCommit() error {
+	if len(f.due) == 0 {
+		return nil
+	}
+	number, err := f.tx.Number()
+	if err != nil {
+		return err
+	}
+	all := make([]due, 0, len(f.due))
+	for d := range f.due {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, due.compare)
+	for _, d := range all {
+		if err := f.tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, ?)"+
+			" ON CONFLICT (configuration, kind, what) DO UPDATE SET changed = excluded.changed", d.configuration, d.kind, d.what,
+			number); err != nil {
+			return err
+		}
+	}
+	f.tx.Touch(dueTopic)
+	return nil
+}
+
+// dueNow is what was due at one moment.
+type dueNow struct {
+	all       bool
+	keys      []string
+	addresses []netip.Addr
+	rows      []dueRow
+	// held are the marks of what was withheld before.
+	held []string
+}
+
+// dueRow is a row of what is due: it is done with where it has not changed meanwhile.
+type dueRow struct {
+	due
+	changed int64
+}
+
+// mostDue is how much is deployed at a time.
+const mostDue = 2000
+
+// readDue gives what is due of one configuration; 0 where nothing is.
+func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
+	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due WHERE configuration > 0").Scan(&configuration)
+	if err != nil || configuration == 0 {
+		return 0, now, err
+	}
+	if now.held, err = readHeld(tx, configuration); err != nil {
+		return 0, now, err
+	}
+	return configuration, now, tx.Each(func(scan func(...any) error) error {
+		r := dueRow{due: due{configuration: configuration}}
+		if err := scan(&r.kind, &r.what, &r.changed); err != nil {
+			return err
+		}
+		now.rows = append(now.rows, r)
+		switch r.kind {
+		case dueAll:
+			now.all = true
+		case dueName:
+			now.keys = append(now.keys, r.what)
+		case dueAddress:
+			a, err := netip.ParseAddr(r.what)
+			if err != nil {
+				return err
+			}
+			now.addresses = append(now.addresses, a)
+		}
+		return nil
+	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+
+		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, mostDue)
+}

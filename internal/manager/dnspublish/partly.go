@@ -1,0 +1,269 @@
+package dnspublish
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"time"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// names are names of records, as the keys of their owners.
+type names map[string]bool
+
+// add takes a name in.
+func (n names) add(name string) error {
+	owner, err := keyOf(name)
+	if err == nil {
+		n[owner] = true
+	}
+	return err
+}
+
+// keyOf gives the key of a name, as an owner of records (zonedata.Key).
+func keyOf(name string) (string, error) {
+	ascii, err := naming.ASCII(naming.Clean(name))
+	if err != nil {
+		return "", err
+	}
+	packed := make([]byte, 256)
+	end, err := wire.PackDomainName(wire.CanonicalName(ascii), packed, 0, nil, false)
+	return string(zonedata.Key(packed[:max(end, 0)])), err
+}
+
+// names gives the keys that lie in a zone, those in zones below it included.
+func (z *plannedZone) names(keys []string) (mine []string) {
+	if z.row.ID == 0 {
+		return nil
+	}
+	for _, key := range keys {
+		if _, in := naming.Relative(key, z.row.Key); in {
+			mine = append(mine, key)
+		}
+	}
+	return mine
+}
+
+// addresses gives the addresses that a zone leads back from.
+func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
+	low, high, ok := naming.ReverseRange(z.row.Key)
+	if !ok {
+		return nil
+	}
+	for _, a := range all {
+		if a.BitLen() == low.BitLen() && !a.Less(low) && !high.Less(a) {
+			mine = append(mine, a)
+		}
+	}
+	return mine
+}
+
+// bothWays adds to names of a zone the addresses that they lead back from, and to addresses their names: a name has what leads back from
+// its address, and records of its own.
+func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
+	back = slices.Clone(back)
+	for _, key := range keys {
+		if a, ok := naming.ReverseAddress(key, z.row.Key); ok {
+			back = append(back, a)
+		}
+	}
+	slices.SortFunc(back, netip.Addr.Compare)
+	back = z.addresses(slices.Compact(back))
+	all := slices.Clone(keys)
+	for _, a := range back {
+		name, err := naming.ReverseName(a, z.row.Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, naming.Key(naming.Join(name, z.row.Key)))
+	}
+	slices.Sort(all)
+	return slices.Compact(all), back, nil
+}
+
+// partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
+// more than themselves, as that of a name server, all of the zone is looked at.
+func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
+	defer caught(&err)
+	keys, back, err = z.bothWays(keys, back)
+	if err != nil {
+		return nil, err
+	}
+	owners := names{}
+	for _, key := range keys {
+		if err := owners.add(key); err != nil {
+			return nil, err
+		}
+	}
+	if further, err := p.reachesFurther(z, owners); err != nil || further {
+		if err != nil {
+			return nil, err
+		}
+		return p.publication(z, nil, now)
+	}
+	if len(owners) == 0 {
+		return nil, nil
+	}
+	c = &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
+		serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
+	rrs, err := dns.NameData(p.tx, p.api, z.row, keys, back)
+	if err != nil {
+		return nil, err
+	}
+	after, err := compiled(z.fqdn(), rrs)
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.deployedOf(z.id, owners)
+	if err != nil {
+		return nil, err
+	}
+	if c.removed, c.added = zonedata.Diff(before, after); len(c.removed)+len(c.added) == 0 {
+		return nil, nil
+	}
+	c.serial = p.nextSerial(z, c.serial, true, now)
+	soa, err := p.soaOf(z)
+	if err != nil {
+		return nil, err
+	}
+	c.removed = append(c.removed, soa)
+	soa.Record = withSerial(soa.Record, c.serial)
+	c.added = append(c.added, soa)
+	slices.SortFunc(c.removed, zonedata.Entry.Compare)
+	slices.SortFunc(c.added, zonedata.Entry.Compare)
+	return c, c.count()
+}
+
+// compiled puts records of some names together as a zone has them, without its SOA.
+func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
+	head := &wire.SOA{Hdr: wire.RR_Header{Name: apex, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".", Mbox: "."}
+	zone, err := naming.Compile(apex, append(rrs, head))
+	if err != nil {
+		return nil, err
+	}
+	all, err := entriesOf(zone)
+	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
+}
+
+// reachesFurther reports whether one of the names has to do with more than its own records: that of the zone itself, of one below it, or of
+// a name server. Names that lie in zones below, and have nothing to do with this one, are taken out.
+func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
+	apex, err := keyOf(z.row.Key)
+	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
+		return true, err
+	}
+	if p.isPolicy(z) { // each of its names stands for itself
+		return false, nil
+	}
+	for _, server := range p.nameServers(z) {
+		if key, err := keyOf(server.Name); err != nil || owners[key] {
+			return true, err
+		}
+	}
+	cuts, err := p.cutsOf(z.view)
+	if err != nil {
+		return true, err
+	}
+	for owner := range owners {
+		cut := cutAbove(owner, apex, cuts)
+		if cut == "" {
+			continue
+		}
+		if cut == owner {
+			return true, nil
+		}
+		entries, err := p.deployedOf(z.id, names{owner: true, cut: true})
+		if err != nil {
+			return true, err
+		}
+		for _, e := range entries {
+			if string(e.Key) == owner || e.Record.Type() == wire.TypeNS && string(zonedata.Key(lower(e.Record.Data()))) == owner {
+				return true, nil
+			}
+		}
+		delete(owners, owner)
+	}
+	return false, nil
+}
+
+// lower gives a name in wire form in lower case.
+func lower(name []byte) []byte { return bytes.ToLower(name) }
+
+// cutAbove gives the first zone, from the apex down, that a name below the apex lies in; empty where there is none.
+func cutAbove(owner, apex string, cuts map[string]bool) string {
+	for i := len(apex); i < len(owner); i++ {
+		if owner[i] == 0 && cuts[owner[:i+1]] {
+			return owner[:i+1]
+		}
+	}
+	return ""
+}
+
+// cutsOf gives the keys of all zones of a view.
+func (p *plan) cutsOf(view int64) (map[string]bool, error) {
+	if cuts, known := p.cuts[view]; known {
+		return cuts, nil
+	}
+	cuts := map[string]bool{}
+	for _, key := range p.apexes[view] {
+		cut, err := keyOf(key)
+		if err != nil {
+			return nil, err
+		}
+		cuts[cut] = true
+	}
+	p.cuts[view] = cuts
+	return cuts, nil
+}
+
+// deployedOf gives what is deployed of some names of a zone, in order.
+func (p *plan) deployedOf(zone string, owners names) (all []zonedata.Entry, err error) {
+	return deployedOf(p.tx, zone, owners)
+}
+
+func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, err error) {
+	read := map[string]bool{}
+	for owner := range owners {
+		first, _, entries, err := readPart(tx, zone, []byte(owner))
+		if err != nil {
+			return nil, err
+		}
+		if read[string(first)] {
+			continue
+		}
+		read[string(first)] = true
+		for _, e := range entries {
+			if owners[string(e.Key)] {
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return all, nil
+}
+
+// soaOf gives the SOA record that is deployed of a zone.
+func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
+	apex := names{}
+	if err := apex.add(z.row.Key); err != nil {
+		return soa, err
+	}
+	entries, err := p.deployedOf(z.id, apex)
+	if err != nil {
+		return soa, err
+	}
+	for _, e := range entries {
+		if e.Record.Type() == wire.TypeSOA {
+			return e, nil
+		}
+	}
+	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s",
+		problem.About(z.row.ID, z.row.Key))
+}

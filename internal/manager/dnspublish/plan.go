@@ -1,0 +1,471 @@
+package dnspublish
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// mostReverse is how many reverse zones one block or network may have.
+const mostReverse = 256
+
+// plan is what the roles, options and servers of a configuration say of its zones, read at one moment.
+type plan struct {
+	tx            *store.Tx
+	api           *resource.API
+	configuration int64
+	// inherits says that DNS options come down.
+	inherits   bool
+	views      []*store.Resource
+	servers    map[int64]*serverconfig.ServerFields
+	heads      map[int64]*schema.Head
+	interfaces map[int64]roleServer
+	// transferKeys are the names of the keys by which servers of others are asked for zones, by the id of the server.
+	transferKeys map[int64]string
+	// others are the servers that are run by others.
+	others  map[int64]bool
+	roles   map[int64][]*serverconfig.DNSDeploymentRole
+	options map[int64][]option
+	lists   map[string][]string
+	// keys are the keys that have secrets, by their names.
+	keys map[string]zonedata.SigningKey
+	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
+	zones []*plannedZone
+	byID  map[string]*plannedZone
+	// idle are the zones that a role is in effect for, and that are not to be deployed.
+	idle []*plannedZone
+	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
+	apexes map[int64][]string
+	cuts   map[int64]map[string]bool
+	// viewRoles are the roles of the views by which servers have answers from others; policies are the response policy zones, and responses
+	// the response policies, by id.
+	viewRoles map[int64]map[int64]assigned
+	policies  map[int64]*dns.ResponsePolicyZone
+	responses map[int64]*dns.ResponsePolicy
+	// byName are the zones by view and by their names with their last dots; below are the signed zones below zones, once somebody has asked.
+	byName map[int64]map[string]*plannedZone
+	below  map[*plannedZone][]*plannedZone
+	// checks are those of servers, once somebody has asked.
+	checks map[int64]checks
+}
+
+// roleServer is an interface of a server as name servers are told of it.
+type roleServer struct {
+	server    int64
+	name      string
+	addresses []netip.Addr
+}
+
+// option is a DNS option.
+type option struct {
+	kind, name string
+	scope      int64
+	value      json.RawMessage
+}
+
+// plannedZone is a zone that a role is in effect for.
+type plannedZone struct {
+	id string
+	// row is the zone; the reverse zone of a block or network that nobody made has no id.
+	row  *store.Resource
+	view int64
+	// chain are the resources that it has options from, the nearest first.
+	chain []int64
+	// roles are those in effect, by server.
+	roles map[int64]assigned
+}
+
+// assigned is what a server is for a zone.
+type assigned struct {
+	kind  string
+	iface int64
+	ttl   *int64
+	// at is the resource that has the role, targets are the interfaces that it sends questions to.
+	at      int64
+	targets []int64
+}
+
+// answers reports whether the server answers for the zone from data of its own.
+func (a assigned) answers() bool {
+	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary || a.kind == serverconfig.RoleSecondary || a.kind == serverconfig.RoleStealthSecondary
+}
+
+// writes reports whether the server has the zone from the manager, and not from another server.
+func (a assigned) writes() bool {
+	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary
+}
+
+// resolves reports whether the server has answers from others, and none of its own.
+func (a assigned) resolves() bool { return serverconfig.Resolves(a.kind) }
+
+// zoneID names a zone in the tables of what is deployed.
+func zoneID(view int64, key string) string { return fmt.Sprintf("%d/%s", view, key) }
+
+// fqdn is the name of a zone with its last dot, in lower case.
+func (z *plannedZone) fqdn() string {
+	name, err := naming.ASCII(naming.Clean(z.row.Key))
+	if err != nil { // it was checked when the zone was made
+		return wire.CanonicalName(z.row.Key)
+	}
+	return wire.CanonicalName(name)
+}
+
+// newPlan reads what there is to deploy in a configuration.
+func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
+	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*serverconfig.ServerFields{}, heads: map[int64]*schema.Head{},
+		interfaces: map[int64]roleServer{}, others: map[int64]bool{},
+		transferKeys: map[int64]string{}, roles: map[int64][]*serverconfig.DNSDeploymentRole{}, options: map[int64][]option{},
+		lists:  map[string][]string{},
+		keys:   map[string]zonedata.SigningKey{},
+		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
+		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}, viewRoles: map[int64]map[int64]assigned{},
+		policies: map[int64]*dns.ResponsePolicyZone{}, responses: map[int64]*dns.ResponsePolicy{}}
+	if p.inherits, err = serverconfig.OptionsInherit(tx, api, configuration); err != nil {
+		return nil, err
+	}
+	for _, read := range []func() error{p.readServers, p.readRoles, p.readOptions, p.readLists, p.readKeys, p.readPolicies, p.readZones,
+		p.readSpace} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(p.zones, func(a, b *plannedZone) int {
+		return cmp.Or(cmp.Compare(a.view, b.view), cmp.Compare(a.row.Key, b.row.Key))
+	})
+	return p, nil
+}
+
+// each reads the resources of a collection in the configuration.
+func (p *plan) each(collection string, fn func(row *store.Resource, o schema.Object) error) error {
+	var rows []*store.Resource
+	if err := p.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: p.configuration}}},
+		func(r *store.Resource) error {
+			rows = append(rows, r.Clone())
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		o, err := p.api.Object(row)
+		if err != nil {
+			return err
+		}
+		if err := fn(row, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) readServers() error {
+	if err := p.each("servers", func(row *store.Resource, o schema.Object) error {
+		p.servers[row.ID], p.heads[row.ID] = serverconfig.FieldsOf(o), schema.HeadOf(o)
+		x, ok := o.(*serverconfig.Server)
+		if p.others[row.ID] = ok && x.Profile == serverconfig.IsOtherServer; !ok || x.TransferKey.ID == 0 {
+			return nil
+		}
+		key, err := p.tx.Get(x.TransferKey.ID)
+		if err == nil {
+			p.transferKeys[row.ID] = key.Name
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return p.each("interfaces", func(row *store.Resource, o schema.Object) error {
+		at := roleServer{server: row.Parent}
+		switch x := o.(type) {
+		case *serverconfig.NetworkInterface:
+			at.name, at.addresses = x.Name, []netip.Addr{x.ServicesIPv4Address, x.ServicesIPv6Address}
+			if h := p.heads[row.Parent]; !isHostName(at.name) && h != nil {
+				at.name = h.Name
+			}
+		case *serverconfig.PublishedInterface:
+			at.name, at.addresses = x.Name, []netip.Addr{x.PrimaryAddress, x.SecondaryAddress}
+		}
+		at.addresses = slices.DeleteFunc(at.addresses, func(a netip.Addr) bool { return !a.IsValid() })
+		p.interfaces[row.ID] = at
+		return nil
+	})
+}
+
+// isHostName reports whether a name can stand in an NS record.
+func isHostName(name string) bool {
+	return strings.Contains(name, ".") && naming.Check(naming.Clean(name), naming.AnyName) == nil
+}
+
+func (p *plan) readRoles() error {
+	return p.each("deploymentRoles", func(row *store.Resource, o schema.Object) error {
+		if x, ok := o.(*serverconfig.DNSDeploymentRole); ok {
+			p.roles[row.Parent] = append(p.roles[row.Parent], x)
+		}
+		return nil
+	})
+}
+
+func (p *plan) readOptions() error {
+	return p.each("deploymentOptions", func(row *store.Resource, o schema.Object) error {
+		one := option{kind: row.Type, name: row.Name, scope: row.Ref("serverScope")}
+		switch x := o.(type) {
+		case *serverconfig.DNSOption:
+			one.value = x.Value
+		case *serverconfig.StartOfAuthority:
+			one.value = x.Value
+		case *serverconfig.DNSRawOption:
+		default:
+			return nil
+		}
+		p.options[row.Parent] = append(p.options[row.Parent], one)
+		return nil
+	})
+}
+
+func (p *plan) readLists() error {
+	return p.each("accessControlLists", func(row *store.Resource, o schema.Object) error {
+		if x, ok := o.(*dns.ACL); ok && !x.Predefined {
+			p.lists[row.Name] = x.MatchElements
+		}
+		return nil
+	})
+}
+
+func (p *plan) readPolicies() error {
+	return p.each("responsePolicies", func(row *store.Resource, o schema.Object) error {
+		if x, ok := o.(*dns.ResponsePolicy); ok {
+			p.responses[row.ID] = x
+		}
+		return nil
+	})
+}
+
+// readZones finds what is in effect for the zones of the views.
+func (p *plan) readZones() error {
+	below := map[int64][]*store.Resource{}
+	deployed := map[int64]bool{}
+	if err := p.each("zones", func(row *store.Resource, o schema.Object) error {
+		below[row.Parent] = append(below[row.Parent], row)
+		t := p.api.TypeNamed(row.Type)
+		deployed[row.ID] = t.IsTrue(o, "deploymentEnabled")
+		if x, ok := o.(*dns.ResponsePolicyZone); ok { // which has no such field: its roles say so
+			p.policies[row.ID], deployed[row.ID] = x, true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var visit func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64)
+	visit = func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64) {
+		for _, row := range rows {
+			from := above
+			if p.policies[row.ID] != nil { // which act wherever names are answered
+				from = merged(above, p.viewRoles[view])
+			}
+			roles, own := p.down(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
+			p.apexes[view] = append(p.apexes[view], row.Key)
+			z := &plannedZone{row: row, view: view, chain: own, roles: roles}
+			if deployed[row.ID] {
+				p.add(z)
+			} else if len(roles) > 0 && row.Type == "Zone" {
+				p.idle = append(p.idle, z)
+			}
+			visit(below[row.ID], view, roles, own)
+		}
+	}
+	return p.each("views", func(row *store.Resource, _ schema.Object) error {
+		p.views = append(p.views, row)
+		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID, serverconfig.Resolves)
+		visit(below[row.ID], row.ID, p.down(nil, row.ID, row.ID, func(kind string) bool { return !serverconfig.Resolves(kind) }), []int64{row.ID})
+		return nil
+	})
+}
+
+// add takes a zone in, unless nobody is anything for it.
+func (p *plan) add(z *plannedZone) {
+	z.id = zoneID(z.view, z.row.Key)
+	if len(z.roles) > 0 && p.byID[z.id] == nil {
+		p.byID[z.id] = z
+		if p.byName[z.view] == nil {
+			p.byName[z.view] = map[string]*plannedZone{}
+		}
+		p.byName[z.view][z.fqdn()] = z
+		p.zones = append(p.zones, z)
+	}
+}
+
+// anyRole lets all roles through.
+func anyRole(string) bool { return true }
+
+// merged gives roles, and for other servers those that come second.
+func merged(first, second map[int64]assigned) map[int64]assigned {
+	all := maps.Clone(second)
+	if all == nil {
+		all = map[int64]assigned{}
+	}
+	maps.Copy(all, first)
+	return all
+}
+
+// down gives the roles in effect at a resource: its own of some types, and for other servers those from above.
+func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
+	own := map[int64]assigned{}
+	for _, r := range p.roles[at] {
+		if r.View.ID != view || !wanted(r.RoleType) {
+			continue
+		}
+		var targets []int64
+		for _, i := range r.RoleInterfaces {
+			if i.Kind == serverconfig.InterfaceTarget {
+				targets = append(targets, i.ID)
+			}
+		}
+		for _, i := range r.RoleInterfaces {
+			server := p.interfaces[i.ID].server
+			if had, twice := own[server]; i.Kind == serverconfig.InterfaceZoneTransfer || i.Kind == serverconfig.InterfaceTarget || twice && had.writes() {
+				continue
+			}
+			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}
+		}
+	}
+	return merged(own, above)
+}
+
+// readSpace finds the reverse zones of the blocks and networks that have roles of their own. What lies below one of them is part of its
+// zone.
+func (p *plan) readSpace() error {
+	var parents []int64
+	for id := range p.roles {
+		parents = append(parents, id)
+	}
+	slices.Sort(parents)
+	views := map[int64]*store.Resource{}
+	for _, v := range p.views {
+		views[v.ID] = v
+	}
+	for _, id := range parents {
+		head, err := p.tx.Head(id)
+		if err != nil || head.Collection != "blocks" && head.Collection != "networks" {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		row, err := p.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		path := []int64{id}
+		for above := row.Parent; above != p.configuration && above > resource.RootID; {
+			h, err := p.tx.Head(above)
+			if err != nil {
+				return err
+			}
+			path = append(path, above)
+			above = h.Parent
+		}
+		for _, view := range p.viewsOf(id) {
+			if v := views[view]; v != nil {
+				if err := p.reverseZones(row, v, path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// viewsOf gives the views that roles of a resource are for, each once.
+func (p *plan) viewsOf(id int64) (views []int64) {
+	for _, r := range p.roles[id] {
+		if !slices.Contains(views, r.View.ID) {
+			views = append(views, r.View.ID)
+		}
+	}
+	return views
+}
+
+// reverseZones takes in the reverse zones of a block or network in a view.
+func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
+	var roles map[int64]assigned
+	for _, id := range slices.Backward(path) {
+		roles = p.down(roles, id, view.ID, anyRole)
+	}
+	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), mostReverse)
+	if names == nil {
+		r := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
+		return fmt.Errorf("%s %d, %s, has more than %d reverse zones", row.Type, row.ID, r, mostReverse)
+	}
+	for _, name := range names {
+		zone, err := dns.ImpliedZone(p.tx, view, name)
+		if err != nil {
+			return err
+		}
+		if zone == nil {
+			continue
+		}
+		known := p.byID[zoneID(view.ID, zone.Key)]
+		if known == nil {
+			p.apexes[view.ID] = append(p.apexes[view.ID], zone.Key)
+			p.add(&plannedZone{row: zone, view: view.ID, chain: append(slices.Clone(path), view.ID), roles: roles})
+			continue
+		}
+		for server, a := range roles { // somebody made the zone: roles of its own go first
+			if _, nearer := known.roles[server]; !nearer {
+				known.roles[server] = a
+			}
+		}
+	}
+	return nil
+}
+
+// serversOf gives the servers of a zone of which something holds, in the order of their ids.
+func (z *plannedZone) serversOf(holds func(assigned) bool) (servers []int64) {
+	for id, a := range z.roles {
+		if holds(a) {
+			servers = append(servers, id)
+		}
+	}
+	slices.Sort(servers)
+	return servers
+}
+
+// lookUp gives the value of an option that is in effect for a server along a chain of resources, the nearest first; nil where there is
+// none. At one place that of the server goes before that of its group, and that before the one for all.
+func (p *plan) lookUp(chain []int64, server int64, name string) json.RawMessage {
+	group := int64(0)
+	if s := p.servers[server]; s != nil {
+		group = s.ServerGroup.ID
+	}
+	if !p.inherits {
+		chain = chain[:min(1, len(chain))]
+	}
+	places := append(slices.Clone(chain), server, group, p.configuration)
+	for i, place := range places {
+		if place == 0 || !p.inherits && i >= len(chain) {
+			continue
+		}
+		for _, scope := range []int64{server, group, 0} {
+			for _, o := range p.options[place] {
+				if o.name == name && o.scope == scope {
+					return o.value
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,374 @@
+package dnspublish
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+)
+
+// prepare finds what a deployment has to do. It changes nothing.
+func (d *Deployer) prepare(tx *store.Tx, row *store.Resource, o schema.Object) (*outcome, error) {
+	switch x := o.(type) {
+	case *FullDeployment:
+		return d.prepareServer(tx, x.Parent, true, false)
+	case *DifferentialDeployment:
+		return d.prepareServer(tx, x.Parent, false, false)
+	case *ValidationDeployment:
+		return d.prepareServer(tx, x.Parent, true, true)
+	case *QuickDeployment:
+		zone, err := tx.Get(x.Parent)
+		if err != nil {
+			return nil, err
+		}
+		return d.prepareQuick(tx, zone, x.User.ID)
+	case *SelectiveDeployment:
+		return d.prepareSelected(tx, x)
+	}
+	return nil, fmt.Errorf("a deployment %d of the type %s", row.ID, row.Type)
+}
+
+// prepareServer finds what a server is to serve: all of it, or what has changed of the records that it serves already.
+func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool) (*outcome, error) {
+	row, err := tx.Get(server)
+	if store.IsNotFound(err) {
+		return nil, problem.BadRequest("ServerNotManaged", "server %d was deleted", server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlan(tx, d.api, row.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.servingOf(server)
+	if err != nil {
+		return nil, err
+	}
+	if !checked {
+		if err := d.runs(tx, row, s); err != nil {
+			return nil, err
+		}
+	}
+	out := &outcome{configuration: row.Configuration, server: server, warnings: s.warnings, checked: checked, zones: len(s.zones)}
+	if len(s.zones) == 0 && full {
+		out.warnings = append(out.warnings, "the server has no DNS role for a zone that is to be deployed")
+	}
+	zones := s.zones
+	if full {
+		out.serving = s
+	} else if zones, err = p.stillServed(server, s, out); err != nil {
+		return nil, err
+	}
+	checks, err := checksOf(tx, row)
+	if err != nil {
+		return nil, err
+	}
+	return out, d.prepareZones(p, out, zones, server, checks)
+}
+
+// runs refuses a server whose service point does not run what answers for its zones, and says where it does not run what resolves names.
+func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error {
+	o, err := d.api.Object(server)
+	if err != nil {
+		return err
+	}
+	point := serverconfig.FieldsOf(o).ServicePoint
+	is, err := d.points.Serving(tx, point)
+	resolves := slices.ContainsFunc(s.settings.Views, func(v zonedata.View) bool { return v.Recursion != nil || len(v.Policies) > 0 })
+	asking := 0
+	for _, v := range s.settings.Views {
+		if v.Recursion != nil && len(v.Recursion.Forwarders)+len(v.Recursion.Zones) > 0 {
+			asking++
+		}
+	}
+	if asking > 1 && is.Resolves {
+		s.warn("service point %s asks the same servers for the clients of all views: those that the views name first", point)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !is.There:
+		return problem.BadRequest("ServerNotConnected", "there is no service point %q in the fleet", point)
+	case !is.Answers && (s.answers || !is.Resolves):
+		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
+			"to it first (portolan fleet deploy)", point)
+	case is.Drives && slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
+		s.warn("service point %s drives BIND, which takes no updates from us: allow-update is not acted upon", point)
+	case resolves && !is.Resolves && !is.Drives:
+		s.warn("service point %s does not run the application dns-resolver-service: response policies, and the roles FORWARDING, STUB and "+
+			"RECURSIVE, are not acted upon", point)
+	}
+	return nil
+}
+
+// stillServed gives the zones that a server serves already, and says where a full deployment would serve others.
+func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
+	served := map[string]bool{}
+	if err := p.tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		served[id] = true
+		return err
+	}, "SELECT zone FROM dns_served WHERE server = ?", server); err != nil {
+		return nil, err
+	}
+	for _, z := range s.zones {
+		if served[z.id] {
+			zones = append(zones, z)
+		}
+	}
+	_, row, _, err := revisionOf(p.tx, server)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := json.Marshal(s.settings)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.sealer.Open(p.tx, settingsOfServer, row.settings)
+	if err == nil && string(settings) != before {
+		out.warnings = append(out.warnings, "roles, options or zones have changed since the full deployment: they take effect with the next one")
+	}
+	out.zones = len(zones)
+	return zones, err
+}
+
+// prepareZones finds the contents of zones: of those that the server writes, and of those that it copies where nothing was deployed before.
+func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
+	var f findings
+	for _, z := range zones {
+		_, there, err := readDeployed(p.tx, z.id)
+		if err != nil {
+			return err
+		}
+		if there && !z.roles[server].writes() && !out.checked && !p.isPolicy(z) {
+			continue
+		}
+		c, err := p.publication(z, nil, p.api.Store.Now())
+		if err != nil {
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
+		}
+		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // what others have is theirs
+			var entries []zonedata.Entry
+			if c != nil {
+				entries = c.after
+			} else if entries, err = readParts(p.tx, z.id); err != nil {
+				return err
+			}
+			if err := checks.zone(&f, z.fqdn(), entries); err != nil {
+				return err
+			}
+		}
+		if c != nil {
+			out.all = append(out.all, c)
+		}
+	}
+	out.warnings = append(out.warnings, f.warnings...)
+	return f.err()
+}
+
+// prepareQuick finds what a user has changed of the zones that the primary server of a zone writes.
+func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) (*outcome, error) {
+	p, err := newPlan(tx, d.api, zone.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	z := p.zoneOf(zone)
+	if z == nil {
+		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role any more", zone.Type, zone.ID, zone.Key)
+	}
+	servers := z.serversOf(assigned.writes)
+	if len(servers) == 0 {
+		servers = z.serversOf(assigned.answers)
+	}
+	var zones []*plannedZone
+	since := int64(0)
+	for _, other := range p.zones {
+		if !slices.ContainsFunc(servers, func(id int64) bool { return other.roles[id].answers() }) {
+			continue
+		}
+		deployed, there, err := readDeployed(tx, other.id)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			zones = append(zones, other)
+			if since == 0 || deployed.complete < since {
+				since = deployed.complete
+			}
+		}
+	}
+	wanted, err := d.changedBy(tx, user, since)
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{configuration: zone.Configuration, server: servers[0], zones: len(zones)}
+	if len(wanted) == 0 {
+		out.zones = 0
+		return out, nil
+	}
+	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// prepareNames finds what has changed of some names.
+func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted selection) error {
+	for _, z := range zones {
+		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
+		if isFault(err) && out.continues {
+			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
+			continue
+		}
+		if err != nil {
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
+		}
+		if c != nil {
+			left, withheld, err := p.withhold(z, c)
+			switch {
+			case err != nil:
+				return err
+			case withheld != nil && !out.continues:
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
+					words(withheld))
+			case withheld != nil:
+				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
+			}
+			c = left
+		}
+		if c != nil {
+			out.all = append(out.all, c)
+		}
+	}
+	return nil
+}
+
+// prepareSelected finds what has changed of some records.
+func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outcome, error) {
+	wanted, out := selection{}, &outcome{continues: x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled}
+	var p *plan
+	ids, err := tx.Links(x.ID, "wanted")
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) { // it was deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			if p, err = newPlan(tx, d.api, row.Configuration); err != nil {
+				return nil, err
+			}
+		}
+		related := []int64{id}
+		if x.RecordScope == "RELATED" {
+			if related, err = relatedTo(tx, id); err != nil {
+				return nil, err
+			}
+		}
+		for _, one := range related {
+			r, err := tx.Get(one)
+			if err != nil {
+				return nil, err
+			}
+			skips, err := d.dynamically(r, x.DynamicRecordDeploymentStrategy, out)
+			if err != nil {
+				return nil, err
+			}
+			if skips {
+				continue
+			}
+			if err := wanted.add(tx, d.api, r); err != nil {
+				return nil, err
+			}
+			if err := d.addFormer(tx, wanted, r, ids, out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if p == nil || len(wanted) == 0 {
+		return out, nil
+	}
+	out.configuration = p.configuration
+	if err := d.left(tx, p, ids, out); err != nil {
+		return nil, err
+	}
+	var zones []*plannedZone
+	for _, z := range p.zones {
+		_, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			zones = append(zones, z)
+		}
+	}
+	out.zones = len(zones)
+	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// dynamically does what is said of dynamic records: it ends the deployment, passes over the record, or has it made static.
+func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
+	o, err := d.api.Object(r)
+	if err != nil || !d.api.TypeNamed(r.Type).IsTrue(o, "dynamic") {
+		return false, err
+	}
+	switch strategy {
+	case "SKIP":
+		out.warnings = append(out.warnings, fmt.Sprintf("%s %d, %s, is dynamic, and passed over", r.Type, r.ID, r.Key))
+		return true, nil
+	case "MAKE_STATIC":
+		if !slices.Contains(out.statics, r.ID) {
+			out.statics = append(out.statics, r.ID)
+		}
+		return false, nil
+	}
+	return false, problem.BadRequest("InvalidDeploymentData", "%s %d, %s, is dynamic: dynamicRecordDeploymentStrategy SKIP passes over it, "+
+		"and MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
+}
+
+// makeStatic makes the records static that a deployment is to.
+func (o *outcome) makeStatic(c *resource.Change) error {
+	for _, id := range o.statics {
+		row, err := c.Tx.Get(id)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		static := func(x schema.Object) { c.API.TypeNamed(row.Type).Unset(x, "dynamic") }
+		if _, err := c.Following("dynamic").Change(row, static); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relatedTo gives a record, the records that it leads to, and those that lead to it.
+func relatedTo(tx *store.Tx, id int64) (ids []int64, err error) {
+	ids = []int64{id}
+	targets, err := tx.Links(id, "linkedRecord")
+	if err != nil {
+		return nil, err
+	}
+	refs, err := tx.Referring(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range refs {
+		if r.Field == "linkedRecord" {
+			targets = append(targets, r.Target)
+		}
+	}
+	return append(ids, targets...), nil
+}

@@ -1,0 +1,45 @@
+package dnspublish
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// pruneAtOnce is how many deployments one update takes away: others wait for no more.
+const pruneAtOnce = 500
+
+// Prune takes the deployments away that ended before a time, some at a time.
+func Prune(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (pruned int, err error) {
+	limit := before.UTC().Format(time.RFC3339)
+	for {
+		n := 0
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+			var rows []*store.Resource
+			if err := tx.List(store.Query{From: store.Resources, Limit: pruneAtOnce, Where: store.All{store.InCollection(deployments),
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"completionDateTime"}}, Op: "lt", Value: limit}}},
+				func(r *store.Resource) error {
+					rows = append(rows, r.Clone())
+					return nil
+				}); err != nil {
+				return err
+			}
+			n = len(rows)
+			c := &resource.Change{Tx: tx, API: a}
+			for _, row := range rows {
+				if err := c.Following().Delete(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return pruned, fmt.Errorf("pruning deployments: %w", err)
+		}
+		if pruned += n; n < pruneAtOnce {
+			return pruned, nil
+		}
+	}
+}

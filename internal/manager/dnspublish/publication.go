@@ -1,0 +1,198 @@
+package dnspublish
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// publication is another content of a zone.
+type publication struct {
+	zone           *plannedZone
+	before         deployedZone
+	existed        bool
+	serial         uint32
+	hash           string
+	complete       int64
+	removed, added []zonedata.Entry
+	// after are all records behind it, where they were asked for; records is how many there are.
+	after   []zonedata.Entry
+	records int64
+	// empty says that it stands for a zone that is still to be copied.
+	empty bool
+}
+
+// publication gives the content that a zone is to have, where that is another than what is deployed; else nil. wanted, where it is not nil,
+// says which records are taken as they are now: of all others what is deployed stays.
+func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now time.Time) (*publication, error) {
+	c := &publication{zone: z}
+	var err error
+	copied := p.isForeign(z)
+	if c.before, c.existed, err = readDeployed(p.tx, z.id); err != nil {
+		return nil, err
+	}
+	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have begun a little earlier
+		c.complete = now.Add(-time.Minute).UnixMilli()
+	}
+	before, err := readParts(p.tx, z.id)
+	if err != nil {
+		return nil, err
+	}
+	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
+	if !c.existed {                    // behind the one that it had, where that is known
+		c.serial = p.nextSerial(z, c.serial, c.serial != 0, now)
+	}
+	if copied && c.existed { // what is there comes from its primary servers
+		return nil, nil
+	}
+	if copied {
+		return c, c.placeholder()
+	}
+	if c.after, err = p.content(z, c.serial); err != nil {
+		return nil, err
+	}
+	if wanted != nil && c.existed {
+		c.after = within(before, c.after, wanted)
+	}
+	if c.removed, c.added = zonedata.Diff(before, c.after); len(c.removed)+len(c.added) == 0 && c.existed {
+		return nil, nil
+	}
+	if c.existed {
+		c.serial = p.nextSerial(z, c.serial, true, now)
+		for i, e := range c.after {
+			if e.Record.Type() == wire.TypeSOA {
+				c.after[i].Record = withSerial(e.Record, c.serial)
+			}
+		}
+		c.removed, c.added = zonedata.Diff(before, c.after)
+	}
+	return c, c.count()
+}
+
+// placeholder is the content of a zone that is to be copied, before it is: nobody is answered by it.
+func (c *publication) placeholder() (err error) {
+	name := c.zone.fqdn()
+	c.serial, c.empty = 0, true
+	c.after, err = entriesOfRecords([]wire.RR{&wire.SOA{Hdr: wire.RR_Header{Name: name, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".",
+		Mbox: ".", Refresh: soaRetry, Retry: soaRetry, Expire: soaExpire}})
+	c.added = c.after
+	if err == nil {
+		err = c.count()
+	}
+	return err
+}
+
+// count finds the hash, and how many records there are.
+func (c *publication) count() (err error) {
+	var h zonedata.Hash
+	if c.existed {
+		if h, err = zonedata.ParseHash(c.before.hash); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.removed {
+		h.Remove(e.Record)
+	}
+	for _, e := range c.added {
+		h.Add(e.Record)
+	}
+	c.hash, c.records = h.String(), c.before.records+int64(len(c.added)-len(c.removed))
+	return nil
+}
+
+// within gives what is deployed, and of what is wanted what is there now. Where a name would have an alias beside other data, which no name
+// may (RFC 1034 section 3.6.2), all of the name is taken as it is now.
+func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	all := taking(before, after, wanted)
+	torn := map[string]bool{}
+	for i := 0; i < len(all); {
+		end, aliases, others := i, 0, 0
+		for ; end < len(all) && bytes.Equal(all[end].Key, all[i].Key); end++ {
+			if t := all[end].Record.Type(); t == wire.TypeCNAME {
+				aliases++
+			} else if !isKeyType(t) {
+				others++
+			}
+		}
+		if aliases > 1 || aliases > 0 && others > 0 {
+			torn[string(all[i].Key)] = true
+		}
+		i = end
+	}
+	if len(torn) == 0 {
+		return all
+	}
+	return taking(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
+}
+
+// taking gives what is deployed, and in place of what is wanted there the wanted of what is there now, in order.
+func taking(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	var all []zonedata.Entry
+	for _, e := range before {
+		if !wanted(e) {
+			all = append(all, e)
+		}
+	}
+	for _, e := range after {
+		if wanted(e) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return all
+}
+
+// withSerial gives an SOA record with another serial number.
+func withSerial(r zonedata.Record, serial uint32) zonedata.Record {
+	r = slices.Clone(r)
+	at := len(r) - 20
+	r[at], r[at+1], r[at+2], r[at+3] = byte(serial>>24), byte(serial>>16), byte(serial>>8), byte(serial) //nolint:gosec // its bytes
+	return r
+}
+
+// write keeps the content, as a change of a number.
+func (c *publication) write(tx *store.Tx, configuration, number int64) error {
+	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial, hash = excluded.hash, records = excluded.records,"+
+		" number = excluded.number, complete = excluded.complete", c.zone.id, configuration, int64(c.serial), c.hash, c.records, number,
+		c.complete); err != nil {
+		return err
+	}
+	if !c.existed {
+		return writePart(tx, c.zone.id, []byte{}, c.added)
+	}
+	if err := changeParts(tx, c.zone.id, c.removed, c.added); err != nil {
+		return err
+	}
+	if int64(2*(len(c.removed)+len(c.added))) > c.records+partEntries { // whoever is behind is better off with the whole
+		return tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id)
+	}
+	if err := tx.Write("INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", c.zone.id, number,
+		c.before.hash, c.hash, c.difference()); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
+		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, mostDifferences)
+}
+
+// mostDifferences is how many changes of a zone are kept.
+const mostDifferences = 1000
+
+// difference words the change: removed records, each behind its length, then those that are added.
+func (c *publication) difference() []byte {
+	var removed, added []byte
+	for _, e := range c.removed {
+		removed = zonedata.AppendRecord(removed, e.Record)
+	}
+	for _, e := range c.added {
+		added = zonedata.AppendRecord(added, e.Record)
+	}
+	text := fmt.Appendf(nil, "%d\n", len(removed))
+	return packer.EncodeAll(append(append(text, removed...), added...), nil)
+}

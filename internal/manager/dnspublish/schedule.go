@@ -1,0 +1,202 @@
+package dnspublish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/engine/timetable"
+	"portolan/internal/manager/serverconfig"
+)
+
+// schedules is the name of the collection.
+const schedules = "schedules"
+
+// registerSchedules declares the collection of schedules of deployments.
+func registerSchedules(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: schedules, Parents: []string{"configurations"}, Complete: timetable.Complete},
+		&DeploymentSchedule{})
+}
+
+// DeploymentSchedule deploys to servers at set times.
+type DeploymentSchedule struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration that the servers lie in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// StartDateTime is when it is due first.
+	StartDateTime time.Time `api:"startDateTime,required"`
+	// Interval is how often it is due from then on, a minute or more (ISO 8601); null means once.
+	Interval string `api:"interval,duration"`
+	// Enabled says whether it is due at all.
+	Enabled bool `api:"enabled,put,notNull" default:"true"`
+	// DeploymentType is what is done with each server.
+	DeploymentType string `api:"deploymentType,put,notNull" enum:"DifferentialDeployment|FullDeployment|ValidationDeployment" default:"FullDeployment"`
+	// DeploymentServices are the services that are deployed.
+	DeploymentServices []string `api:"deploymentServices,required" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
+	// Servers are the servers and server groups that it is for, by their ids.
+	Servers schema.RefList `api:"servers,post,writeOnly" ref:"Server|HAServer" back:"schedules" min:"1" onDelete:"refuse"`
+	// ServerGroups are the groups among them.
+	ServerGroups schema.RefList `api:"serverGroups,hidden" ref:"ServerGroup" back:"schedules" onDelete:"refuse"`
+	// NextDateTime is when it is due next; null where it is not.
+	NextDateTime time.Time `api:"nextDateTime,computed"`
+	// LastDateTime is when it was last due; null where it never was.
+	LastDateTime time.Time `api:"lastDateTime,computed"`
+	// Owner is who set it up: the deployments are that user's.
+	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
+	// Holder is the user who is no administrator and has set it up, or changed it since: it deploys with the rights of that user, and goes
+	// with the user.
+	Holder schema.Ref `api:"holder,hidden" ref:"User" onDelete:"cascade"`
+}
+
+// BeforeWrite takes the groups apart from the servers, and refuses a time that never comes.
+func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
+	if c.Caller.Rights != nil && !c.Caller.Administrator { // nobody lends its rights to who changes it, or links servers to it
+		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
+	}
+	if !c.Requested() {
+		return nil
+	}
+	old, _ := c.Old.(*DeploymentSchedule)
+	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
+	if c.Creates() && x.Holder.ID == 0 {
+		x.Owner = schema.Ref{ID: c.Caller.User}
+	}
+	if x.Servers.Given {
+		if err := x.takeServers(c); err != nil {
+			return err
+		}
+	}
+	return x.due(c, old)
+}
+
+// takeServers takes the groups apart from the servers.
+func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
+	var servers, groups []int64
+	for i, item := range x.Servers.Items {
+		head, err := c.API.Visible(c.Tx, item.ID, c.Caller)
+		if problem.Is(err, "ResourceNotFound") || err == nil && head.Collection != "servers" && head.Collection != "serverGroups" {
+			return resource.NotFoundInlined("servers", "entry %d: there is no server or server group %d", i, item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if head.Configuration != x.Config {
+			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: %s %d lies in another configuration", i, head.Type, item.ID)
+		}
+		if head.Collection == "serverGroups" {
+			groups = append(groups, item.ID)
+		} else {
+			servers = append(servers, item.ID)
+		}
+	}
+	x.Servers, x.ServerGroups = schema.Refer(servers), schema.Refer(groups)
+	return nil
+}
+
+// due refuses services that are not deployed, and times that never come.
+func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
+	if len(x.DeploymentServices) == 0 {
+		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
+	}
+	for _, service := range x.DeploymentServices {
+		if service != serverconfig.ServiceDNS {
+			return problem.NotYet("deploymentServices: %s is not deployed yet; DNS is", service)
+		}
+	}
+	return x.Times().Check(c.Tx.Now(), timesOf(old))
+}
+
+// timesOf gives when a schedule is due; nil where there is none.
+func timesOf(x *DeploymentSchedule) *timetable.Times {
+	if x == nil {
+		return nil
+	}
+	times := x.Times()
+	return &times
+}
+
+// AfterWrite notes since when it is due as it says.
+func (x *DeploymentSchedule) AfterWrite(c *resource.Change) error {
+	old, _ := c.Old.(*DeploymentSchedule)
+	return x.Times().Note(c, timesOf(old))
+}
+
+// Times are when it is due.
+func (x *DeploymentSchedule) Times() timetable.Times {
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
+}
+
+// scheduled asks for the deployments of all schedules that are due.
+func (d *Deployer) scheduled(ctx context.Context) error {
+	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: d.api}
+		return d.schedules.Turn(c, func(row *store.Resource, s timetable.Schedule) error {
+			return d.deployBySchedule(c, row, s.(*DeploymentSchedule))
+		})
+	})
+}
+
+// deployBySchedule asks for the deployments of a schedule. A server that cannot be deployed to is an event, and the others are not kept
+// from it.
+func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *DeploymentSchedule) error {
+	servers, err := c.Tx.Links(row.ID, "servers")
+	if err != nil {
+		return err
+	}
+	groups, err := c.Tx.Links(row.ID, "serverGroups")
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		members, err := serverconfig.GroupMembers(c.Tx, group)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, members...)
+	}
+	slices.Sort(servers)
+	c.Tx.Touch(deployments)
+	for _, server := range slices.Compact(servers) {
+		// One that has not begun carries what this one would.
+		waits, err := waitingFor(c.Tx, server, x.DeploymentType)
+		if err != nil {
+			return err
+		}
+		if waits {
+			continue
+		}
+		if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
+			err = ready(c, x.DeploymentType, server)
+		}
+		if err == nil {
+			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
+				Method: "SCHEDULED"}); err != nil {
+				return err
+			}
+			continue
+		}
+		p, ok := problem.As(err)
+		if !ok || p.Status >= 500 {
+			return err
+		}
+		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: row.Name,
+			Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitingFor reports whether a deployment of a type of a server waits for its turn.
+func waitingFor(tx *store.Tx, server int64, kind string) (bool, error) {
+	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})
+}

@@ -1,0 +1,256 @@
+package dnspublish
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// mostSelected is how many records a selective deployment carries.
+const mostSelected = 100
+
+// BeforeWrite reads the records.
+func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	if err := x.begin(c); err != nil {
+		return err
+	}
+	if x.BatchMode != "DISABLED" {
+		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
+	}
+	if n := len(x.Resources.Items); n == 0 || n > mostSelected {
+		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", mostSelected)
+	}
+	configuration := int64(0)
+	var wanted []int64
+	zones := map[int64]bool{}
+	for i, item := range x.Resources.Items {
+		row, err := c.API.Visible(c.Tx, item.ID, c.Caller)
+		if problem.Is(err, "ResourceNotFound") || err == nil && row.Collection != "resourceRecords" {
+			return resource.NotFoundInlined("resources", "entry %d: there is no record %d", i, item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if row.Type == "ExternalHostRecord" {
+			return problem.Field("InvalidResourceType", "resources", "entry %d: record %d is an external host, which is not deployed", i, item.ID)
+		}
+		if configuration != 0 && row.Configuration != configuration {
+			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d lies in another configuration than those before", i,
+				item.ID)
+		}
+		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
+			return err
+		}
+		configuration, zones[row.Parent] = row.Configuration, true
+		wanted = append(wanted, item.ID)
+	}
+	x.Resources, x.Wanted = schema.RefList{}, schema.Refer(wanted)
+	if x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled {
+		return nil
+	}
+	p, err := newPlan(c.Tx, c.API, configuration)
+	if err != nil {
+		return err
+	}
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		if err := p.isDeployed(c.Tx, zone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selection are the records that a deployment is about: of each view the names, each with the types that are meant. What DNS has of one
+// name and one type goes together (RFC 2181 section 5).
+type selection map[int64]map[string]map[uint16]bool
+
+// anyType stands for all types of a name.
+const anyType = 0
+
+// add takes in what a resource is, in the view of the zone that it lies in, or lay in. Where that zone is gone all of the name is
+// meant: what delegates it goes, too.
+func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error {
+	types, err := dns.RecordTypes(api, r)
+	if err != nil || len(types) == 0 {
+		return err
+	}
+	zone, err := tx.Get(r.Parent)
+	if store.IsNotFound(err) {
+		types = []uint16{anyType}
+		if zone, err = tx.LastImage(r.Parent); zone == nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	name, err := keyOf(r.Key)
+	if err != nil {
+		return err
+	}
+	view := zone.Ref("view")
+	if n[view] == nil {
+		n[view] = map[string]map[uint16]bool{}
+	}
+	if n[view][name] == nil {
+		n[view][name] = map[uint16]bool{}
+	}
+	for _, one := range types {
+		n[view][name][one] = true
+	}
+	return nil
+}
+
+// wanted gives what reports whether a record of a zone of a view is meant, or leads back to a host that is.
+func (n selection) wanted(view int64) func(zonedata.Entry) bool {
+	names := n[view]
+	return func(e zonedata.Entry) bool {
+		if of := names[string(e.Key)]; of[e.Record.Type()] || of[anyType] {
+			return true
+		}
+		if e.Record.Type() != wire.TypePTR {
+			return false
+		}
+		host := names[string(zonedata.Key(e.Record.Data()))]
+		return host[wire.TypeA] || host[wire.TypeAAAA] || host[anyType]
+	}
+}
+
+// mostFormer is how many changes of a record are looked through for the names that it had.
+const mostFormer = 1000
+
+// addFormer takes in what a record was under other names, or of other types, which may be deployed still.
+// selected are the records that are named: of what one of them is now another one need not be kept.
+func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, selected []int64, out *outcome) error {
+	former, err := tx.EarlierImages(r.ID, mostFormer)
+	if err != nil {
+		return err
+	}
+	if len(former) == mostFormer {
+		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed %d times or more: names that it had before those may be served "+
+			"still, until a deployment of all that has changed", r.ID, mostFormer))
+	}
+	for _, was := range former {
+		if was.Key == r.Key && r.Type != "GenericRecord" {
+			continue
+		}
+		taken, err := d.takenOver(tx, r, was)
+		if err != nil {
+			return err
+		}
+		if taken != 0 && !slices.Contains(selected, taken) {
+			warning := fmt.Sprintf("record %d was %s before, which record %d is now: what is served of that is left to a deployment of it", r.ID,
+				was.Key, taken)
+			if !slices.Contains(out.warnings, warning) {
+				out.warnings = append(out.warnings, warning)
+			}
+			continue
+		}
+		if err := wanted.add(tx, d.api, was); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takenOver gives another record of the same zone that a selection of what a record was before would deploy with it: of that name and one
+// of its types, or where one of them is an alias; 0 where there is none.
+func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error) {
+	if was.Key == r.Key && was.Parent == r.Parent {
+		return 0, nil
+	}
+	before, err := dns.RecordTypes(d.api, was)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := tx.ByKey(was.Configuration, was.Key)
+	if err != nil {
+		return 0, err
+	}
+	for _, other := range rows {
+		if other.ID == r.ID || other.Collection != was.Collection || other.Parent != was.Parent {
+			continue
+		}
+		now, err := dns.RecordTypes(d.api, other)
+		if err != nil {
+			return 0, err
+		}
+		if slices.Contains(now, wire.TypeCNAME) || slices.Contains(before, wire.TypeCNAME) ||
+			slices.ContainsFunc(now, func(t uint16) bool { return slices.Contains(before, t) }) {
+			return other.ID, nil
+		}
+	}
+	return 0, nil
+}
+
+// left warns of the zones of records that are not deployed.
+func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) error {
+	seen := map[int64]bool{}
+	for _, id := range records {
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if seen[row.Parent] {
+			continue
+		}
+		seen[row.Parent] = true
+		if err := p.isDeployed(tx, row.Parent); isFault(err) {
+			out.warnings = append(out.warnings, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changedBy gives the records that a user has changed since a time, in Unix milliseconds.
+func (d *Deployer) changedBy(tx *store.Tx, user, since int64) (selection, error) {
+	var transactions []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		transactions = append(transactions, id)
+		return err
+	}, "SELECT id FROM txn WHERE at >= ? AND user_id = ? ORDER BY id", since, user); err != nil {
+		return nil, err
+	}
+	found := selection{}
+	for _, id := range transactions {
+		changes, err := tx.Changes(id)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			for _, image := range []json.RawMessage{c.Before, c.After} {
+				r, err := store.DecodeImage(image)
+				if err != nil {
+					return nil, err
+				}
+				if r == nil || r.Collection != "resourceRecords" {
+					continue
+				}
+				if err := found.add(tx, d.api, r); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,115 @@
+package dnspublish
+
+import (
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+)
+
+// zoneServing is what is deployed of a zone, and who answers for it.
+type zoneServing struct {
+	// Serial is the serial number of what is deployed; null where nothing is. Records are how many records that has, SOA and NS among them.
+	// Records is null, too, where the caller does not see all that the data is made of.
+	Serial  *uint32 `json:"serial"`
+	Records *int64  `json:"records"`
+	// Servers are those that the zone is deployed to, as far as the caller sees them.
+	Servers []zoneServer `json:"servers"`
+}
+
+// zoneServer is a server that a zone is deployed to.
+type zoneServer struct {
+	ID   int64  `json:"id"`
+	Type string `json:"type"`
+	Name string `json:"name"`
+	// Current: it has said that it serves that serial number. Connected: it is heard of.
+	Current   bool `json:"current"`
+	Connected bool `json:"connected"`
+}
+
+// servingReport tells of a zone who answers for it.
+func servingReport() resource.Report {
+	return resource.Report{Name: "serving", Summary: "What is deployed of a zone, and which servers answer it", Answer: zoneServing{},
+		Description: "The serial number, and for each server whether it has said that it serves that.",
+		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
+			answer := zoneServing{Servers: []zoneServer{}}
+			id := zoneID(of.Ref("view"), of.Key)
+			z, there, err := readDeployed(tx, id)
+			if err != nil || !there {
+				return answer, err
+			}
+			serial := uint32(z.serial) //nolint:gosec // of 32 bits
+			answer.Serial = &serial
+			switch all, err := seesData(tx, caller, of); {
+			case err != nil:
+				return nil, err
+			case all:
+				answer.Records = &z.records
+			}
+			since, ids := map[int64]int64{}, []int64{}
+			if err := tx.Each(func(scan func(...any) error) error {
+				var server, number int64
+				if err := scan(&server, &number); err != nil {
+					return err
+				}
+				since[server], ids = number, append(ids, server)
+				return nil
+			}, "SELECT server, number FROM dns_served WHERE zone = ?", id); err != nil {
+				return nil, fmt.Errorf("reading who serves a zone: %w", err)
+			}
+			seen, err := a.Seen(tx, caller, ids)
+			if err != nil {
+				return nil, err
+			}
+			slices.Sort(ids)
+			for _, server := range ids {
+				row := seen[server]
+				if row == nil {
+					continue
+				}
+				one := zoneServer{ID: row.ID, Type: row.Type, Name: row.Name}
+				o, err := a.Object(row)
+				if err != nil {
+					return nil, err
+				}
+				if fields := serverconfig.FieldsOf(o); fields != nil && fields.ServicePoint != "" && a.Manager.Serving != nil {
+					content, connected, err := a.Manager.Serving(tx, fields.ServicePoint)
+					if err != nil {
+						return nil, err
+					}
+					one.Connected = connected
+					if serves, wrong := zonedata.ParseRevision(content); wrong == nil {
+						one.Current = serves.Number >= max(z.number, since[server])
+					}
+				}
+				answer.Servers = append(answer.Servers, one)
+			}
+			return answer, nil
+		}}
+}
+
+// seesData reports whether a caller sees all resources that the data of a zone is made of: those below it or, where it is a reverse zone,
+// all of its configuration.
+func seesData(tx *store.Tx, caller resource.Caller, zone *store.Resource) (bool, error) {
+	if !caller.Limited() {
+		return true, nil
+	}
+	of := zone.ID
+	if _, _, reverse := naming.ReverseRange(zone.Key); reverse {
+		of = zone.Configuration
+	}
+	h, err := tx.Head(of)
+	if err != nil {
+		return false, err
+	}
+	seen, err := caller.Rights.Sees(tx, []store.Head{h})
+	if err != nil || !seen[of] {
+		return false, err
+	}
+	whole, err := caller.Rights.Whole(tx, []int64{of})
+	return whole[of], err
+}

@@ -1,0 +1,384 @@
+package dnspublish
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
+var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
+	"allow-recursion", "forwarders", "forwarding-policy"}
+
+// serving is what one server is to serve.
+type serving struct {
+	settings zonedata.Settings
+	zones    []*plannedZone
+	sealer   resource.Sealer
+	// answers says that there are zones that are asked.
+	answers bool
+	// gone are the zones that the server served before, once serve has kept what it is to serve: strip is for them.
+	gone []string
+	// warnings are what is not acted upon, in sentences, each once.
+	warnings []string
+}
+
+// leaveOut takes a zone out that there is no content of.
+func (s *serving) leaveOut(z *plannedZone) {
+	s.zones = slices.DeleteFunc(s.zones, func(one *plannedZone) bool { return one == z })
+	s.settings.Zones = slices.DeleteFunc(s.settings.Zones, func(one zonedata.Zone) bool { return one.ID == z.id })
+	for i := range s.settings.Views {
+		v := &s.settings.Views[i]
+		v.Policies = slices.DeleteFunc(v.Policies, func(one zonedata.Policy) bool { return one.Zone == z.id })
+	}
+}
+
+func (s *serving) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// servingOf gives what a server is to serve.
+func (p *plan) servingOf(server int64) (*serving, error) {
+	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	s.warnOfIdle(p, server)
+	// The zones of each view that the server answers for, those that it asks others for, and its policies.
+	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}
+	for _, z := range p.zones {
+		a := z.roles[server]
+		switch {
+		case a.kind == "" || a.kind == serverconfig.RoleNone:
+			continue
+		case p.isPolicy(z):
+			policies[z.view] = append(policies[z.view], z)
+		case a.resolves():
+			asked[z.view] = append(asked[z.view], z)
+			continue
+		case len(z.serversOf(assigned.writes)) == 0:
+			s.warn("zone %s has no primary server", z.row.Key)
+		case p.isForeign(z) && a.writes() && !p.foreign(server):
+			s.warn("zone %s is copied from servers of others, whose role PRIMARY is as near to it as ours: take theirs away to write it here",
+				z.zoneName())
+		case p.isForeign(z) && !p.isCopied(z):
+			s.warn("zone %s is not served: its primary server is run by others", z.row.Key)
+			continue
+		}
+		answered[z.view], s.answers = true, s.answers || !p.isPolicy(z)
+		if err := s.serveZone(p, z, server); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range p.views {
+		one := zonedata.View{ID: v.ID, Name: v.Name, Policies: p.policiesOf(policies[v.ID])}
+		one.Recursion = s.recursionOf(p, v.ID, server, asked[v.ID])
+		if one.Recursion != nil || answered[v.ID] {
+			one.Clients = s.matches(p, p.lookUp([]int64{v.ID}, server, "match-clients"))
+			s.settings.Views = append(s.settings.Views, one)
+		}
+	}
+	// A view that is for some clients goes before one that is for all.
+	slices.SortStableFunc(s.settings.Views, func(a, b zonedata.View) int {
+		switch {
+		case (a.Clients == nil) == (b.Clients == nil):
+			return 0
+		case a.Clients != nil:
+			return -1
+		}
+		return 1
+	})
+	if n := slices.IndexFunc(s.settings.Views, func(v zonedata.View) bool { return v.Clients == nil }); n >= 0 {
+		for _, v := range s.settings.Views[n+1:] {
+			s.warn("nobody reaches the view %s: the view %s is for all clients; set match-clients", v.Name, s.settings.Views[n].Name)
+		}
+	}
+	return s, nil
+}
+
+// serveZone takes in a zone that the server has data of.
+func (s *serving) serveZone(p *plan, z *plannedZone, server int64) error {
+	s.zones = append(s.zones, z)
+	of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
+	of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
+	of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
+	if z.roles[server].writes() {
+		s.copied(p, &of, z, server)
+	}
+	if of.Query == nil && p.isPolicy(z) { // what it blocks is nobody's business
+		of.Query = []zonedata.Match{{}}
+	}
+	if p.isCopied(z) {
+		if err := s.copyOf(p, &of, z); err != nil {
+			return err
+		}
+		s.finish(p, of, z, server)
+		return nil
+	}
+	if p.isPolicy(z) {
+		s.finish(p, of, z, server)
+		return nil
+	}
+	if err := s.sign(p, &of, z); err != nil {
+		return problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
+	}
+	if err := s.updates(p, &of, z, server); err != nil {
+		return err
+	}
+	s.finish(p, of, z, server)
+	return nil
+}
+
+// finish takes a zone in, and says which of its options are not acted upon.
+func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
+	s.settings.Zones = append(s.settings.Zones, of)
+	for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
+		p.warnOf(s, place, server)
+	}
+}
+
+// copyOf has a zone answered for as its primary servers, which others run, have it.
+func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
+	of.Copied = true
+	if of.Primaries = p.primariesOf(z); p.isPolicy(z) {
+		of.Primaries = nil
+		for _, at := range p.sourcesOf(z) {
+			of.Primaries = append(of.Primaries, at.Addr)
+		}
+	}
+	refreshed, expired, err := readCopy(p.tx, z.id)
+	if of.Void = refreshed == 0 || expired; of.Void {
+		s.warn("zone %s is answered for, or acted upon, once it is copied from where others have it", z.zoneName())
+	}
+	if p.maySign(z) {
+		s.warn("zone %s is signed by its primary servers, or not at all: its signing policy is not acted upon", z.zoneName())
+	}
+	return err
+}
+
+// warnUnsigned says where a zone is not signed that one may think is: of a block or network the first reverse zone is.
+func (s *serving) warnUnsigned(p *plan, z *plannedZone) error {
+	if z.row.ID != 0 {
+		return nil
+	}
+	holder, err := p.tx.Get(z.chain[0])
+	if err == nil && holder.Ref("reverseZoneSigningPolicy") != 0 {
+		s.warn("zone %s is not signed: the policy of a block or network signs the first of its reverse zones", z.zoneName())
+	}
+	return err
+}
+
+// sign has a zone signed where it is answered from, if it is to be.
+func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
+	if !p.maySign(z) {
+		return nil
+	}
+	signing, err := p.signingOf(z, p.api.Store.Now())
+	if err != nil {
+		return err
+	}
+	if signing == nil {
+		return s.warnUnsigned(p, z)
+	}
+	of.Signing, err = signing.served(p.tx, p.api)
+	return err
+}
+
+// mostIdle is how many zones that are not to be deployed are looked into.
+const mostIdle = 50
+
+// warnOfIdle says which zones that the server has a role for have records and are not to be deployed.
+func (s *serving) warnOfIdle(p *plan, server int64) {
+	for _, z := range p.idle[:min(len(p.idle), mostIdle)] {
+		if !z.roles[server].writes() {
+			continue
+		}
+		there, err := p.tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
+			store.HasParent(z.row.ID)}})
+		if err == nil && there {
+			s.warn("zone %s is not deployed: its deploymentEnabled is false", z.row.Key)
+		}
+	}
+}
+
+// copied lets the servers of others that copy a zone have it, unless somebody has said who may, and names those that are told of its
+// changes.
+func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
+	var copies []netip.Addr
+	for _, other := range z.serversOf(func(a assigned) bool { return a.answers() && !a.writes() }) {
+		if p.foreign(other) {
+			copies = append(copies, p.interfaces[z.roles[other].iface].addresses...)
+		}
+	}
+	if of.Transfer == nil {
+		for _, a := range copies {
+			of.Transfer = append(of.Transfer, zonedata.Match{Prefix: netip.PrefixFrom(a, a.BitLen())})
+		}
+	}
+	whether, also := "yes", []netip.Addr(nil)
+	if value := p.lookUp(z.chain, server, "notify"); value != nil && json.Unmarshal(value, &whether) != nil {
+		s.warn("the option notify of zone %s is not read", z.row.Key)
+	}
+	if value := p.lookUp(z.chain, server, "also-notify"); value != nil && json.Unmarshal(value, &also) != nil {
+		s.warn("the option also-notify of zone %s is not read", z.row.Key)
+	}
+	switch whether {
+	case "no":
+		return
+	case "explicit":
+		copies = nil
+	}
+	for _, a := range append(copies, also...) {
+		if to := netip.AddrPortFrom(a, dnsPort); !slices.Contains(of.Notify, to) {
+			of.Notify = append(of.Notify, to)
+		}
+	}
+}
+
+// dnsPort is where name servers are told that zones have changed.
+const dnsPort = 53
+
+// isForeign reports whether a zone is written by servers of others: by a role as near to it as any of ours that writes. The names of
+// response policies come from here, or from where their zone says.
+func (p *plan) isForeign(z *plannedZone) bool {
+	if x := p.policies[z.row.ID]; x != nil {
+		return !x.IsLocal()
+	}
+	theirs, ours := len(z.chain), len(z.chain)
+	for _, id := range z.serversOf(assigned.writes) {
+		at := slices.Index(z.chain, z.roles[id].at)
+		if at < 0 {
+			at = len(z.chain) - 1
+		}
+		if p.foreign(id) {
+			theirs = min(theirs, at)
+		} else {
+			ours = min(ours, at)
+		}
+	}
+	return theirs < len(z.chain) && theirs <= ours
+}
+
+// foreign reports whether a server is run by others.
+func (p *plan) foreign(server int64) bool { return p.others[server] }
+
+// warnOf says which options of a place are not acted upon.
+func (p *plan) warnOf(s *serving, place, server int64) {
+	for _, o := range p.options[place] {
+		if o.scope != 0 && o.scope != server || slices.Contains(actedUpon, o.name) {
+			continue
+		}
+		s.warn("the option %s is not acted upon by service points", o.name)
+	}
+}
+
+// matches gives the elements of an access control list; nil where there is none. Of one that cannot be read nobody is.
+func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
+	var elements []string
+	if value == nil {
+		return nil
+	}
+	if err := json.Unmarshal(value, &elements); err != nil {
+		s.warn("a list of clients is not read, and nobody is in it: %v", err)
+		return []zonedata.Match{}
+	}
+	return s.elements(p, elements, 0)
+}
+
+// deepest is how deep lists may lie in lists: none leads back to itself.
+const deepest = 32
+
+func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Match {
+	all := []zonedata.Match{}
+	for _, text := range elements {
+		m, err := dns.ParseMatch(text)
+		switch {
+		case err != nil || depth > deepest:
+			s.warn("%q is not read: nobody matches it", text)
+		case m.Key != "":
+			if s.key(p, m.Key) {
+				all = append(all, zonedata.Match{Not: m.Not, Key: keyName(m.Key)})
+			}
+		case m.Prefix.IsValid():
+			all = append(all, zonedata.Match{Not: m.Not, Prefix: m.Prefix})
+		default:
+			all = append(all, zonedata.Match{Not: m.Not, List: s.named(p, m.List, depth)})
+		}
+	}
+	return all
+}
+
+// key lets messages be signed with a key; false where there is none of the name that has a secret.
+func (s *serving) key(p *plan, name string) bool {
+	k, there := p.keys[name]
+	if !there {
+		s.warn("the key %s has no secret: nobody matches it", name)
+		return false
+	}
+	if !slices.ContainsFunc(s.settings.Keys, func(one zonedata.SigningKey) bool { return one.Name == k.Name }) {
+		s.settings.Keys = append(s.settings.Keys, k)
+	}
+	return true
+}
+
+// keyName is the name of a key in messages.
+func keyName(name string) string { return wire.CanonicalName(name) }
+
+// algorithms are the names of the algorithms of keys in messages (RFC 8945 section 6).
+var algorithms = map[string]string{"MD5": wire.HmacMD5, "SHA1": wire.HmacSHA1, "SHA256": wire.HmacSHA256, "SHA512": wire.HmacSHA512}
+
+// readKeys reads the keys that have secrets.
+func (p *plan) readKeys() error {
+	return p.each("signingKeys", func(row *store.Resource, o schema.Object) error {
+		x, ok := o.(*dns.TSIGKey)
+		if !ok || !x.PrivateKey.Set() {
+			return nil
+		}
+		plain, err := p.api.Secrets(p.tx, x)
+		if err != nil {
+			return err
+		}
+		secret, err := base64.StdEncoding.DecodeString(plain["privateKey"])
+		p.keys[row.Name] = zonedata.SigningKey{Name: keyName(row.Name), Algorithm: algorithms[x.Algorithm], Secret: secret}
+		return err
+	})
+}
+
+// named gives the elements of a list by its name.
+func (s *serving) named(p *plan, name string, depth int) []zonedata.Match {
+	at := func(prefixes ...string) (all []zonedata.Match) {
+		for _, text := range prefixes {
+			all = append(all, zonedata.Match{Prefix: netip.MustParsePrefix(text)})
+		}
+		return all
+	}
+	switch name {
+	case "any":
+		return at("0.0.0.0/0", "::/0")
+	case "none":
+		return []zonedata.Match{}
+	case "localhost":
+		return at("127.0.0.0/8", "::1/128")
+	case "localnets":
+		s.warn("the list localnets is not acted upon: nobody matches it")
+		return []zonedata.Match{}
+	}
+	return s.elements(p, p.lists[name], depth+1)
+}
+
+// serverOfPoint gives the server that a service point of the fleet is; nil where it is none.
+func serverOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
+	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
+}

@@ -1,0 +1,218 @@
+package dnspublish
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// zoneSigning is how a zone is to be signed at a time.
+type zoneSigning struct {
+	*dns.Signed
+	stage dns.Stage
+	// seen is since when its keys are deployed, by tag.
+	seen map[uint16]keySeen
+	// above is the zone above, where that is ours; else nil.
+	above *plannedZone
+}
+
+// keySeen is since when the records of a key are deployed; warned that people were told that it goes on beyond its time, or waits.
+type keySeen struct {
+	dns.Seen
+	warned bool
+}
+
+// signingOf gives how a zone is to be signed at a time; nil where it is not signed.
+func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
+	holder := z.row
+	if z.row.ID == 0 { // the reverse zone of a block or network that nobody made
+		var err error
+		if holder, err = p.tx.Get(z.chain[0]); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Contains([]string{"Zone", "IPv4Block", "IPv4Network"}, holder.Type) {
+		return nil, nil
+	}
+	signed, err := dns.SignedBy(p.tx, p.api, holder, z.row.Key)
+	if err != nil || signed == nil {
+		return nil, err
+	}
+	s := &zoneSigning{Signed: signed, above: p.above(z)}
+	if s.seen, err = readSeen(p.tx, z.id); err != nil {
+		return nil, err
+	}
+	s.stageAt(now)
+	return s, nil
+}
+
+// stageAt finds what is to be done with the keys at a time.
+func (s *zoneSigning) stageAt(now time.Time) { s.stage = s.Stage(s.seenKeys(), now, s.above != nil) }
+
+// seenKeys gives since when the records of its keys are deployed, by tag.
+func (s *zoneSigning) seenKeys() map[uint16]dns.Seen {
+	seen := map[uint16]dns.Seen{}
+	for tag, one := range s.seen {
+		seen[tag] = one.Seen
+	}
+	return seen
+}
+
+// readSeen gives since when the keys of a zone are deployed, by tag.
+func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
+	seen := map[uint16]keySeen{}
+	at := func(ms int64) time.Time {
+		if ms == 0 {
+			return time.Time{}
+		}
+		return time.UnixMilli(ms)
+	}
+	err := tx.Each(func(scan func(...any) error) error {
+		var tag, published, parent, signing, warned int64
+		err := scan(&tag, &published, &parent, &signing, &warned)
+		seen[uint16(tag)] = keySeen{ //nolint:gosec // a tag is of 16 bits
+			dns.Seen{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
+		}
+		return err
+	}, "SELECT tag, published, parent, signing, warned FROM dns_key WHERE zone = ?", zone)
+	return seen, err
+}
+
+// writeSeen keeps since when a key is deployed.
+func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
+	ms := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
+	}
+	warned := 0
+	if one.warned {
+		warned = 1
+	}
+	return tx.Write("INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES (?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (zone, tag) DO UPDATE SET published = excluded.published, parent = excluded.parent, signing = excluded.signing,"+
+		" warned = excluded.warned", zone, int64(tag), ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
+}
+
+// above gives the zone that delegates a zone, where it is deployed from here; nil where it is not.
+func (p *plan) above(z *plannedZone) (found *plannedZone) {
+	name := z.fqdn()
+	for at := name; at != "." && found == nil; {
+		at = at[len(wire.SplitDomainName(at)[0])+1:]
+		if at == "" {
+			at = "."
+		}
+		found = p.byName[z.view][at]
+	}
+	if found == nil || p.isForeign(found) {
+		return nil
+	}
+	if found.row.ID == 0 || z.row.ID == 0 || found.row.ID == z.row.Parent || found.row.Type == "InternalRootZone" {
+		return found
+	}
+	return nil // a zone between them is not deployed from here
+}
+
+// keyRecords gives the records of a zone that are there because it, or a zone below it, is signed.
+func (p *plan) keyRecords(z *plannedZone, ttl uint32, now time.Time) (all []zonedata.Entry, err error) {
+	var rrs []wire.RR
+	s, err := p.signingOf(z, now)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		rrs = s.Records(s.stage, ttl)
+	}
+	for _, below := range p.signedBelow(z) {
+		s, err := p.signingOf(below, now)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			rrs = append(rrs, s.parentRecords()...)
+		}
+	}
+	return entriesOfRecords(rrs)
+}
+
+// parentRecords are the DS records of the keys of a zone, as the zone above has them.
+func (s *zoneSigning) parentRecords() (rrs []wire.RR) {
+	for _, k := range s.stage.DS {
+		ds := s.DS(k)
+		ds.Hdr.Ttl = dns.DefaultTTL
+		rrs = append(rrs, ds)
+	}
+	return rrs
+}
+
+// entriesOfRecords puts records into wire form.
+func entriesOfRecords(rrs []wire.RR) (all []zonedata.Entry, err error) {
+	for _, rr := range rrs {
+		r, err := zonedata.NewRecord(rr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+	}
+	return all, nil
+}
+
+// signedBelow gives the signed zones that a zone delegates.
+func (p *plan) signedBelow(z *plannedZone) []*plannedZone {
+	if p.below == nil {
+		p.below = map[*plannedZone][]*plannedZone{}
+		for _, one := range p.zones {
+			if !p.maySign(one) {
+				continue
+			}
+			if above := p.above(one); above != nil {
+				p.below[above] = append(p.below[above], one)
+			}
+		}
+	}
+	return p.below[z]
+}
+
+// maySign reports whether a zone may be signed: it, or the block or network that it belongs to, says so.
+func (p *plan) maySign(z *plannedZone) bool {
+	return z.row.ID == 0 || z.row.Ref("signingPolicy") != 0
+}
+
+// served gives how a zone is signed as a server serves it.
+func (s *zoneSigning) served(tx *store.Tx, api *resource.API) (*zonedata.Signing, error) {
+	out := &zonedata.Signing{Validity: int64(schema.LengthOf(s.Policy.SignatureValidityPeriod) / time.Second),
+		Renewal: int64(schema.LengthOf(s.Policy.SignatureResigningPeriod) / time.Second), Hashed: s.Hashed()}
+	for _, k := range s.stage.Signing {
+		plain, err := api.Secrets(tx, k.Object)
+		if err != nil {
+			return nil, err
+		}
+		out.Keys = append(out.Keys, zonedata.ZoneKey{Flags: k.Record.Flags, Algorithm: k.Record.Algorithm, Public: k.PublicKey,
+			Private: plain["privateKey"]})
+	}
+	return out, nil
+}
+
+// isKeyType reports whether records of a type are there because a zone is signed. Of those that say so of the zone below they are DS alone.
+func isKeyType(kind uint16) bool {
+	return slices.Contains([]uint16{wire.TypeDNSKEY, wire.TypeCDS, wire.TypeCDNSKEY, wire.TypeNSEC3PARAM, wire.TypeDS}, kind)
+}
+
+// zoneName words the name of a zone.
+func (z *plannedZone) zoneName() string { return strings.TrimSuffix(naming.Clean(z.row.Key), ".") }
+
+// notSigned says why a zone cannot be signed.
+func notSigned(z *plannedZone, err error) error {
+	return fmt.Errorf("reading how zone %s is signed: %w", z.zoneName(), err)
+}

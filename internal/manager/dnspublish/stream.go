@@ -1,0 +1,196 @@
+package dnspublish
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/zonedata"
+)
+
+// IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what
+// came later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
+func IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
+	server, err := serverOfPoint(tx, servicePoint)
+	if err != nil {
+		return false, err
+	}
+	var to zonedata.Revision
+	there := false
+	if server != nil {
+		if to, _, there, err = revisionOf(tx, server.ID); err != nil {
+			return false, err
+		}
+	}
+	if !there {
+		return serves != "" && serves != zonedata.Nothing(), nil
+	}
+	from, err := zonedata.ParseRevision(serves)
+	if err != nil { // it serves nothing
+		return true, nil //nolint:nilerr // as it says
+	}
+	return from.Number < to.Number, nil
+}
+
+// serverRow is what is kept of what a server serves.
+type serverRow struct {
+	settings       string
+	settingsNumber int64
+}
+
+func revisionOf(tx *store.Tx, server int64) (r zonedata.Revision, row serverRow, there bool, err error) {
+	var hash string
+	err = tx.QueryRow("SELECT settings, settings_number, hash, number FROM dns_server WHERE server = ?", server).
+		Scan(&row.settings, &row.settingsNumber, &hash, &r.Number)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, row, false, nil
+	}
+	if err == nil {
+		r.Hash, err = zonedata.ParseHash(hash)
+	}
+	return r, row, err == nil, err
+}
+
+// WriteContent writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
+// what is kept does not go back so far.
+func WriteContent(tx *store.Tx, sealer resource.Sealer, servicePoint, from string, out io.Writer) error {
+	server, err := serverOfPoint(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	var to zonedata.Revision
+	var row serverRow
+	there := false
+	if server != nil {
+		if to, row, there, err = revisionOf(tx, server.ID); err != nil {
+			return err
+		}
+	}
+	if !there {
+		return zonedata.WriteNothing(out)
+	}
+	before, err := zonedata.ParseRevision(from)
+	if err != nil || before.Number > to.Number {
+		from, before = "", zonedata.Revision{}
+	}
+	w := zonedata.NewWriter(out, zonedata.Header{From: from, To: to.String()})
+	if from == "" || row.settingsNumber > before.Number {
+		settings, err := sealer.Open(tx, settingsOfServer, row.settings)
+		if err != nil {
+			return err
+		}
+		w.Settings([]byte(settings))
+	}
+	if to.Number > before.Number {
+		if err := writeZones(tx, w, server.ID, from == "", before.Number); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// servedZone is a zone of a server; since is the number since which the server serves it.
+type servedZone struct {
+	deployedZone
+	since int64
+}
+
+// writeZones writes what has changed of the zones of a server behind a number; all says that there was nothing before.
+func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after int64) error {
+	var zones []servedZone
+	if err := tx.Each(func(scan func(...any) error) error {
+		var z servedZone
+		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.since)
+		zones = append(zones, z)
+		return err
+	}, "SELECT z.zone, z.serial, z.hash, z.number, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE s.server = ?"+
+		" AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
+		return err
+	}
+	if !all {
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			w.Gone(id)
+			return err
+		}, "SELECT zone FROM dns_gone WHERE server = ? AND number > ? ORDER BY zone", server, after); err != nil {
+			return err
+		}
+	}
+	for _, z := range zones {
+		if !all && z.since <= after {
+			done, err := z.writeChange(tx, w, after)
+			if err != nil {
+				return err
+			}
+			if done {
+				continue
+			}
+		}
+		if err := z.writeWhole(tx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeChange writes what has changed behind a number; done is false where that is not kept.
+func (z *servedZone) writeChange(tx *store.Tx, w *zonedata.Writer, after int64) (done bool, err error) {
+	first, last := "", ""
+	net := zonedata.Net{}
+	whole := true
+	if err := tx.Each(func(scan func(...any) error) error {
+		var from, to string
+		var data []byte
+		if err := scan(&from, &to, &data); err != nil {
+			return err
+		}
+		if first == "" {
+			first, last = from, from
+		}
+		whole = whole && last == from
+		last = to
+		return readDifference(data, func(r zonedata.Record) error { net.Removed(r); return nil },
+			func(r zonedata.Record) error { net.Added(r); return nil })
+	}, "SELECT from_hash, to_hash, data FROM dns_difference WHERE zone = ? AND number > ? ORDER BY number", z.id, after); err != nil {
+		return false, err
+	}
+	if !whole || last != z.hash {
+		return false, nil
+	}
+	w.Zone(zonedata.Change{ID: z.id, From: first, To: z.hash, Serial: uint32(z.serial)})
+	for _, removed := range []bool{true, false} {
+		for text, n := range net {
+			switch {
+			case removed && n < 0:
+				w.Removed(zonedata.Record(text))
+			case !removed && n > 0:
+				w.Added(zonedata.Record(text))
+			}
+		}
+	}
+	return true, nil
+}
+
+// writeWhole writes all records of a zone.
+func (z *servedZone) writeWhole(tx *store.Tx, w *zonedata.Writer) error {
+	w.Zone(zonedata.Change{ID: z.id, To: z.hash, Serial: uint32(z.serial)})
+	return tx.Each(func(scan func(...any) error) error {
+		var data []byte
+		if err := scan(&data); err != nil {
+			return err
+		}
+		text, err := unpacker.DecodeAll(data, nil)
+		if err != nil {
+			return fmt.Errorf("reading what is deployed of zone %s: %w", z.id, err)
+		}
+		return zonedata.Records(text, func(r zonedata.Record) error {
+			w.Added(slices.Clone(r))
+			return nil
+		})
+	}, "SELECT data FROM dns_part WHERE zone = ? ORDER BY first", z.id)
+}

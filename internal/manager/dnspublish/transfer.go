@@ -1,0 +1,208 @@
+package dnspublish
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// transfer gives what a zone has become where it is copied from, and its SOA: by what has changed, where the server says so and that fits
+// what is deployed, else by all of it.
+func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before copiedNow) (*publication, *wire.SOA, error) {
+	var records []wire.RR
+	if z.taken && before.soa != nil {
+		changes, err := dns.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
+		if err == nil && changes.Whole == nil {
+			var p *publication
+			if p, err = c.changed(ctx, z, before, changes); err == nil {
+				return p, changes.SOA, nil
+			}
+		}
+		if err == nil {
+			records = changes.Whole
+		} else {
+			c.log.Debug("a zone is copied whole", "zone", z.name, "reason", err)
+		}
+	}
+	if records == nil {
+		var err error
+		if records, err = dns.CopyZone(ctx, at.String(), z.name, at.key); err != nil {
+			return nil, nil, err
+		}
+	}
+	after, err := entriesOfRecords(inZone(records, z.name))
+	if err != nil {
+		return nil, nil, err
+	}
+	after = inOrder(after)
+	soa := soaIn(after)
+	if soa == nil {
+		return nil, nil, fmt.Errorf("%s gives the zone without its SOA", at)
+	}
+	if err := loads(after); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", at, err)
+	}
+	p, err := c.whole(ctx, z, before, after, soa.Serial)
+	return p, soa, err
+}
+
+// whole gives the publication of all records that a zone has now, in order.
+func (c *Copier) whole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
+	p := z.publication(before, serial)
+	p.after = after
+	var entries []zonedata.Entry
+	if before.there {
+		if err := c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+			entries, err = readParts(tx, z.id)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	p.removed, p.added = zonedata.Diff(entries, after)
+	return p, p.count()
+}
+
+// publication begins what is published of a zone.
+func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
+	return &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
+		existed: before.there, serial: serial}
+}
+
+// errOtherwise is a change of a zone that does not fit what is deployed of it.
+var errOtherwise = errors.New("what is to have changed is not what is deployed")
+
+// changed gives the publication of what has changed of a zone.
+func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *dns.ZoneChanges) (*publication, error) {
+	net, all, owners := map[string]int{}, map[string]zonedata.Entry{}, names{}
+	step := func(records []wire.RR, by int) error {
+		entries, err := entriesOfRecords(inZone(records, z.name))
+		for _, e := range entries {
+			net[string(e.Record)] += by
+			all[string(e.Record)], owners[string(e.Key)] = e, true
+		}
+		return err
+	}
+	for _, one := range changes.Steps {
+		by := -1
+		if one.Added {
+			by = 1
+		}
+		if err := step(one.Records, by); err != nil {
+			return nil, err
+		}
+	}
+	if err := step([]wire.RR{before.soa}, -1); err != nil {
+		return nil, err
+	}
+	if err := step([]wire.RR{changes.SOA}, 1); err != nil {
+		return nil, err
+	}
+	var now []zonedata.Entry
+	if err := c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		now, err = deployedOf(tx, z.id, owners)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, e := range now {
+		there[string(e.Record)] = true
+	}
+	p := z.publication(before, changes.SOA.Serial)
+	for record, n := range net {
+		switch e := all[record]; {
+		case n == 0:
+		case n == -1 && there[record]:
+			p.removed = append(p.removed, e)
+		case n == 1 && !there[record]:
+			p.added = append(p.added, e)
+		default:
+			return nil, errOtherwise
+		}
+	}
+	slices.SortFunc(p.removed, zonedata.Entry.Compare)
+	slices.SortFunc(p.added, zonedata.Entry.Compare)
+	after := slices.DeleteFunc(now, func(e zonedata.Entry) bool { return net[string(e.Record)] < 0 })
+	if err := loads(inOrder(append(after, p.added...))); err != nil {
+		return nil, err
+	}
+	return p, p.count()
+}
+
+// loads refuses what name servers do not load, or should not, of the records of some names, in order.
+func loads(entries []zonedata.Entry) error {
+	if n := iterationsIn(entries); n > zonedata.MostIterations {
+		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MostIterations)
+	}
+	return aliasesAlone(entries)
+}
+
+// aliasesAlone refuses what no name server loads: a name with an alias and other data (RFC 1034 section 3.6.2), but for what DNSSEC adds.
+func aliasesAlone(entries []zonedata.Entry) error {
+	for from := 0; from < len(entries); {
+		to, aliases, others := from, 0, 0
+		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {
+			switch entries[to].Record.Type() {
+			case wire.TypeCNAME:
+				aliases++
+			case wire.TypeRRSIG, wire.TypeNSEC:
+			default:
+				others++
+			}
+		}
+		if aliases > 1 || aliases == 1 && others > 0 {
+			name, _, err := wire.UnpackDomainName(entries[from].Record.Owner(), 0)
+			return errors.Join(fmt.Errorf("%s has an alias (CNAME) beside other data", name), err)
+		}
+		from = to
+	}
+	return nil
+}
+
+// inZone gives the records of a transfer that are of the zone, each once.
+func inZone(records []wire.RR, name string) (all []wire.RR) {
+	seen := false
+	for _, rr := range records {
+		h := rr.Header()
+		soa := h.Rrtype == wire.TypeSOA
+		if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
+			continue
+		}
+		seen = seen || soa
+		all = append(all, rr)
+	}
+	return all
+}
+
+// soaIn gives the SOA among records; nil where there is none.
+func soaIn(entries []zonedata.Entry) *wire.SOA {
+	for _, e := range entries {
+		if rr, err := e.Record.RR(); err == nil {
+			if soa, ok := rr.(*wire.SOA); ok {
+				return soa
+			}
+		}
+	}
+	return nil
+}
+
+// iterationsIn gives how many further rounds of hashing there are in a zone that is signed with hashed names (RFC 5155 section 3.1.3).
+func iterationsIn(entries []zonedata.Entry) (n int) {
+	for _, e := range entries {
+		if e.Record.Type() == wire.TypeNSEC3PARAM || e.Record.Type() == wire.TypeNSEC3 {
+			if data := e.Record.Data(); len(data) >= 4 {
+				n = max(n, int(binary.BigEndian.Uint16(data[2:])))
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,213 @@
+package dnspublish
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// Update is a message that changes a zone (RFC 2136), as a service point took it from a client.
+type Update struct {
+	// ServicePoint is where it came in.
+	ServicePoint string
+	// View is the id of the view that the client sees, Zone the name of the zone, absolute and in lower case.
+	View int64
+	Zone string
+	// Client is who has sent it, Key the name of the key that it is signed with; empty where it is not.
+	Client netip.Addr
+	Key    string
+	// Message is the message as it came.
+	Message []byte
+}
+
+// author is who changes: the key, or the address.
+func (u *Update) author() store.Author {
+	name := u.Client.String()
+	if u.Key != "" {
+		name = "key " + strings.TrimSuffix(u.Key, ".")
+	}
+	return store.Author{Name: name, Comment: "dynamic update from " + u.Client.String()}
+}
+
+// TakeUpdate changes a zone as a message says, if the service point serves the zone and lets the client change it. It gives the code that
+// the message is answered with, and whether something has changed.
+func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
+	m := new(wire.Msg)
+	if err := m.Unpack(u.Message); err != nil || len(m.Question) != 1 {
+		return wire.RcodeFormatError, "the message cannot be read", false
+	}
+	if m.Opcode == wire.OpcodeNotify {
+		code, why = hearNotice(ctx, a, u)
+		return code, why, false
+	}
+	if m.Opcode != wire.OpcodeUpdate {
+		return wire.RcodeNotImplemented, "the message changes nothing", false
+	}
+	var zone *store.Resource
+	err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
+		zone, err = updatable(tx, a, u)
+		return err
+	})
+	if err == nil {
+		err = a.Store.UpdateIn(ctx, store.Within(zone.Configuration, false), u.author(), func(tx *store.Tx) (err error) {
+			if zone, err = updatable(tx, a, u); err != nil {
+				return err
+			}
+			apex, err := servedApex(tx, zoneID(zone.Ref("view"), zone.Key), u.Zone)
+			if err != nil {
+				return err
+			}
+			tx.Describe("DNS_DYNAMIC_UPDATE_OPERATION", "Updated zone "+zone.Key)
+			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
+			changed, err = dns.Update(c, zone, m, apex)
+			return err
+		})
+	}
+	if err != nil {
+		code, why = dns.CodeOf(err)
+		return code, why, false
+	}
+	return wire.RcodeSuccess, "", changed
+}
+
+// updatable gives the zone that a message changes.
+func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error) {
+	notHere := &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
+	settings, server, err := servedBy(tx, a, u.ServicePoint)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(settings.Zones, func(z zonedata.Zone) bool { return z.View == u.View && z.Name == u.Zone })
+	if i < 0 {
+		return nil, notHere
+	}
+	if !zonedata.Allows(settings.Zones[i].Update, zonedata.Client{Address: u.Client, Key: u.Key}, false) {
+		return nil, &dns.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not let the client"}
+	}
+	zone, err := zoneOfID(tx, settings.Zones[i].ID, server.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	if zone == nil {
+		return nil, notHere
+	}
+	live, err := liveOf(tx)
+	if err != nil {
+		return nil, err
+	}
+	if live[u.View] == 0 { // what is served may be from before that was so
+		return nil, &dns.Refused{Code: wire.RcodeRefused,
+			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
+	}
+	return zone, nil
+}
+
+// servedApex gives the records of a zone's own name as they are deployed.
+func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
+	name := make([]byte, 255)
+	n, err := wire.PackDomainName(zone, name, 0, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	key := zonedata.Key(name[:n])
+	_, _, entries, err := readPart(tx, id, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !bytes.Equal(e.Key, key) {
+			continue
+		}
+		rr, err := e.Record.RR()
+		if err != nil {
+			return nil, err
+		}
+		apex = append(apex, rr)
+	}
+	return apex, nil
+}
+
+// servedBy gives what a service point serves, and the server that it is.
+func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Settings, *store.Resource, error) {
+	server, err := serverOfPoint(tx, servicePoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	var settings *zonedata.Settings
+	if server != nil {
+		if settings, err = settingsOf(tx, a.Sealer, server.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+	if settings == nil {
+		return nil, nil, &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves nothing", servicePoint)}
+	}
+	return settings, server, nil
+}
+
+// zoneOfID gives the zone that is deployed by an id; nil where nobody has made it.
+func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, error) {
+	number, key, _ := strings.Cut(id, "/")
+	view, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("a zone with the id %q: %w", id, err)
+	}
+	rows, err := tx.ByKey(configuration, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if r.Collection == "zones" && r.Type == "Zone" && r.Ref("view") == view {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// updates lets clients change a zone by messages, by the option allow-update: on servers that write it, of zones that are to be changed so,
+// and of views whose changes go out by themselves.
+func (s *serving) updates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
+	if !z.roles[server].writes() {
+		return nil
+	}
+	made, enabled := z.row.ID != 0, false
+	if made {
+		o, err := p.api.Object(z.row)
+		if err != nil {
+			return err
+		}
+		if zone, ok := o.(*dns.Zone); ok {
+			enabled = zone.DynamicUpdateEnabled
+		}
+	}
+	value := p.lookUp(z.chain, server, "allow-update")
+	own := slices.ContainsFunc(p.options[z.chain[0]], func(o option) bool { return o.name == "allow-update" })
+	live, err := liveOf(p.tx)
+	switch list := s.matches(p, value); {
+	case err != nil:
+		return err
+	case own && !made:
+		s.warn("zone %s is not changed by updates (allow-update): nobody has made it", z.zoneName())
+	case own && !enabled:
+		s.warn("zone %s is not changed by updates (allow-update): its dynamicUpdateEnabled is false", z.zoneName())
+	case !enabled:
+	case len(list) == 0:
+		s.warn("zone %s is not changed by updates (dynamicUpdateEnabled): nobody may, set allow-update", z.zoneName())
+	case live[z.view] == 0:
+		s.warn("zone %s is not changed by updates (allow-update): its view is not live (liveDeployment)", z.zoneName())
+	default:
+		of.Update = list
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package dnspublish
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// Times of a start of authority where nothing is said, in seconds.
+const (
+	soaRefresh = 3600
+	soaRetry   = 600
+	soaExpire  = 2592000
+	soaMinimum = 3600
+)
+
+// AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed
+// last. A zone that no server answers for has one name server of its own name, or those that records name, and the start of authority that
+// is set for it.
+func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
+	p, err := newPlan(tx, api, zone.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool {
+		return z.row.ID == zone.ID && z.row.Key == zone.Key && len(z.serversOf(assigned.answers)) > 0
+	})
+	if i < 0 {
+		return p.unserved(zone)
+	}
+	deployed, _, err := readDeployed(tx, p.zones[i].id)
+	if err != nil {
+		return nil, err
+	}
+	return dns.ZoneData(tx, api, p.zones[i].row, p.served(p.zones[i], uint32(deployed.serial))) //nolint:gosec // of 32 bits
+}
+
+// unserved gives the data of a zone that no server answers for, with the start of authority that is set for it.
+func (p *plan) unserved(zone *store.Resource) (*naming.Zone, error) {
+	z := &plannedZone{row: zone}
+	for id := zone.ID; id != 0 && id != p.configuration; { // of a reverse zone that nobody made there is none
+		head, err := p.tx.Head(id)
+		if err != nil {
+			return nil, err
+		}
+		z.chain, id = append(z.chain, id), head.Parent
+	}
+	served := dns.Served{}
+	if parts := p.soaParts(z); len(parts) == len(serverconfig.SOAParts) {
+		served.SOA = p.authority(z)
+		if n, err := strconv.ParseUint(string(parts[3]), 10, 32); err == nil { // else it follows from the zone
+			served.SOA.Serial = uint32(n)
+		}
+	}
+	return dns.ZoneData(p.tx, p.api, zone, served)
+}
+
+// served is how a zone is answered for: its start of authority, with a serial number, and its name servers.
+func (p *plan) served(z *plannedZone, serial uint32) dns.Served {
+	soa := p.authority(z)
+	soa.Serial = serial
+	served := dns.Served{SOA: soa, Servers: func(row *store.Resource) []dns.NameServer {
+		if of := p.byID[zoneID(z.view, row.Key)]; of != nil {
+			return p.nameServers(of)
+		}
+		return nil
+	}}
+	if z.row.ID == 0 {
+		served.Below = p.reverseBelow(z)
+	}
+	return served
+}
+
+// content gives the records of a zone as it is to be served, in order, with a serial number.
+func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
+	served := p.served(z, serial)
+	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
+	if err != nil {
+		return nil, err
+	}
+	all, err := entriesOf(compiled)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.keyRecords(z, served.SOA.Hdr.Ttl, p.api.Store.Now())
+	if err != nil {
+		return nil, notSigned(z, err)
+	}
+	return inOrder(append(all, keys...)), nil
+}
+
+// entriesOf gives the records of a zone in wire form, in order.
+func entriesOf(zone *naming.Zone) (all []zonedata.Entry, err error) {
+	for _, set := range zone.Sets {
+		entries, err := entriesOfRecords(set.Data)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return inOrder(all), nil
+}
+
+// inOrder puts records in order, each once.
+func inOrder(all []zonedata.Entry) []zonedata.Entry {
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 })
+}
+
+// reverseBelow gives the reverse zones right below one that nobody made, and who answers for them.
+func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
+	name, found := z.fqdn(), map[string][]dns.NameServer{}
+	var names []string
+	for _, other := range p.zones {
+		if one := other.fqdn(); other.view == z.view && one != name && wire.IsSubDomain(name, one) {
+			names = append(names, one)
+			found[one] = p.nameServers(other)
+		}
+	}
+	for _, one := range names {
+		if slices.ContainsFunc(names, func(above string) bool { return above != one && wire.IsSubDomain(above, one) }) {
+			delete(found, one)
+		}
+	}
+	return found
+}
+
+// nameServers gives the name servers that the NS records of a zone name: those that do not hide. Where none of ours answers for it they are
+// those whom ours ask.
+func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
+	for _, server := range z.serversOf(func(a assigned) bool {
+		return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleSecondary
+	}) {
+		all = p.nameServer(all, z.roles[server].iface, z.roles[server].ttl)
+	}
+	if len(z.serversOf(assigned.answers)) > 0 {
+		return all
+	}
+	for _, server := range z.serversOf(func(a assigned) bool {
+		return (a.kind == serverconfig.RoleForwarding || a.kind == serverconfig.RoleStub) && a.at != z.view
+	}) {
+		for _, target := range z.roles[server].targets {
+			some := p.nameServer(all, target, z.roles[server].ttl)
+			if at := p.interfaces[target]; len(some) == len(all) && !isHostName(at.name) { // nobody has named it
+				some = append(some, dns.NameServer{Name: fmt.Sprintf("target%d.%s", target, z.fqdn()), Addresses: at.addresses, TTL: dns.DefaultTTL})
+			}
+			all = some
+		}
+	}
+	return all
+}
+
+// nameServer adds an interface that has the name of a host, once.
+func (p *plan) nameServer(all []dns.NameServer, iface int64, ttl *int64) []dns.NameServer {
+	at := p.interfaces[iface]
+	name, err := naming.ASCII(naming.Clean(at.name))
+	if err != nil || !isHostName(at.name) {
+		return all
+	}
+	one := dns.NameServer{Name: wire.CanonicalName(name), Addresses: at.addresses, TTL: dns.DefaultTTL}
+	if ttl != nil {
+		one.TTL = uint32(*ttl) //nolint:gosec // within its bounds
+	}
+	if slices.ContainsFunc(all, func(o dns.NameServer) bool { return o.Name == one.Name }) {
+		return all
+	}
+	return append(all, one)
+}
+
+// authority gives the start of authority of a zone, by the option that is in effect for its primary server. Its owner, and what the option
+// leaves open, follow from the zone.
+func (p *plan) authority(z *plannedZone) *wire.SOA {
+	soa := &wire.SOA{Hdr: wire.RR_Header{Ttl: dns.DefaultTTL}, Refresh: soaRefresh, Retry: soaRetry, Expire: soaExpire, Minttl: soaMinimum}
+	parts := p.soaParts(z)
+	number := func(i int, into *uint32) {
+		if n, err := strconv.ParseUint(string(parts[i]), 10, 32); err == nil {
+			*into = uint32(n)
+		}
+	}
+	if len(parts) == len(serverconfig.SOAParts) {
+		number(0, &soa.Hdr.Ttl)
+		number(4, &soa.Refresh)
+		number(5, &soa.Retry)
+		number(6, &soa.Expire)
+		number(7, &soa.Minttl)
+		var name, mail string
+		if json.Unmarshal(parts[1], &name) == nil && name != "" {
+			soa.Ns = wire.CanonicalName(name)
+		}
+		if json.Unmarshal(parts[2], &mail) == nil && mail != "" {
+			soa.Mbox = mailbox(mail)
+		}
+	}
+	if servers := p.nameServers(z); soa.Ns == "" && len(servers) > 0 {
+		soa.Ns = servers[0].Name
+		for _, id := range z.serversOf(func(a assigned) bool { return a.kind == serverconfig.RolePrimary }) {
+			if name, err := naming.ASCII(naming.Clean(p.interfaces[z.roles[id].iface].name)); err == nil && isHostName(name) {
+				soa.Ns = wire.CanonicalName(name)
+				break
+			}
+		}
+	}
+	return soa
+}
+
+// soaParts gives the parts of the option StartOfAuthority that is in effect for a zone; nil where there is none.
+func (p *plan) soaParts(z *plannedZone) (parts []json.RawMessage) {
+	server := int64(0)
+	if writers := z.serversOf(assigned.writes); len(writers) > 0 {
+		server = writers[0]
+	}
+	if value := p.lookUp(z.chain, server, "start-of-authority"); value == nil || json.Unmarshal(value, &parts) != nil {
+		return nil
+	}
+	return parts
+}
+
+// mailbox writes a mail address as a name (RFC 1035 section 8).
+func mailbox(address string) string {
+	local, domain, ok := strings.Cut(address, "@")
+	if !ok {
+		return wire.CanonicalName(address)
+	}
+	return strings.ReplaceAll(local, ".", `\.`) + "." + wire.CanonicalName(domain)
+}
+
+// nextSerial gives the serial number behind one that was served: by the date as YYYYMMDDnn, or by the time, in Unix seconds, so that it
+// rises also where an older backup was restored; from a number that was set, where that is later. It never goes back (RFC 1982).
+func (p *plan) nextSerial(z *plannedZone, before uint32, served bool, now time.Time) uint32 {
+	next := uint32(now.Unix()) //nolint:gosec // it goes round
+	if parts := p.soaParts(z); len(parts) == len(serverconfig.SOAParts) {
+		switch text := string(parts[3]); {
+		case text == `"date"`:
+			n, err := strconv.ParseUint(now.UTC().Format("20060102")+"00", 10, 32)
+			if err == nil {
+				next = uint32(n)
+			}
+		case text != "null" && text != `"auto"`:
+			if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+				next = uint32(n)
+			}
+		}
+	}
+	if served && int32(next-before) <= 0 { //nolint:gosec // as RFC 1982 compares
+		return before + 1
+	}
+	if next == 0 {
+		return 1
+	}
+	return next
+}

@@ -1,0 +1,287 @@
+package serverconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+)
+
+// familyFits reports whether options of a type may lie below a resource of a type, by the protocols that the latter has.
+func familyFits(option, above string) bool {
+	switch {
+	case strings.HasPrefix(option, "DHCPv4"), option == "DHCPVendorOption":
+		return !strings.HasPrefix(above, "IPv6") && above != "ZoneTemplate"
+	case strings.HasPrefix(option, "DHCPv6"):
+		return !strings.HasPrefix(above, "IPv4")
+	}
+	return true
+}
+
+// fits refuses an option below what does not have its protocol.
+func fits(c *resource.Change, h *schema.Head) error {
+	above, err := c.Tx.Head(h.Parent)
+	if err != nil {
+		return err
+	}
+	if !familyFits(h.Type, above.Type) {
+		return problem.Field("UnsupportedDeploymentOptionScope", "type", "a %s does not go with an %s", h.Type, above.Type)
+	}
+	return nil
+}
+
+// define finds what defines the option, and checks its value by that.
+func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
+	if err := fits(c, h); err != nil {
+		return err
+	}
+	row, err := x.definitionOf(c, h, *ref)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	d := definition(o)
+	h.Name, x.Code, *ref = row.Name, d.Code, schema.Ref{ID: row.ID}
+	if len(x.Value) == 0 {
+		return problem.Missing("value")
+	}
+	format, err := ParseFormat(d.ValueFormat)
+	if err != nil {
+		return fmt.Errorf("the definition %d: %w", row.ID, err)
+	}
+	var named []int64
+	value, err := format.Check(x.Value, func(kind string, values []string) error {
+		ids, err := checkNames(c, h.Config, kind, values)
+		named = append(named, ids...)
+		return err
+	})
+	x.Mentions = schema.Refer(named)
+	if _, worded := problem.As(err); err != nil && !worded {
+		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", problem.About(row.ID, row.Name), err)
+	}
+	x.Value = value
+	return err
+}
+
+// definitionOf finds the definition that a request names: by its name, else by its code, else by its id. Of an option that is there the one
+// of them counts that is another one than before.
+func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref schema.Ref) (*store.Resource, error) {
+	name, code := h.Name, x.Code
+	if h.Type == "DHCPVendorOption" { // whose code follows from the definition
+		code = nil
+	}
+	if c.Old != nil {
+		old := schema.HeadOf(c.Old)
+		before := optionFields(c.Old)
+		switch {
+		case h.Name != old.Name && h.Name != "":
+			ref, code = schema.Ref{}, nil
+		case code != nil && (before.Code == nil || *code != *before.Code):
+			name, ref = "", schema.Ref{}
+		case ref.ID != 0:
+			name, code = "", nil
+		default: // a PUT that names it in no way
+			name, code, ref = "", nil, schema.Ref{ID: c.Row.Ref("definition")}
+		}
+	}
+	allowed := c.Type.ByName["definition"].Refs
+	switch {
+	case name != "":
+		row, err := x.named(c, h, allowed, name)
+		if err == nil && ref.ID != 0 && ref.ID != row.ID {
+			err = problem.Field("ConflictingResourceFieldValues", "definition", "%d is not that of %s, which is %d", ref.ID, name, row.ID)
+		}
+		return row, err
+	case code != nil:
+		return x.coded(c, h, allowed, *code)
+	case ref.ID != 0:
+		row, err := c.Tx.Get(ref.ID)
+		if store.IsNotFound(err) || err == nil && !slices.Contains(allowed, row.Type) {
+			return nil, resource.NotFoundInlined("definition", "there is no %s %d", strings.Join(allowed, " or "), ref.ID)
+		}
+		return row, err
+	case h.Type == "StartOfAuthority":
+		return x.named(c, h, allowed, "start-of-authority")
+	}
+	return nil, problem.Missing("name")
+}
+
+// named finds a definition by its name, or one of its other names.
+func (x *OptionFields) named(c *resource.Change, h *schema.Head, allowed []string, name string) (*store.Resource, error) {
+	found, err := c.Tx.ByName("deploymentOptionDefinitions", 0, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range found {
+		if slices.Contains(allowed, row.Type) && (row.Configuration == 0 || row.Configuration == h.Config) {
+			return row, nil
+		}
+	}
+	row, err := x.search(c, h, allowed, func(d Definition) bool { return slices.Contains(d.OtherNames, name) })
+	if err == nil && row == nil {
+		err = problem.Field("InvalidResourceFieldValue", "name", "there is no option %q of the kind %s; deploymentOptionDefinitions lists them",
+			name, h.Type)
+	}
+	return row, err
+}
+
+// coded finds a definition by its code.
+func (x *OptionFields) coded(c *resource.Change, h *schema.Head, allowed []string, code int64) (*store.Resource, error) {
+	row, err := x.search(c, h, allowed, func(d Definition) bool { return d.Code != nil && *d.Code == code })
+	if err == nil && row == nil {
+		err = problem.Field("InvalidResourceFieldValue", "code", "there is no option %d of the kind %s; deploymentOptionDefinitions lists them",
+			code, h.Type)
+	}
+	return row, err
+}
+
+// search finds the first definition of which something holds; nil where there is none.
+func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []string, holds func(Definition) bool) (*store.Resource, error) {
+	var first int64
+	for _, kind := range allowed {
+		if err := eachDefinition(c, 0, kind, func(row *store.Resource, d Definition) error {
+			if first == 0 && (row.Configuration == 0 || row.Configuration == h.Config) && holds(d) {
+				first = row.ID
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if first != 0 {
+			return c.Tx.Get(first)
+		}
+	}
+	return nil, nil
+}
+
+func (x *OptionFields) fields() *OptionFields { return x }
+
+// optionFields gives what an option has that a definition says the shape of; nil of anything else.
+func optionFields(o schema.Object) *OptionFields {
+	if x, ok := o.(interface{ fields() *OptionFields }); ok {
+		return x.fields()
+	}
+	return nil
+}
+
+// alone refuses a second option of a definition at the same place for the same servers.
+func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	if err := x.namesAreThere(c, h, ref); err != nil {
+		return err
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"), store.HasParent(h.Parent),
+		store.LinksTo{Targets: []int64{ref.ID}, Field: "definition"}}}, func(r *store.Resource) error {
+		if r.ID == h.ID || r.Ref("serverScope") != x.ServerScope.ID {
+			return nil
+		}
+		return problem.Conflict("ResourceAlreadyExists", "name: %s is set there already, by option %d", h.Name, r.ID)
+	})
+}
+
+// collectionsNamed are the collections that names in values are of.
+var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clientClasses", "identity": "signingKeys"}
+
+// namesAreThere refuses a value that names what the configuration does not have, as when the option comes back by an undo.
+func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	format, err := formatOf(c, ref.ID)
+	if err != nil || !format.named() {
+		return err
+	}
+	_, err = format.Check(x.Value, func(kind string, values []string) error {
+		_, err := checkNames(c, h.Config, kind, values)
+		return err
+	})
+	return err
+}
+
+// formatOf gives the shape of the values that a definition asks for.
+func formatOf(c *resource.Change, id int64) (Format, error) {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return Format{}, err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return Format{}, err
+	}
+	return ParseFormat(definition(o).ValueFormat)
+}
+
+// checkNames refuses names in a value that the configuration does not have, and gives what they name. An identity of an update policy may
+// be that of a key, and may be something else.
+func checkNames(c *resource.Change, configuration int64, kind string, values []string) (ids []int64, err error) {
+	if kind == "match_element" {
+		return dns.CheckMatches(c, configuration, "value", values)
+	}
+	for _, name := range values {
+		found, err := c.Tx.ByName(collectionsNamed[kind], configuration, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 && kind != "identity" {
+			return nil, resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, collectionsNamed[kind])
+		}
+		for _, row := range found {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids, nil
+}
+
+// renameInOptions gives options the new name of what their values name.
+func renameInOptions(c *resource.Change) error {
+	if c.Old == nil {
+		return nil
+	}
+	old, h := schema.HeadOf(c.Old), schema.HeadOf(c.New)
+	if old.Name == h.Name {
+		return nil
+	}
+	return c.Each(store.All{store.InCollection("deploymentOptions"), store.LinksTo{Targets: []int64{h.ID}, Field: "mentions"}},
+		func(row *store.Resource, _ schema.Object) error {
+			format, err := formatOf(c, row.Ref("definition"))
+			if err != nil {
+				return err
+			}
+			_, err = c.Following("value").Change(row, func(o schema.Object) {
+				x := optionFields(o)
+				x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
+			})
+			return err
+		})
+}
+
+// renamed gives a name in a value, or what has one in it, with another name of a resource of a type.
+func renamed(kind string, t *schema.Type, text, from, to string) string {
+	if kind == "match_element" {
+		named := func(m dns.Match) string { return m.List }
+		if t.Name == "TSIGKey" {
+			named = func(m dns.Match) string { return m.Key }
+		}
+		changed, _ := dns.RenameInMatches([]string{text}, named, from, to)
+		return changed[0]
+	}
+	if collectionsNamed[kind] == t.Collection && text == from {
+		return to
+	}
+	return text
+}
+
+// noOptions refuses where options are for a server alone.
+func noOptions(c *resource.Change, server int64) error {
+	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
+	if err == nil && found != nil {
+		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d, %s, is for server %d alone; its roles stay with it", found.ID,
+			found.Name, server)
+	}
+	return err
+}

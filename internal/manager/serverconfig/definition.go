@@ -1,0 +1,357 @@
+package serverconfig
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerDefinitions declares the collections of definitions of options and of vendors, with the definitions that every manager has.
+func registerDefinitions(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "vendorProfiles", Parents: []string{""}}, &VendorProfile{})
+	r.Collection(resource.Collection{Name: "deploymentOptionDefinitions", NoSearch: true}, &DHCPv4ClientOptionDefinition{},
+		&DHCPv4ServiceOptionDefinition{}, &DHCPv6ClientOptionDefinition{}, &DHCPv6ServiceOptionDefinition{}, &DNSOptionDefinition{},
+		&StartOfAuthorityDefinition{}, &DHCPv4CustomClientOptionDefinition{}, &DHCPVendorOptionDefinition{})
+	r.Seed(seedDefinitions)
+}
+
+// VendorProfile is a maker of DHCP clients: what they call themselves in option 60, and which options are theirs.
+type VendorProfile struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// Identifier is the vendor class identifier that the clients send (RFC 2132 section 9.13).
+	Identifier string `api:"identifier,required,nonblank,index"`
+	// Description says what the profile is for.
+	Description string `api:"description,required,nonblank" length:"4000"`
+}
+
+// Definition is what every definition says of its option.
+type Definition struct {
+	// AssignableTypes are the types that may have it.
+	AssignableTypes []string `api:"assignableTypes,readOnly"`
+	// Code is its number; null where it has none.
+	Code *int64 `api:"code,readOnly"`
+	// DisplayName is what people call it.
+	DisplayName string `api:"displayName,readOnly"`
+	// Description says what it is for.
+	Description string `api:"description,readOnly"`
+	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	ValueFormat json.RawMessage `api:"valueFormat,readOnly,any"`
+	// OtherNames are further names that an option may be given by.
+	OtherNames []string `api:"otherNames,readOnly"`
+}
+
+// DHCPv4ClientOptionDefinition is an option that a DHCPv4 server sends to clients.
+type DHCPv4ClientOptionDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// DHCPv4ServiceOptionDefinition is a setting of a DHCPv4 server.
+type DHCPv4ServiceOptionDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// DHCPv6ClientOptionDefinition is an option that a DHCPv6 server sends to clients.
+type DHCPv6ClientOptionDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// DHCPv6ServiceOptionDefinition is a setting of a DHCPv6 server.
+type DHCPv6ServiceOptionDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// DNSOptionDefinition is a setting of a name server.
+type DNSOptionDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// StartOfAuthorityDefinition is what is said of the start of authority of zones.
+type StartOfAuthorityDefinition struct {
+	schema.Head `head:"nonblank" parents:"" post:"no"`
+	Definition
+}
+
+// DHCPv4CustomClientOptionDefinition is an option of one's own that a DHCPv4 server sends to clients.
+type DHCPv4CustomClientOptionDefinition struct {
+	schema.Head `head:"required,nonblank" parents:"configurations" unique:"siblings"`
+	// AssignableTypes are the types that may have it.
+	AssignableTypes []string `api:"assignableTypes,readOnly"`
+	// Code is its number.
+	Code int64 `api:"code,post,createOnly" min:"2" max:"255"`
+	// DisplayName is what people call it.
+	DisplayName string `api:"displayName,required,nonblank"`
+	// Description says what it is for.
+	Description string `api:"description,required,nonblank" length:"4000"`
+	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	ValueFormat json.RawMessage `api:"valueFormat,post,createOnly,any"`
+}
+
+// DHCPVendorOptionDefinition is an option of a vendor's own, a part of option 43.
+type DHCPVendorOptionDefinition struct {
+	schema.Head `head:"required,nonblank" parents:"vendorProfiles" unique:"siblings"`
+	// AssignableTypes are the types that may have it.
+	AssignableTypes []string `api:"assignableTypes,readOnly"`
+	// Code is its number within option 43.
+	Code int64 `api:"code,post,createOnly" min:"1" max:"254"`
+	// DisplayName is what people call it.
+	DisplayName string `api:"displayName,required,nonblank"`
+	// Description says what it is for.
+	Description string `api:"description,required,nonblank" length:"4000"`
+	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	ValueFormat json.RawMessage `api:"valueFormat,post,createOnly,any"`
+}
+
+// defining is a definition, of whatever kind.
+type defining interface{ says() Definition }
+
+func (x *Definition) says() Definition { return *x }
+
+func (x *DHCPv4CustomClientOptionDefinition) says() Definition {
+	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
+}
+
+func (x *DHCPVendorOptionDefinition) says() Definition {
+	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
+}
+
+// definition gives what a definition says, whatever its kind.
+func definition(o schema.Object) Definition {
+	if d, ok := o.(defining); ok {
+		return d.says()
+	}
+	return Definition{}
+}
+
+// fileOf are the files with the definitions that every manager has, by their types.
+var fileOf = map[string]string{
+	"DHCPv4ClientOptionDefinition":  "dhcpv4_client",
+	"DHCPv4ServiceOptionDefinition": "dhcpv4_service",
+	"DHCPv6ClientOptionDefinition":  "dhcpv6_client",
+	"DHCPv6ServiceOptionDefinition": "dhcpv6_service",
+	"DNSOptionDefinition":           "dns",
+	"StartOfAuthorityDefinition":    "soa",
+}
+
+// optionsFiles are the options that the standards, and the servers that we deploy to, have: name, code, shape, display name, description,
+// other names.
+//
+//go:embed options/*.tsv
+var optionsFiles embed.FS
+
+// readDefinitions gives the definitions of a file.
+func readDefinitions(file string) (names []string, all map[string]Definition, err error) {
+	text, err := optionsFiles.ReadFile("options/" + file + ".tsv")
+	if err != nil {
+		return nil, nil, err
+	}
+	all = map[string]Definition{}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if len(parts) != 6 {
+			return nil, nil, fmt.Errorf("options/%s.tsv: %q has %d columns", file, line, len(parts))
+		}
+		d := Definition{DisplayName: parts[3], Description: parts[4], ValueFormat: json.RawMessage(parts[2])}
+		if parts[1] != "" {
+			code, err := strconv.ParseInt(parts[1], 10, 64)
+			if err != nil {
+				return nil, nil, err
+			}
+			d.Code = &code
+		}
+		if parts[5] != "" {
+			d.OtherNames = strings.Split(parts[5], ",")
+		}
+		names = append(names, parts[0])
+		all[parts[0]] = d
+	}
+	return names, all, nil
+}
+
+// seedDefinitions makes the definitions that are missing, and brings those up to date that say something else.
+func seedDefinitions(c *resource.Change) error {
+	there := map[string]map[string]*store.Resource{}
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("deploymentOptionDefinitions")},
+		func(r *store.Resource) error {
+			if there[r.Type] == nil {
+				there[r.Type] = map[string]*store.Resource{}
+			}
+			there[r.Type][r.Name] = r.Clone()
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, t := range c.API.Collection("deploymentOptionDefinitions").Types {
+		if fileOf[t.Name] == "" {
+			continue
+		}
+		names, all, err := readDefinitions(fileOf[t.Name])
+		if err != nil {
+			return err
+		}
+		var missing []schema.Object
+		for _, name := range names {
+			d := all[name]
+			d.AssignableTypes = assignable(c.API, t.Name)
+			o := t.New()
+			schema.HeadOf(o).Name = name
+			setDefinition(o, d)
+			row := there[t.Name][name]
+			if row == nil {
+				missing = append(missing, o)
+				continue
+			}
+			fresh, err := t.Row(o, nil)
+			if err != nil {
+				return err
+			}
+			if string(fresh.Body) == string(row.Body) {
+				continue
+			}
+			if _, err := c.Following().Change(row, func(o schema.Object) { setDefinition(o, d) }); err != nil {
+				return err
+			}
+		}
+		if _, err := c.CreateMany(t, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Definition) set(d Definition) { *x = d }
+
+// setDefinition sets what a definition that every manager has says.
+func setDefinition(o schema.Object, d Definition) {
+	if x, ok := o.(interface{ set(d Definition) }); ok {
+		x.set(d)
+	}
+}
+
+// optionOf gives the type of the options that definitions of a type define: the one that refers to them.
+func optionOf(a *resource.API, definition string) *schema.Type {
+	for _, t := range a.Collection("deploymentOptions").Types {
+		if f, ok := t.Field("definition"); ok && slices.Contains(f.Refs, definition) {
+			return t
+		}
+	}
+	return nil
+}
+
+// assignable gives the types below which the options of a definition may lie.
+func assignable(a *resource.API, definition string) (types []string) {
+	t := optionOf(a, definition)
+	for _, parent := range a.ParentsOf(t) {
+		if c := a.Collection(parent); c != nil {
+			for _, above := range c.Types {
+				if familyFits(t.Name, above.Name) {
+					types = append(types, above.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+// checkDefinition refuses a definition of one's own whose code or name is taken, or whose shape cannot be read.
+func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json.RawMessage, builtIn string) error {
+	if strings.ContainsAny(h.Name, " \t\"{};") {
+		return problem.Invalid("name", "%q has blanks, quotes or any of { } ;", h.Name)
+	}
+	if _, err := ParseFormat(format); err != nil {
+		return problem.Invalid("valueFormat", "%v", err)
+	}
+	return eachDefinition(c, h.Parent, builtIn, func(row *store.Resource, d Definition) error {
+		if row.ID == h.ID {
+			return nil
+		}
+		if d.Code != nil && *d.Code == code {
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, problem.About(row.ID, row.Name))
+		}
+		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
+			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", problem.About(row.ID, row.Name))
+		}
+		return nil
+	})
+}
+
+// eachDefinition calls fn for the definitions below a resource, and for those of a type that every manager has.
+func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(row *store.Resource, d Definition) error) error {
+	var either store.Any
+	if parent != 0 {
+		either = append(either, store.HasParent(parent))
+	}
+	if builtIn != "" {
+		either = append(either, store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: builtIn})
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptionDefinitions"), either}},
+		func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if err != nil {
+				return err
+			}
+			return fn(r, definition(o))
+		})
+}
+
+// Validate refuses a definition whose code or name is taken.
+func (x *DHCPv4CustomClientOptionDefinition) Validate(c *resource.Change) error {
+	return checkDefinition(c, &x.Head, x.Code, x.ValueFormat, "DHCPv4ClientOptionDefinition")
+}
+
+// BeforeWrite says which types may have the option.
+func (x *DHCPv4CustomClientOptionDefinition) BeforeWrite(c *resource.Change) error {
+	x.AssignableTypes = assignable(c.API, x.Type)
+	return nil
+}
+
+// Validate refuses a definition whose code or name is taken.
+func (x *DHCPVendorOptionDefinition) Validate(c *resource.Change) error {
+	return checkDefinition(c, &x.Head, x.Code, x.ValueFormat, "")
+}
+
+// BeforeWrite says which types may have the option.
+func (x *DHCPVendorOptionDefinition) BeforeWrite(c *resource.Change) error {
+	x.AssignableTypes = assignable(c.API, x.Type)
+	return nil
+}
+
+// Validate refuses the identifier of another profile.
+func (x *VendorProfile) Validate(c *resource.Change) error {
+	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("vendorProfiles"),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"identifier"}, Indexed: true}, Op: "eq", Value: x.Identifier},
+		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
+	if err == nil && same != nil {
+		err = problem.Conflict("ResourceAlreadyExists", "identifier: it is that of vendor profile %d, %s", same.ID, same.Name)
+	}
+	return err
+}
+
+// BeforeWrite refuses a request to change a definition that every manager has.
+func (x *Definition) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	return problem.Forbidden("UpdateNotAllowed", "the option %s is defined by the manager, and stays as it is", schema.HeadOf(c.Old).Name)
+}
+
+// BeforeDelete keeps a definition that every manager has.
+func (x *Definition) BeforeDelete(c *resource.Change) error {
+	return problem.Forbidden("DeleteNotAllowed", "the option %s is defined by the manager, and stays", schema.HeadOf(c.Old).Name)
+}

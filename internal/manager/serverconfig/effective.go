@@ -1,0 +1,174 @@
+package serverconfig
+
+import (
+	"fmt"
+	"slices"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// registerEffective declares what comes down to a resource of options and roles: subcollections of ours.
+func registerEffective(r *resource.Registry) {
+	for _, above := range []string{"addresses", "blocks", "clientClasses", "configurations", "macAddresses", "macPools", "networks", "ranges",
+		"servers", "serverGroups", "subclasses", "templates", "views", "zones"} {
+		r.Computed(resource.ComputedSub{Below: above, Name: "effectiveDeploymentOptions", Items: []string{"deploymentOptions"},
+			Find: effectiveOptions})
+	}
+	for _, above := range []string{"blocks", "networks", "views", "zones"} {
+		r.Computed(resource.ComputedSub{Below: above, Name: "effectiveDeploymentRoles", Items: []string{"deploymentRoles"}, Find: effectiveRoles})
+	}
+}
+
+// levels gives what a resource has options and roles from, the nearest first. Ranges that an address lies in are one level.
+func levels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
+	all = [][]int64{{at.ID}}
+	switch at.Collection {
+	case "addresses":
+		network, err := tx.Get(at.Parent)
+		if err != nil {
+			return nil, err
+		}
+		ranges, err := tx.Below(network.ID, "ranges", at.Low, at.High)
+		if err != nil {
+			return nil, err
+		}
+		var over []int64
+		for _, r := range ranges {
+			over = append(over, r.ID)
+		}
+		if over != nil {
+			all = append(all, over)
+		}
+	case "macAddresses":
+		if pool := at.Ref("macPool"); pool != 0 {
+			all = append(all, []int64{pool})
+		}
+		return all, nil
+	case "servers":
+		if group := at.Ref("serverGroup"); group != 0 {
+			all = append(all, []int64{group})
+		}
+	case "macPools", "clientClasses", "templates":
+		return all, nil
+	case "subclasses":
+		return append(all, []int64{at.Parent}), nil
+	}
+	for id := at.Parent; id > resource.RootID; {
+		head, err := tx.Head(id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, []int64{id})
+		id = head.Parent
+	}
+	return all, nil
+}
+
+// below gives the resources of a collection right below those of the levels, and the level of each.
+func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.Resource, err error) {
+	rows = make([][]*store.Resource, len(levels))
+	at := map[int64]int{}
+	var parents store.Any
+	for i, ids := range levels {
+		for _, id := range ids {
+			at[id] = i
+			parents = append(parents, store.HasParent(id))
+		}
+	}
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection), parents}},
+		func(r *store.Resource) error {
+			rows[at[r.Parent]] = append(rows[at[r.Parent]], r.Clone())
+			return nil
+		})
+	return rows, err
+}
+
+// effectiveOptions gives the options in effect at a resource: of each definition, and for each scope of servers, the nearest one. Raw
+// options of all levels count. DNS options come down only where the configuration says so.
+func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []int64, err error) {
+	from, err := levels(tx, at)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := below(tx, "deploymentOptions", from)
+	if err != nil {
+		return nil, err
+	}
+	comesDown := true
+	if at.Configuration != 0 {
+		if comesDown, err = OptionsInherit(tx, a, at.Configuration); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
+	for i, level := range rows {
+		for _, r := range level {
+			t := a.TypeNamed(r.Type)
+			if i > 0 && (!slices.Contains(a.ParentsOf(t), at.Collection) || !familyFits(r.Type, at.Type) || !comesDown && isDNS(r.Type)) {
+				continue
+			}
+			key := fmt.Sprint(r.Type, r.Ref("definition"), r.Ref("serverScope"))
+			if r.Ref("definition") != 0 && seen[key] {
+				continue
+			}
+			seen[key] = true
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, nil
+}
+
+// isDNS reports whether options of a type are for name servers.
+func isDNS(option string) bool {
+	return option == "DNSOption" || option == "DNSRawOption" || option == "StartOfAuthority"
+}
+
+// OptionsInherit reports whether DNS options of a configuration come down to what lies below.
+func OptionsInherit(tx *store.Tx, a *resource.API, configuration int64) (bool, error) {
+	row, err := tx.Get(configuration)
+	if err != nil {
+		return false, err
+	}
+	o, err := a.Object(row)
+	if err != nil {
+		return false, err
+	}
+	return a.TypeNamed(row.Type).IsTrue(o, "dnsOptionInheritanceEnabled"), nil
+}
+
+// effectiveRoles gives the roles in effect at a resource: of each type, view and server, those of the nearest level that has one.
+func effectiveRoles(tx *store.Tx, _ *resource.API, at *store.Resource) (ids []int64, err error) {
+	from, err := levels(tx, at)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := below(tx, "deploymentRoles", from)
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]int{}
+	for i, level := range rows {
+		for _, r := range level {
+			interfaces, err := tx.Links(r.ID, "interfaces")
+			if err != nil {
+				return nil, err
+			}
+			counts := false
+			for _, id := range interfaces {
+				head, err := tx.Head(id)
+				if err != nil {
+					return nil, err
+				}
+				key := fmt.Sprint(r.Type, r.Ref("view"), head.Parent)
+				if nearer, there := taken[key]; !there || nearer == i {
+					taken[key], counts = i, true
+				}
+			}
+			if counts {
+				ids = append(ids, r.ID)
+			}
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,122 @@
+package serverconfig
+
+import (
+	"net/netip"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+)
+
+// registerInterfaces declares the collection of the interfaces of servers.
+func registerInterfaces(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "interfaces"}, &NetworkInterface{}, &PublishedInterface{})
+}
+
+// NetworkInterface is the interface of a server. It comes with the server, and is changed through it.
+type NetworkInterface struct {
+	schema.Head `head:"nonblank" parents:"servers" post:"no"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Server is the server it belongs to.
+	Server schema.Ref `api:"server,readOnly" column:"parent" ref:"Server|HAServer"`
+	// SecondaryAddress is its address of the other family.
+	SecondaryAddress netip.Addr `api:"secondaryAddress"`
+	// ManagementAddress is the address by which the server is managed.
+	ManagementAddress netip.Addr `api:"managementAddress"`
+	// ManagementAddressPrefixLength is the length of its prefix; null: it is the machine's own affair.
+	ManagementAddressPrefixLength *int64 `api:"managementAddressPrefixLength,readOnly" min:"1" max:"128"`
+	// ServicesIPv4Address is the IPv4 address that services answer at.
+	ServicesIPv4Address netip.Addr `api:"servicesIpv4Address,readOnly"`
+	// ServicesIPv4PrefixLength is the length of its prefix.
+	ServicesIPv4PrefixLength *int64 `api:"servicesIpv4PrefixLength,readOnly" min:"1" max:"32"`
+	// ServicesIPv6Address is the IPv6 address that services answer at.
+	ServicesIPv6Address netip.Addr `api:"servicesIpv6Address,readOnly"`
+	// ServicesIPv6PrefixLength is the length of its prefix.
+	ServicesIPv6PrefixLength *int64 `api:"servicesIpv6PrefixLength,readOnly" min:"1" max:"128"`
+	// HABackboneAddress is its address in the network between the nodes of a pair.
+	HABackboneAddress netip.Addr `api:"haBackboneAddress,readOnly"`
+	// HABackbonePrefixLength is the length of its prefix.
+	HABackbonePrefixLength *int64 `api:"haBackbonePrefixLength,readOnly" min:"1" max:"128"`
+	// RedundancyEnabled says whether it is bonded.
+	RedundancyEnabled bool `api:"redundancyEnabled,readOnly"`
+	// RedundancyScenario is how it is bonded.
+	RedundancyScenario string `api:"redundancyScenario" enum:"ACTIVE_BACKUP|ACTIVE_ACTIVE"`
+}
+
+// PublishedInterface is how others see a server behind NAT: the name and the addresses that lead to it.
+type PublishedInterface struct {
+	schema.Head `head:"required,nonblank" parents:"servers" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Server is the server it belongs to.
+	Server schema.Ref `api:"server,readOnly" column:"parent" ref:"Server|HAServer"`
+	// PrimaryAddress is its first address.
+	PrimaryAddress netip.Addr `api:"primaryAddress,required"`
+	// SecondaryAddress is its address of the other family.
+	SecondaryAddress netip.Addr `api:"secondaryAddress"`
+}
+
+// take sets what a request gives of the interface with its server.
+func (x *NetworkInterface) take(item schema.RefItem) error {
+	for _, services := range []*netip.Addr{&x.ServicesIPv4Address, &x.ServicesIPv6Address} {
+		if *services == x.ManagementAddress { // services answer where the server is managed, as long as nothing else is said
+			*services = netip.Addr{}
+		}
+	}
+	if name := item.Text["name"]; name != "" {
+		x.Name = name
+	}
+	for field, at := range map[string]*netip.Addr{"managementAddress": &x.ManagementAddress, "servicesIpv4Address": &x.ServicesIPv4Address,
+		"servicesIpv6Address": &x.ServicesIPv6Address, "secondaryAddress": &x.SecondaryAddress} {
+		text := item.Text[field]
+		if text == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Zone() != "" || field == "servicesIpv4Address" && !a.Is4() || field == "servicesIpv6Address" && a.Is4() {
+			return problem.Invalid("interfaces", "%s: %q is not an address for that", field, text)
+		}
+		*at = a.Unmap()
+	}
+	switch m := x.ManagementAddress; {
+	case !m.IsValid() && !x.ServicesIPv4Address.IsValid() && !x.ServicesIPv6Address.IsValid():
+		return problem.Missing("interfaces.managementAddress")
+	case m.Is4() && !x.ServicesIPv4Address.IsValid():
+		x.ServicesIPv4Address = m
+	case m.Is6() && !x.ServicesIPv6Address.IsValid():
+		x.ServicesIPv6Address = m
+	}
+	return nil
+}
+
+// BeforeWrite refuses to change the interface but with its server.
+func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
+	if c.Requested() {
+		return problem.Forbidden("UpdateNotAllowed", "a network interface is changed through its server: PUT servers/%d with interfaces",
+			x.Server.ID)
+	}
+	return nil
+}
+
+// BeforeDelete keeps the interface while its server is there.
+func (x *NetworkInterface) BeforeDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return problem.Forbidden("DeleteNotAllowed", "a network interface goes with its server, %d", x.Server.ID)
+}
+
+// BeforeWrite reads the name, which is a host's.
+func (x *PublishedInterface) BeforeWrite(*resource.Change) error {
+	x.Name = naming.Clean(x.Name)
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Field("InvalidFullyQualifiedDomainName", "name", "%v", err)
+	}
+	if x.SecondaryAddress.IsValid() && x.SecondaryAddress.Is4() == x.PrimaryAddress.Is4() {
+		return problem.Field("ConflictingResourceFieldValues", "secondaryAddress",
+			"is of the same family as primaryAddress; one is IPv4 and one IPv6")
+	}
+	return nil
+}

@@ -1,0 +1,454 @@
+package serverconfig
+
+import (
+	"fmt"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// registerRoles declares the collection of deployment roles, what is found of them below servers, and the roles in effect.
+func registerRoles(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "deploymentRoles"}, &DNSDeploymentRole{}, &DHCPDeploymentRole{}, &TFTPDeploymentRole{})
+	r.Computed(resource.ComputedSub{Below: "servers", Name: "deploymentRoles", Find: func(tx *store.Tx, _ *resource.API,
+		server *store.Resource) ([]int64, error) {
+		return rolesOf(tx, server.ID)
+	}})
+}
+
+// Types of DNS roles, and of their interfaces.
+const (
+	RolePrimary           = "PRIMARY"
+	RoleHiddenPrimary     = "HIDDEN_PRIMARY"
+	RoleSecondary         = "SECONDARY"
+	RoleStealthSecondary  = "STEALTH_SECONDARY"
+	RoleNone              = "NONE"
+	RoleForwarding        = "FORWARDING"
+	RoleStub              = "STUB"
+	recursive             = "RECURSIVE"
+	InterfaceTarget       = "TARGET"
+	InterfaceZoneTransfer = "ZONE_TRANSFER"
+)
+
+// DNSDeploymentRole says which interfaces answer for a view, a zone, or the reverse zones of a block or network, and as what.
+type DNSDeploymentRole struct {
+	schema.Head `head:"readOnly" parents:"blocks|networks|views|zones"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// RoleType is what the servers are for the zones: who writes them, who copies them, who forwards.
+	RoleType string `api:"roleType,required" enum:"PRIMARY|HIDDEN_PRIMARY|SECONDARY|STEALTH_SECONDARY|FORWARDING|STUB|RECURSIVE|NONE"`
+	// View is the view that reverse zones of a block or network lie in; elsewhere the one that the zone lies in.
+	View schema.Ref `api:"view" ref:"View"`
+	// NSRecordTTL is the time to live of the NS records of these servers, in seconds; null for the zone's.
+	NSRecordTTL *int64 `api:"nsRecordTtl" min:"0" max:"2147483647"`
+	// Interfaces are the interfaces, each with its deploymentRoleInterfaceType and deploymentRoleInterfaceProtocol.
+	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
+	// Resource is what the role is for.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
+	// RoleInterfaces are the same with what each is in the role, as they were given.
+	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
+
+	// kept says that the interfaces were set with what each is, and are not read again.
+	kept bool
+}
+
+// DHCPDeploymentRole says which interface gives out the addresses of a block or network, and which one takes over from it.
+type DHCPDeploymentRole struct {
+	schema.Head `head:"readOnly" parents:"blocks|networks|macPools|clientClasses"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// RoleType is what the server is: it serves, or is only planned.
+	RoleType string `api:"roleType,required" enum:"PRIMARY|NONE"`
+	// Interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which makes a failover pair.
+	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
+	// Resource is what the role is for.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
+	// RoleInterfaces are the same with what each is in the role, as they were given.
+	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
+
+	// kept says that the interfaces were set with what each is, and are not read again.
+	kept bool
+}
+
+// TFTPDeploymentRole says which server gives out the files of a TFTP group.
+type TFTPDeploymentRole struct {
+	schema.Head `head:"readOnly" parents:"tftpGroups"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// RoleType is TFTP.
+	RoleType string `api:"roleType" enum:"TFTP" default:"TFTP"`
+	// Server is the server.
+	Server schema.Ref `api:"server,required" ref:"Server|HAServer" onDelete:"refuse"`
+}
+
+// RoleInterface is an interface in a role.
+type RoleInterface struct {
+	// ID is the interface.
+	ID int64 `api:"id,required"`
+	// Kind is what it is in the role: of DNS SERVICE (answers), ZONE_TRANSFER (secondaries fetch from it) or TARGET (questions are sent
+	// there), of DHCP PRIMARY or SECONDARY.
+	Kind string `api:"deploymentRoleInterfaceType,required"`
+	// Protocol is the family of the address that zones are transferred from; null where either is.
+	Protocol string `api:"deploymentRoleInterfaceProtocol" enum:"IPV4|IPV6"`
+}
+
+// The ways in which an interface is in a role; the first of each is what holds where nothing is said.
+var (
+	dnsKinds  = []string{"SERVICE", "ZONE_TRANSFER", "TARGET"}
+	dhcpKinds = []string{"PRIMARY", "SECONDARY"}
+)
+
+// readInterfaces reads the interfaces of a request.
+func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []RoleInterface, err error) {
+	for i, item := range list.Items {
+		one := RoleInterface{ID: item.ID, Kind: item.Text["deploymentRoleInterfaceType"], Protocol: item.Text["deploymentRoleInterfaceProtocol"]}
+		if one.Kind == "" {
+			one.Kind = kinds[0]
+		}
+		switch {
+		case one.ID == 0:
+			return nil, problem.Missing(fmt.Sprintf("interfaces[%d].id", i))
+		case !slices.Contains(kinds, one.Kind):
+			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: %q is none of %v", i, one.Kind, kinds)
+		case one.Protocol != "" && (!protocols || one.Protocol != "IPV4" && one.Protocol != "IPV6"):
+			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: %q is no protocol of it", i, one.Protocol)
+		case slices.ContainsFunc(all, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }):
+			return nil, problem.Field("DuplicateFieldValue", "interfaces", "interface %d is listed twice as %s", one.ID, one.Kind)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// ids gives the interfaces, each once.
+func ids(list []RoleInterface) schema.RefList {
+	refs := schema.RefList{Given: true}
+	for _, one := range list {
+		if !slices.ContainsFunc(refs.Items, func(other schema.RefItem) bool { return other.ID == one.ID }) {
+			refs.Items = append(refs.Items, schema.RefItem{ID: one.ID})
+		}
+	}
+	return refs
+}
+
+// serversOf gives the servers of interfaces, and refuses interfaces that are none.
+func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resource, err error) {
+	for _, one := range list {
+		head, err := c.Tx.Head(one.ID)
+		if store.IsNotFound(err) || err == nil && head.Collection != "interfaces" {
+			return nil, resource.NotFoundInlined("interfaces", "there is no interface %d", one.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		row, err := c.Tx.Get(head.Parent)
+		if err != nil {
+			return nil, err
+		}
+		if row.Configuration != schema.HeadOf(c.New).Config {
+			return nil, problem.Field("ResourceNotInConfiguration", "interfaces", "interface %d lies in another configuration", one.ID)
+		}
+		o, err := c.API.Object(row)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := o.(*Server); ok && s.HARole != notAvailable {
+			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %d, %s, is a node of a pair, which has the roles",
+				s.ID, s.Name)
+		}
+		servers = append(servers, row)
+	}
+	return servers, nil
+}
+
+// BeforeWrite reads the interfaces, and the view.
+func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
+	x.Name = x.RoleType
+	if x.Interfaces.Given && !x.kept {
+		if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dnsKinds, true); err != nil {
+			return err
+		}
+		x.Interfaces = ids(x.RoleInterfaces)
+	}
+	above, err := c.Tx.Head(x.Parent)
+	if err != nil {
+		return err
+	}
+	if above.Collection != "views" && above.Collection != "zones" {
+		return x.defaultView(c, above.Configuration)
+	}
+	view, err := viewOf(c.Tx, above)
+	if err != nil {
+		return err
+	}
+	if c.Given["view"] && x.View.ID != 0 && x.View.ID != view {
+		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d is for the view %d, which that lies in", above.Type,
+			above.ID, view)
+	}
+	x.View = schema.Ref{ID: view}
+	return nil
+}
+
+// defaultView sets the view of a role that names none, where its configuration has one view alone.
+func (x *DNSDeploymentRole) defaultView(c *resource.Change, configuration int64) error {
+	if x.View.ID != 0 {
+		return nil
+	}
+	views, err := ConfigurationViews(c.Tx, configuration)
+	if err == nil && len(views) != 1 {
+		return problem.Missing("view")
+	}
+	if err == nil {
+		x.View = schema.Ref{ID: views[0]}
+	}
+	return err
+}
+
+// viewOf gives the view that a zone lies in, however deep.
+func viewOf(tx *store.Tx, at store.Head) (int64, error) {
+	var err error
+	for at.Collection != "views" {
+		if at, err = tx.Head(at.Parent); err != nil {
+			return 0, err
+		}
+	}
+	return at.ID, nil
+}
+
+// Validate refuses roles that do not fit the servers, and a second role of a server for the same.
+func (x *DNSDeploymentRole) Validate(c *resource.Change) error {
+	_, err := serversOf(c, x.RoleInterfaces)
+	if err != nil || x.RoleType == "NONE" {
+		return err
+	}
+	if !slices.ContainsFunc(x.RoleInterfaces, func(one RoleInterface) bool { return one.Kind != "ZONE_TRANSFER" }) {
+		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "none of them is a SERVICE interface")
+	}
+	return noneLike(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
+		other, _ := o.(*DNSDeploymentRole)
+		if x.Parent == x.View.ID && Resolves(x.RoleType) != Resolves(other.RoleType) { // of a view a server answers and resolves names
+			return nil, other.View.ID
+		}
+		return withoutTargets(other.RoleInterfaces), other.View.ID
+	}, withoutTargets(x.RoleInterfaces), x.View.ID)
+}
+
+// withoutTargets gives the interfaces that have a role: whom they ask may be asked by many.
+func withoutTargets(all []RoleInterface) []RoleInterface {
+	return slices.DeleteFunc(slices.Clone(all), func(one RoleInterface) bool { return one.Kind == InterfaceTarget })
+}
+
+// BeforeWrite reads the interfaces.
+func (x *DHCPDeploymentRole) BeforeWrite(*resource.Change) (err error) {
+	x.Name = x.RoleType
+	if !x.Interfaces.Given || x.kept {
+		return nil
+	}
+	if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dhcpKinds, false); err != nil {
+		return err
+	}
+	x.Interfaces = ids(x.RoleInterfaces)
+	return nil
+}
+
+// Validate asks for one primary, and at most one secondary, of servers that can give out addresses.
+func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
+	count := map[string]int{}
+	for _, one := range x.RoleInterfaces {
+		count[one.Kind]++
+	}
+	switch {
+	case count["PRIMARY"] == 0:
+		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "one of them must be PRIMARY")
+	case count["PRIMARY"] > 1 || count["SECONDARY"] > 1:
+		return problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "one is PRIMARY, and at most one SECONDARY")
+	}
+	servers, err := serversOf(c, x.RoleInterfaces)
+	if err != nil {
+		return err
+	}
+	for _, row := range servers {
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		if s, ok := o.(*Server); ok && (s.Profile == IsOtherServer || s.Profile == "CLOUD_DNS_SERVER") {
+			return problem.Field("IncompatibleServerProfile", "interfaces", "server %d, %s, takes DNS roles alone", s.ID, s.Name)
+		}
+	}
+	if len(servers) > 1 && servers[0].ID == servers[1].ID {
+		return problem.Field("ConflictingResourceFieldValues", "interfaces", "both are of server %d; a pair has two servers", servers[0].ID)
+	}
+	return noneLike(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
+		other, _ := o.(*DHCPDeploymentRole)
+		return other.RoleInterfaces, 0
+	}, x.RoleInterfaces, 0)
+}
+
+// noneLike refuses a second role of the same type and place, and in the same view, for an interface that has one.
+func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.Object) ([]RoleInterface, int64), mine []RoleInterface,
+	view int64) error {
+	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(parent)}, func(row *store.Resource, o schema.Object) error {
+		if row.ID == id || row.Type != kind {
+			return nil
+		}
+		theirs, in := of(o)
+		for _, one := range mine {
+			if in == view && slices.ContainsFunc(theirs, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }) {
+				return problem.Conflict("ResourceAlreadyExists", "interfaces: interface %d has a role there already: change that one, "+
+					"deploymentRoles/%d", one.ID, row.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// BeforeWrite names the role.
+func (x *TFTPDeploymentRole) BeforeWrite(*resource.Change) error {
+	x.Name, x.RoleType = "TFTP", "TFTP"
+	return nil
+}
+
+// Validate refuses a second role of the group for the server.
+func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
+	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(x.Parent)}, func(row *store.Resource,
+		o schema.Object) error {
+		if other, ok := o.(*TFTPDeploymentRole); ok && row.ID != x.ID && other.Server == x.Server {
+			return problem.Conflict("ResourceAlreadyExists", "server: the group has a role for server %d, %d", x.Server.ID, row.ID)
+		}
+		return nil
+	})
+}
+
+// rolesOf gives the roles of a server: those of its interfaces, and those that name it.
+func rolesOf(tx *store.Tx, server int64) (found []int64, err error) {
+	own, err := tx.Children(server)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentRoles"), store.Any{
+		store.LinksTo{Targets: own, Field: "interfaces"}, store.LinksTo{Targets: []int64{server}, Field: "server"}}}},
+		func(r *store.Resource) error {
+			found = append(found, r.ID)
+			return nil
+		})
+	return found, err
+}
+
+// handRoles gives the roles of a server to an interface of another one.
+func handRoles(c *resource.Change, from, to int64, types ...string) error {
+	found, err := rolesOf(c.Tx, from)
+	if err != nil {
+		return err
+	}
+	head, err := c.Tx.Head(to)
+	if err != nil {
+		return err
+	}
+	own, err := c.Tx.Children(from)
+	if err != nil {
+		return err
+	}
+	replace := func(list []RoleInterface) []RoleInterface {
+		list = slices.Clone(list)
+		for i := range list {
+			if slices.Contains(own, list[i].ID) {
+				list[i].ID = to
+			}
+		}
+		return slices.CompactFunc(list, func(a, b RoleInterface) bool { return a.ID == b.ID && a.Kind == b.Kind })
+	}
+	for _, id := range found {
+		row, err := c.Tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if len(types) > 0 && !slices.Contains(types, row.Type) {
+			continue
+		}
+		if _, err := c.Following("interfaces", "server").Change(row, func(o schema.Object) {
+			switch x := o.(type) {
+			case *DNSDeploymentRole:
+				x.RoleInterfaces = replace(x.RoleInterfaces)
+				x.Interfaces = ids(x.RoleInterfaces)
+				x.kept = true
+			case *DHCPDeploymentRole:
+				x.RoleInterfaces = replace(x.RoleInterfaces)
+				x.Interfaces = ids(x.RoleInterfaces)
+				x.kept = true
+			case *TFTPDeploymentRole:
+				x.Server = schema.Ref{ID: head.Parent}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registerRoleMoves declares the moves of roles.
+func registerRoleMoves(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "moves"}, &DeploymentRoleMove{})
+}
+
+// DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.
+type DeploymentRoleMove struct {
+	schema.Head `head:"readOnly" parents:"servers"`
+	schema.Recorded
+	// RoleTypes are the types of the roles that are moved.
+	RoleTypes []string `api:"roleTypes,post" enum:"DHCPDeploymentRole|DNSDeploymentRole" min:"1"`
+	// Destination is the interface that they are moved to.
+	Destination schema.Ref `api:"destination,post" ref:"NetworkInterface|PublishedInterface"`
+	// Source is the server whose roles are moved.
+	Source schema.Ref `api:"source,readOnly" column:"parent" ref:"Server|HAServer"`
+	// Moved are the roles that were moved.
+	Moved schema.RefList `api:"moved,hidden" ref:"DHCPDeploymentRole|DNSDeploymentRole" back:"moves" onDelete:"clear"`
+}
+
+// BeforeWrite notes the roles that are moved.
+func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
+	found, err := rolesOf(c.Tx, x.Parent)
+	if err != nil || !c.Creates() {
+		return err
+	}
+	var moved []int64
+	for _, id := range found {
+		head, err := c.Tx.Head(id)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(x.RoleTypes, head.Type) {
+			moved = append(moved, id)
+		}
+	}
+	x.Moved = schema.Refer(moved)
+	return nil
+}
+
+// AfterWrite moves the roles of the server that the request was sent below.
+func (x *DeploymentRoleMove) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	if err := noOptions(c, x.Parent); err != nil {
+		return err
+	}
+	return handRoles(c, x.Parent, x.Destination.ID, x.RoleTypes...)
+}
+
+// Resolves reports whether servers have answers from others by a type of role, and none of their own.
+func Resolves(kind string) bool {
+	return kind == RoleForwarding || kind == RoleStub || kind == recursive
+}
+
+// ConfigurationViews gives the views of a configuration.
+func ConfigurationViews(tx *store.Tx, configuration int64) (ids []int64, err error) {
+	return ids, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(configuration)}},
+		func(r *store.Resource) error {
+			ids = append(ids, r.ID)
+			return nil
+		})
+}

@@ -1,0 +1,134 @@
+package serverconfig
+
+import (
+	"maps"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// ServerGroup is a label of servers that carries their options, and that is deployed to as one.
+type ServerGroup struct {
+	schema.Head `head:"post,nonblank" unique:"siblings"`
+	// Configuration is the configuration the group lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// MultiPrimary asks for several servers that each write the same zones. Service points have zones from the manager, all alike, and
+	// need no such group.
+	MultiPrimary *bool `api:"multiPrimary"`
+	// Servers are the servers of the group, by their ids. A PUT or PATCH that gives them makes them all that it has.
+	Servers schema.RefList `api:"servers,writeOnly"`
+
+	// wanted are the servers of the request, for AfterWrite to take.
+	wanted schema.RefList
+}
+
+// BeforeWrite refuses what there is not, and keeps the servers for after.
+func (x *ServerGroup) BeforeWrite(c *resource.Change) error {
+	x.wanted, x.Servers = x.Servers, schema.RefList{}
+	if x.MultiPrimary != nil && *x.MultiPrimary {
+		return problem.NotYet("multiPrimary: service points have zones from the manager, all alike: give each a role PRIMARY")
+	}
+	for i, item := range x.wanted.Items {
+		head, err := c.Tx.Head(item.ID)
+		if store.IsNotFound(err) || err == nil && head.Collection != "servers" {
+			return resource.NotFoundInlined("servers", "entry %d: there is no server %d", i, item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if head.Configuration != x.Config {
+			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: server %d lies in another configuration", i, item.ID)
+		}
+	}
+	return nil
+}
+
+// AfterWrite takes servers in, and out.
+func (x *ServerGroup) AfterWrite(c *resource.Change) error {
+	if !x.wanted.Given {
+		return nil
+	}
+	there, err := GroupMembers(c.Tx, x.ID)
+	if err != nil {
+		return err
+	}
+	wanted := map[int64]bool{}
+	for _, item := range x.wanted.Items {
+		wanted[item.ID] = true
+	}
+	set := func(server, group int64) error {
+		row, err := c.Tx.Get(server)
+		if err == nil {
+			_, err = c.Following("serverGroup").Change(row, func(o schema.Object) { FieldsOf(o).ServerGroup = schema.Ref{ID: group} })
+		}
+		return err
+	}
+	for _, id := range there {
+		if wanted[id] {
+			delete(wanted, id)
+		} else if err := set(id, 0); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		if err := set(id, x.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rolesOfGroup gives the DNS roles of the servers of a group.
+func rolesOfGroup(tx *store.Tx, _ *resource.API, group *store.Resource) (ids []int64, err error) {
+	servers, err := GroupMembers(tx, group.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, server := range servers {
+		roles, err := rolesOf(tx, server)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range roles {
+			head, err := tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			if head.Type == "DNSDeploymentRole" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// ServerGroupInterface is the interface of a group whose servers write the same zones; there are no such groups.
+type ServerGroupInterface struct {
+	schema.Head `head:"readOnly" parents:"serverGroups" post:"no"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+}
+
+// IsServerGroup reports whether a resource is a server group.
+func IsServerGroup(tx *store.Tx, id int64) (bool, error) {
+	head, err := tx.Head(id)
+	if store.IsNotFound(err) { // the root, which has no row
+		return false, nil
+	}
+	return err == nil && head.Collection == "serverGroups", err
+}
+
+// GroupMembers gives the servers of a group, in the order of their ids.
+func GroupMembers(tx *store.Tx, group int64) (ids []int64, err error) {
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+		store.LinksTo{Targets: []int64{group}, Field: "serverGroup"}}}, func(r *store.Resource) error {
+		ids = append(ids, r.ID)
+		return nil
+	})
+	slices.Sort(ids)
+	return ids, err
+}

@@ -1,0 +1,345 @@
+package serverconfig
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/naming"
+)
+
+// Format is the shape of an option's values: one value, a list of such, or a list of rows of a fixed length. It is written as JSON, with a
+// token in the place of each value: "<ipv4_address>", ["<ipv4_address>"], [["<ipv4_address>","<ipv4_mask>"]].
+type Format struct {
+	list bool
+	// row are the tokens of one value, or of a row.
+	row  []token
+	rows bool
+}
+
+// token says what stands in one place.
+type token struct {
+	text string
+	kind string
+	// least and most bound a number; words are the values of an enumeration.
+	least, most int64
+	words       []string
+}
+
+// kinds are the kinds of tokens, with what text, or another value, is one. Numbers have their range with them.
+var kinds = map[string]func(text string) bool{
+	"ipv4_address": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
+	"ipv6_address": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && a.Zone() == "" },
+	"ip_address":   func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Zone() == "" },
+	"ipv4_mask":    isMask,
+	"ipv4_prefix": func(s string) bool {
+		p, err := netip.ParsePrefix(s)
+		return err == nil && p.Addr().Is4() && p == p.Masked()
+	},
+	"ipv6_prefix": func(s string) bool {
+		p, err := netip.ParsePrefix(s)
+		return err == nil && p.Addr().Is6() && p == p.Masked()
+	},
+	"text":   func(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") },
+	"string": func(s string) bool { return s != "" && !strings.ContainsAny(s, "\x00\r\n") },
+	"domain_name": func(s string) bool {
+		return s == "." || naming.Check(naming.Clean(s), naming.AnyName) == nil
+	},
+	"url": func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
+	},
+	"hex":           isHex,
+	"email":         func(s string) bool { a, err := mail.ParseAddress(s); return err == nil && a.Address == s },
+	"match_element": nil, // which needs the configuration (names)
+	"mac_pool":      nil,
+	"class":         nil,
+	"identity":      nil,
+	"route":         isRoute,
+}
+
+// numbers are the kinds of tokens that are numbers, with their range.
+var numbers = map[string][2]int64{
+	"integer_8": {math.MinInt8, math.MaxInt8}, "unsigned_integer_8": {0, math.MaxUint8},
+	"integer_16": {math.MinInt16, math.MaxInt16}, "unsigned_integer_16": {0, math.MaxUint16},
+	"integer_32": {math.MinInt32, math.MaxInt32}, "unsigned_integer_32": {0, math.MaxUint32},
+}
+
+// isMask reports whether a text is a mask of IPv4, as 255.255.255.0.
+func isMask(s string) bool {
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is4() {
+		return false
+	}
+	b := a.As4()
+	n := ^(uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3]))
+	return n&(n+1) == 0
+}
+
+// isRoute reports whether a text is a route of IPv4, as 10.0.0.0/8:10.1.0.1 (RFC 3442).
+func isRoute(s string) bool {
+	prefix, gateway, found := strings.Cut(s, ":")
+	p, err := netip.ParsePrefix(prefix)
+	a, wrong := netip.ParseAddr(gateway)
+	return found && err == nil && wrong == nil && p.Addr().Is4() && p == p.Masked() && a.Is4()
+}
+
+// isHex reports whether a text is bytes in hexadecimal, with colons between them or not, and with 0x in front or not.
+func isHex(s string) bool {
+	data, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(s, "0x"), ":", ""))
+	return err == nil && len(data) > 0
+}
+
+// tokenForm is how a token is written: <kind>, <kind least..most> or <one|another>.
+var tokenForm = regexp.MustCompile(`^<([a-zA-Z0-9_.|-]+)(?: (-?[0-9]{1,10})\.\.(-?[0-9]{1,10}))?>$`)
+
+// readToken reads a token.
+func readToken(text string) (token, error) {
+	parts := tokenForm.FindStringSubmatch(text)
+	if parts == nil {
+		return token{}, fmt.Errorf("%q is no type in < and >", text)
+	}
+	t := token{text: text, kind: parts[1]}
+	if strings.Contains(t.kind, "|") {
+		t.words = strings.Split(t.kind, "|")
+		return t, nil
+	}
+	if t.kind == "boolean" {
+		return t, nil
+	}
+	bounds, number := numbers[t.kind]
+	if _, known := kinds[t.kind]; !known && !number {
+		return t, fmt.Errorf("%q is none of the types <boolean>, <%s>", text, strings.Join(kindNames(), ">, <"))
+	}
+	t.least, t.most = bounds[0], bounds[1]
+	for i, limit := range []*int64{&t.least, &t.most} {
+		if parts[2+i] == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(parts[2+i], 10, 64)
+		if err != nil || !number || n < bounds[0] || n > bounds[1] {
+			return t, fmt.Errorf("%q has a range that its type does not have", text)
+		}
+		*limit = n
+	}
+	return t, nil
+}
+
+// kindNames are the names of the types, in order.
+func kindNames() (names []string) {
+	for name := range numbers {
+		names = append(names, name)
+	}
+	for name := range kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ParseFormat reads the shape of an option's values.
+func ParseFormat(raw json.RawMessage) (Format, error) {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		t, err := readToken(one)
+		return Format{row: []token{t}}, err
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil || len(list) != 1 {
+		return Format{}, fmt.Errorf(`must be "<type>", ["<type>"] or [["<type>","<type>"]]`)
+	}
+	var tokens []string
+	f := Format{list: true}
+	if json.Unmarshal(list[0], &one) == nil {
+		tokens = []string{one}
+	} else if f.rows = true; json.Unmarshal(list[0], &tokens) != nil || len(tokens) == 0 {
+		return f, fmt.Errorf(`must be "<type>", ["<type>"] or [["<type>","<type>"]]`)
+	}
+	for _, text := range tokens {
+		t, err := readToken(text)
+		if err != nil {
+			return f, err
+		}
+		f.row = append(f.row, t)
+	}
+	return f, nil
+}
+
+// Names asks for names that a value refers to: elements of access control lists, pools, classes.
+type Names func(kind string, values []string) error
+
+// Check reads a value, and gives it as it is kept. An error says where it is not of the shape.
+func (f Format) Check(raw json.RawMessage, names Names) (json.RawMessage, error) {
+	named := map[string][]string{}
+	var out []byte
+	var err error
+	if !f.list {
+		out, err = f.row[0].check(raw, named)
+	} else {
+		out, err = f.checkList(raw, named)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range slices.Sorted(maps.Keys(named)) {
+		if err := names(kind, named[kind]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// unquoted gives what a text holds, as clients send numbers, truth values and lists that they have read from a table.
+func unquoted(raw json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return raw
+	}
+	return json.RawMessage(strings.TrimSpace(text))
+}
+
+// checkList reads a list of values or rows.
+func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byte, error) {
+	var entries []json.RawMessage
+	if json.Unmarshal(unquoted(raw), &entries) != nil {
+		return nil, fmt.Errorf("must be a list of %s", f)
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("must have one entry or more")
+	}
+	out := []byte{'['}
+	for i, entry := range entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if !f.rows {
+			value, err := f.row[0].check(entry, named)
+			if err != nil {
+				return nil, fmt.Errorf("entry %d %w", i, err)
+			}
+			out = append(out, value...)
+			continue
+		}
+		var row []json.RawMessage
+		if json.Unmarshal(entry, &row) != nil || len(row) != len(f.row) {
+			return nil, fmt.Errorf("entry %d must be a list of %d: %s", i, len(f.row), f)
+		}
+		out = append(out, '[')
+		for j, raw := range row {
+			value, err := f.row[j].check(raw, named)
+			if err != nil {
+				return nil, fmt.Errorf("entry %d, value %d %w", i, j, err)
+			}
+			if j > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, value...)
+		}
+		out = append(out, ']')
+	}
+	return append(out, ']'), nil
+}
+
+// String is what stands in one entry.
+func (f Format) String() string {
+	var texts []string
+	for _, t := range f.row {
+		texts = append(texts, t.text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// named reports whether values of the shape name resources.
+func (f Format) named() bool {
+	return slices.ContainsFunc(f.row, func(t token) bool {
+		is, known := kinds[t.kind]
+		return known && is == nil
+	})
+}
+
+// rename gives a value, which is of the shape, with each text in it as change gives it, by the kind of what stands there.
+func (f Format) rename(raw json.RawMessage, change func(kind, text string) string) json.RawMessage {
+	var whole any
+	if json.Unmarshal(raw, &whole) != nil {
+		return raw
+	}
+	one := func(t token, value any) any {
+		if text, ok := value.(string); ok {
+			return change(t.kind, text)
+		}
+		return value
+	}
+	entry := func(value any) any {
+		row, ok := value.([]any)
+		if !ok || !f.rows {
+			return one(f.row[0], value)
+		}
+		for j := range min(len(row), len(f.row)) {
+			row[j] = one(f.row[j], row[j])
+		}
+		return row
+	}
+	if list, ok := whole.([]any); ok && f.list {
+		for i := range list {
+			list[i] = entry(list[i])
+		}
+	} else {
+		whole = entry(whole)
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return raw
+	}
+	return text
+}
+
+// check reads one value, and gives it as it is kept.
+func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMessage, error) {
+	raw = bytes.TrimSpace(raw)
+	if _, number := numbers[t.kind]; number || t.kind == "boolean" {
+		raw = unquoted(raw)
+	}
+	if t.kind == "boolean" {
+		if string(raw) == "true" || string(raw) == "false" {
+			return raw, nil
+		}
+		return nil, fmt.Errorf("must be <boolean>: true or false")
+	}
+	if _, number := numbers[t.kind]; number {
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil || n < t.least || n > t.most {
+			return nil, fmt.Errorf("must be <number>: a whole number from %d to %d", t.least, t.most)
+		}
+		return strconv.AppendInt(nil, n, 10), nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil || len(text) > maxText {
+		return nil, fmt.Errorf("must be %s, a string of at most %d bytes", t.text, maxText)
+	}
+	if t.words != nil {
+		i := slices.IndexFunc(t.words, func(word string) bool { return strings.EqualFold(word, text) })
+		if i < 0 {
+			return nil, fmt.Errorf("is %q, and must be one of %s", text, strings.Join(t.words, ", "))
+		}
+		return json.Marshal(t.words[i])
+	}
+	if is := kinds[t.kind]; is == nil {
+		named[t.kind] = append(named[t.kind], text)
+	} else if !is(text) {
+		return nil, fmt.Errorf("is %q, and must be %s", text, t.text)
+	}
+	return raw, nil
+}
+
+// maxText is how long a text in a value may be, in bytes.
+const maxText = 4000
