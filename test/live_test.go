@@ -61,6 +61,7 @@ func TestLiveReverse(t *testing.T) {
 		t.Fatal(status, text, err)
 	}
 	a.answersWith(back, dns.TypePTR, "NOERROR winch.harbour.example.")
+	a.answersWith("winch.harbour.example.", dns.TypeA, "NOERROR 10.0.0.10") // the zone of the host is published by itself
 	a.nothingElse()
 	m.check()
 }

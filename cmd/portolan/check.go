@@ -9,6 +9,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
 
@@ -71,7 +72,7 @@ func (c *checkCommand) history(tx *store.Tx, users *access.Service, sealer resou
 	if err != nil {
 		return nil, err
 	}
-	if err = users.VerifyMasterKeys(tx); err == nil {
+	if err = secrets.VerifyMasterKeys(tx); err == nil {
 		err = history.VerifyKey(tx, sealer, fault)
 	}
 	switch {

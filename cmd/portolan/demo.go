@@ -14,6 +14,7 @@ import (
 
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint"
 	"portolan/internal/servicepoint/application/all"
@@ -117,7 +118,7 @@ func readNotes(dir string) (n demoNotes, err error) {
 		if _, err := os.Stat(filepath.Join(dir, "portolan.db")); err == nil {
 			return n, usageError{fmt.Errorf("%s holds the data of a manager that is no demo: give --data another directory", dir)}
 		}
-		return demoNotes{Password: access.NewSecret()[:16]}, nil
+		return demoNotes{Password: secrets.New()[:16]}, nil
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &n)

@@ -9,6 +9,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/kms"
+	"portolan/internal/manager/secrets"
 )
 
 // kmsFlag says which key management service unwraps the master keys.
@@ -26,7 +27,7 @@ type masterFlag struct {
 const masterKeys = "PORTOLAN_MASTER_KEY"
 
 // keys reads them; nil where there are none.
-func (f masterFlag) keys() (access.MasterKeys, error) {
+func (f masterFlag) keys() (secrets.MasterKeys, error) {
 	var unwrap func([]byte) ([]byte, error)
 	if f.KMS != "" {
 		unwrap = func(wrapped []byte) ([]byte, error) { return kms.Unwrap(context.Background(), f.KMS, wrapped) }
@@ -34,11 +35,11 @@ func (f masterFlag) keys() (access.MasterKeys, error) {
 	text := os.Getenv(masterKeys)
 	switch {
 	case f.MasterKey != "":
-		return access.ReadMasterKeys(f.MasterKey, unwrap)
+		return secrets.ReadMasterKeys(f.MasterKey, unwrap)
 	case text == "" && f.KMS != "":
 		return nil, errors.New("--kms unwraps the keys of a file that --master-key names, which portolan secrets new-key --kms makes")
 	}
-	return access.ParseMasterKeys(text, unwrap)
+	return secrets.ParseMasterKeys(text, unwrap)
 }
 
 type secretsCommand struct {
@@ -52,10 +53,10 @@ type secretsNewKey struct {
 
 // Run prints a new master key, wrapped where a key management service is named.
 func (c secretsNewKey) Run(s *session) error {
-	key := access.NewMasterKey()
+	key := secrets.NewMasterKey()
 	if c.KMS != "" {
 		var err error
-		if key, err = access.NewWrappedMasterKey(func(key []byte) ([]byte, error) { return kms.Wrap(s.ctx, c.KMS, key) }); err != nil {
+		if key, err = secrets.NewWrappedMasterKey(func(key []byte) ([]byte, error) { return kms.Wrap(s.ctx, c.KMS, key) }); err != nil {
 			return err
 		}
 	}
@@ -69,7 +70,7 @@ type secretsRotate struct {
 
 // Run makes another sealing key.
 func (c *secretsRotate) Run(s *session) error {
-	return c.open(func(_ *store.Store, service *access.Service) error {
+	return c.open(func(st *store.Store, _ *access.Service) error {
 		keys, err := c.keys()
 		if err != nil {
 			return err
@@ -77,11 +78,11 @@ func (c *secretsRotate) Run(s *session) error {
 		if len(keys) == 0 {
 			return usageError{errors.New("--master-key is needed: without a master key the keys lie in the database as they are")}
 		}
-		sealed, err := service.UseMasterKeys(s.ctx, keys)
+		sealed, err := secrets.Of(st).UseMasterKeys(s.ctx, keys)
 		if err != nil {
 			return err
 		}
-		id, err := service.RotateSealingKey(s.ctx)
+		id, err := secrets.Of(st).RotateSealingKey(s.ctx)
 		if err != nil {
 			return err
 		}

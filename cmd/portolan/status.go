@@ -19,6 +19,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
 
@@ -248,7 +249,7 @@ func (c *passwordCommand) Run(s *session) error {
 		password = strings.TrimRight(line, "\r\n")
 	}
 	if password == "" {
-		password, made = access.NewSecret()[:20], true
+		password, made = secrets.New()[:20], true
 	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
 		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
@@ -280,7 +281,7 @@ Examples:
 // Run prints the certificate of the manager's own authority.
 func (c *authorityCommand) Run(s *session) error {
 	return c.open(func(st *store.Store, _ *access.Service) error {
-		authority, err := fleet.LoadAuthority(s.ctx, st, access.Sealer{})
+		authority, err := fleet.LoadAuthority(s.ctx, st, secrets.Sealer{})
 		if err == nil {
 			_, err = fmt.Fprint(s.stdout, authority.PEM())
 		}

@@ -14,6 +14,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
 
@@ -48,7 +49,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service)
 	if err != nil {
 		return err
 	}
-	access.ServiceOf(s).KnowMasterKeys(keys)
+	secrets.Of(s).KnowMasterKeys(keys)
 	err = fn(s, access.ServiceOf(s))
 	if e := s.Close(); err == nil {
 		err = e

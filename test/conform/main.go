@@ -23,6 +23,7 @@ import (
 
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
@@ -63,7 +64,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	o := server.Options{Programs: all.Programs(),
-		Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: access.NewSecret(),
+		Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: secrets.New(),
 		Version: "conform", MaxLimit: 20, LogLevel: "error",
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Probe: func(context.Context, netip.Addr) (bool, error) { return false, nil }} // whatever addresses are made up, none is asked

@@ -12,6 +12,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/secrets"
 )
 
 // cookieScheme is how a request with a cookie in place of an Authorization header shows itself.
@@ -143,7 +144,7 @@ var errLink = unauthorized("InvalidAuthorizationCredentials", "the link was used
 
 // NewLink makes the code of a link that signs a user in once, within LinkLife. It is shown once.
 func (s *Service) NewLink(ctx context.Context, user string) (code string, err error) {
-	code = NewSecret()
+	code = secrets.New()
 	return code, s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		rows, err := tx.ByName("users", 0, user)
 		if err != nil {
@@ -156,7 +157,7 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 			return problem.Invalid("user", "%s is known by an authenticator, which says each time whether that is so", user)
 		}
 		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,'',?,?,?)",
-			NewSecret(), kindLink, "link", rows[0].ID, Hash(code), tx.Now().Unix(), tx.Now().Add(LinkLife).Unix())
+			secrets.New(), kindLink, "link", rows[0].ID, secrets.Hash(code), tx.Now().Unix(), tx.Now().Add(LinkLife).Unix())
 	})
 }
 
@@ -164,7 +165,7 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 func (s *Service) takeLink(ctx context.Context, code, remote string, by Door) (p Principal, err error) {
 	find := func(tx *store.Tx) (id string, user *User, err error) {
 		var userID int64
-		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink, Hash(code),
+		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink, secrets.Hash(code),
 			tx.Now().Unix()).Scan(&id, &userID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return "", nil, errLink

@@ -19,8 +19,7 @@ func newExtension() *store.Extension {
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked", "scopes"}, Earlier: []store.Earlier{{Before: 15, Columns: []string{"id", "kind", "name", "user_id", "role", "hash",
 			"session", "created", "expires", "revoked"}}}, Key: 1},
-		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1},
-		{Name: "sealing_key", Columns: []string{"id", "key", "created"}, Key: 1}}}
+		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1}}}
 	e.Opened = func(s *store.Store) {
 		service := newService(s)
 		e.State = service

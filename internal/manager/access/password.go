@@ -11,6 +11,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/secrets"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -31,7 +32,7 @@ const (
 
 // HashPassword gives a password's salted hash in the PHC string format.
 func HashPassword(password string) string {
-	salt := randomBytes(16)
+	salt := secrets.RandomBytes(16)
 	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
 	enc := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", argonMemory, argonTime, argonThreads,
@@ -62,7 +63,7 @@ func verifyPassword(hash, password string) bool {
 }
 
 // decoy is the hash of a password nobody has.
-var decoy = sync.OnceValue(func() string { return HashPassword(NewSecret()) })
+var decoy = sync.OnceValue(func() string { return HashPassword(secrets.New()) })
 
 // CheckPassword says what is wrong with a new password.
 func CheckPassword(password string) error {
@@ -92,7 +93,7 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 		return err
 	}
 	err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created) VALUES (?,?,?,?,'',?,?)",
-		NewSecret(), kindPassword, "password", user, hash, tx.Now().Unix())
+		secrets.New(), kindPassword, "password", user, hash, tx.Now().Unix())
 	return err
 }
 

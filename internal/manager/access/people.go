@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authn"
+	"portolan/internal/manager/secrets"
 )
 
 // Provider is an authorization server that people are sent to by the console.
@@ -98,7 +99,7 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	if e.certificates != nil { // whoever shows one is in
 		return "/", s.enterByCertificate(w, r, e)
 	}
-	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
+	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: secrets.New(), Nonce: secrets.New(), Verifier: secrets.New()}}
 	var found error
 	if err := s.asking.pass(r.Context(), Remote(r), func() {
 		if e.saml != nil {

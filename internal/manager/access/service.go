@@ -2,10 +2,8 @@ package access
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"net"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/secrets"
 )
 
 // Roles of the fleet API and of bearer tokens (reference/fleet.md).
@@ -115,8 +114,6 @@ type Service struct {
 	externals *externals
 	// fourEyes are the types whose changes others approve, by configuration.
 	fourEyes *store.Cache[int64, []string]
-	// master are the master keys; nil before they are known.
-	master atomic.Pointer[MasterKeys]
 	// api says which collections there are (Govern).
 	api atomic.Pointer[resource.API]
 	// noting are the sessions and tokens of which is being noted that they are used.
@@ -139,7 +136,7 @@ type tokenEntry struct {
 // newService makes the service.
 func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting),
-		asking: newGateOf(maxAsking, maxAskWaiting, maxAskOfOne), pepper: randomBytes(32),
+		asking: newGateOf(maxAsking, maxAskWaiting, maxAskOfOne), pepper: secrets.RandomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
 		manners: newManners(s), externals: newExternals(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics,
@@ -179,21 +176,6 @@ func (s *Service) saw(result, name, remote string) {
 	if s.observer.SignIn != nil {
 		s.observer.SignIn(result, name, remote)
 	}
-}
-
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // crypto/rand.Read never fails
-	return b
-}
-
-// NewSecret makes 256 random bits as text.
-func NewSecret() string { return base64.RawURLEncoding.EncodeToString(randomBytes(32)) }
-
-// Hash is how a token is kept. Tokens are random, so one round is enough.
-func Hash(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
 }
 
 func unauthorized(code, message string) *problem.Problem {

@@ -14,6 +14,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/secrets"
 )
 
 // sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
@@ -31,9 +32,9 @@ func boundTokens(tx *store.Tx, timeout time.Duration) error {
 
 // OpenSession makes the token of a session resource, which is begun at a door and good there alone. The token is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at Door) (token string, err error) {
-	token = sessionPrefix + NewSecret()
+	token = sessionPrefix + secrets.New()
 	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,?,?,?,?,?)",
-		NewSecret(), kindSession, "session", user, string(at), Hash(token), session, tx.Now().Unix(), expires.Unix())
+		secrets.New(), kindSession, "session", user, string(at), secrets.Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
 }
 
@@ -140,20 +141,20 @@ func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err e
 
 // CreateBearer makes a bearer token, and gives its id, by which it is revoked, too. The token is shown once.
 func (s *Service) CreateBearer(ctx context.Context, g Grant) (id, token string, err error) {
-	id, token = newID(12), bearerPrefix+NewSecret()
+	id, token = newID(12), bearerPrefix+secrets.New()
 	return id, token, s.create(ctx, kindBearer, g, id, token)
 }
 
 // CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.
 func (s *Service) CreateKeySet(ctx context.Context, g Grant) (id, secret string, err error) {
-	id, secret = newID(22), NewSecret()
+	id, secret = newID(22), secrets.New()
 	return id, secret, s.create(ctx, kindKeySet, g, id, secret)
 }
 
 // newID gives an id of so many characters that a command takes for no flag.
 func newID(length int) string {
 	for {
-		if id := NewSecret()[:length]; id[0] != '-' {
+		if id := secrets.New()[:length]; id[0] != '-' {
 			return id
 		}
 	}
@@ -193,7 +194,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			expires = tx.Now().Add(g.Life).Unix()
 		}
 		if err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
-			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires, string(g.Scopes)); err != nil {
+			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, secrets.Hash(secret), tx.Now().Unix(), expires, string(g.Scopes)); err != nil {
 			return err
 		}
 		return noteToken(tx, "ADD", "Made", kind, id, g.Name, user, ", "+g.good())
@@ -340,7 +341,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 			return "", "", 0, refused
 		case err != nil:
 			return "", "", 0, fmt.Errorf("looking up a key set: %w", err)
-		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
+		case subtle.ConstantTimeCompare([]byte(hash), []byte(secrets.Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
 			expires <= tx.Now().Unix():
 			return "", "", 0, refused
 		}
@@ -374,9 +375,9 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		if err != nil {
 			return err
 		}
-		token = "pta_" + NewSecret()
+		token = "pta_" + secrets.New()
 		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
-			" VALUES (?,?,?,?,?,?,?,?,?)", NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(),
+			" VALUES (?,?,?,?,?,?,?,?,?)", secrets.New(), kindAccess, clientID, user, role, secrets.Hash(token), tx.Now().Unix(),
 			tx.Now().Add(AccessLife).Unix(), scopes)
 	})
 	if err == nil {

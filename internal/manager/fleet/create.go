@@ -13,7 +13,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/wire/checkin"
 )
 
@@ -252,7 +252,7 @@ func (s *Service) newKey(w Wanted) (key checkin.RegistrationKey, err error) {
 	return key, err
 }
 
-func hashKey(k checkin.RegistrationKey) string { return access.Hash(string(k.Secret[:])) }
+func hashKey(k checkin.RegistrationKey) string { return secrets.Hash(string(k.Secret[:])) }
 
 // newID makes an id from the name and a random tail (reference/fleet.md).
 func newID(name string) string {

@@ -12,14 +12,15 @@ import (
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/catalog"
-	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
@@ -31,7 +32,7 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
-	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
+	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, serverconfig.Register, dnspublish.Register,
 		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {
 		register(r)
@@ -70,7 +71,7 @@ func NewAPI(s *store.Store) *resource.API {
 	if s != nil {
 		workflow.Open(a, access.ServiceOf(s).Acting)
 	}
-	a.Sealer = access.Sealer{}
+	a.Sealer = secrets.Sealer{}
 	return a
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/wire/checkin"
 )
 
@@ -228,7 +229,7 @@ func TestAttackHashing(t *testing.T) {
 		})
 	}
 	for range 3 { // a password that is not remembered
-		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+access.NewSecret()+`"}`)
+		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+secrets.New()+`"}`)
 		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+adminPassword+`"}`)
 		m.want(201, "POST", "/api/v2/sessions", `{"username":"second","password":"`+adminPassword+`"}`, "Authorization:")
 	}

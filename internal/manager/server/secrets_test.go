@@ -8,27 +8,27 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/secrets"
 )
 
 // The keys of secrets are sealed by the master key from the first start with one on; no other one, and none, opens them, and another one
 // takes its place where both are given.
 func TestMasterKey(t *testing.T) {
 	dir := t.TempDir()
-	keys := func(texts ...string) access.MasterKeys {
-		all, err := access.ParseMasterKeys(strings.Join(texts, "\n"), nil)
+	keys := func(texts ...string) secrets.MasterKeys {
+		all, err := secrets.ParseMasterKeys(strings.Join(texts, "\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
 	database := databaseFor(t, dir)
-	start := func(k access.MasterKeys) (*Manager, error) {
+	start := func(k secrets.MasterKeys) (*Manager, error) {
 		return Start(context.Background(), Options{Data: dir, Database: database, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 			AdminPassword: adminPassword, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), MasterKeys: k})
 	}
 	sealed := ""
-	use := func(k access.MasterKeys, fn func(tx *store.Tx) error) {
+	use := func(k secrets.MasterKeys, fn func(tx *store.Tx) error) {
 		t.Helper()
 		m, err := start(k)
 		if err != nil {
@@ -42,7 +42,7 @@ func TestMasterKey(t *testing.T) {
 		}
 	}
 	opens := func(tx *store.Tx) error {
-		text, err := access.Sealer{}.Open(tx, "x", sealed)
+		text, err := secrets.Sealer{}.Open(tx, "x", sealed)
 		if text != "nobody knows" {
 			t.Errorf("the secret is %q: %v", text, err)
 		}
@@ -53,20 +53,20 @@ func TestMasterKey(t *testing.T) {
 		return tx.QueryRow("SELECT min(length(key)) FROM sealing_key").Scan(&size)
 	}
 	use(nil, func(tx *store.Tx) (err error) {
-		sealed, err = access.Sealer{}.Seal(tx, "x", "nobody knows")
+		sealed, err = secrets.Sealer{}.Seal(tx, "x", "nobody knows")
 		return err
 	})
 	use(nil, kept)
 	if size != 32 {
 		t.Errorf("without a master key a key has %d bytes", size)
 	}
-	first, second := access.NewMasterKey(), access.NewMasterKey()
+	first, second := secrets.NewMasterKey(), secrets.NewMasterKey()
 	use(keys(first), opens)
 	use(keys(first), kept)
 	if size <= 32 {
 		t.Errorf("with a master key a key has %d bytes", size)
 	}
-	for what, k := range map[string]access.MasterKeys{"no master key": nil, "another one": keys(second)} {
+	for what, k := range map[string]secrets.MasterKeys{"no master key": nil, "another one": keys(second)} {
 		if m, err := start(k); err == nil {
 			t.Errorf("%s opens the database", what)
 			_ = m.Close()
@@ -80,7 +80,7 @@ func TestMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := m.Identity.RotateSealingKey(t.Context()); err != nil || id != 2 {
+	if id, err := secrets.Of(m.Store).RotateSealingKey(t.Context()); err != nil || id != 2 {
 		t.Errorf("another key is %d: %v", id, err)
 	}
 	if err := m.Close(); err != nil {
@@ -90,7 +90,7 @@ func TestMasterKey(t *testing.T) {
 		if err := opens(tx); err != nil {
 			return err
 		}
-		fresh, err := access.Sealer{}.Seal(tx, "x", "y")
+		fresh, err := secrets.Sealer{}.Seal(tx, "x", "y")
 		if !strings.HasPrefix(fresh, "2.") {
 			t.Errorf("behind the rotation it is sealed as %s", fresh)
 		}

@@ -35,6 +35,7 @@ import (
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
@@ -53,7 +54,7 @@ type Options struct {
 	// DatabaseRead is the URL of a standby of Database that lists are read from.
 	DatabaseRead string
 	// MasterKeys seal the keys that secrets are sealed by; nil: those lie in the database as they are.
-	MasterKeys access.MasterKeys
+	MasterKeys secrets.MasterKeys
 	// Listen is where the APIs are served, CheckinListen where service points check in.
 	Listen, CheckinListen string
 	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
@@ -231,7 +232,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.openOwnLog()
 	m.Identity = access.ServiceOf(m.Store)
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
-	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
+	sealed, err := secrets.Of(m.Store).UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +311,7 @@ func (m *Manager) setup(ctx context.Context) error {
 	}
 	password := m.options.AdminPassword
 	if password == "" {
-		password = access.NewSecret()[:20]
+		password = secrets.New()[:20]
 	}
 	made, err := Setup(ctx, m.Address, password)
 	if err != nil {

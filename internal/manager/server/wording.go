@@ -11,7 +11,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/secrets"
 )
 
 // wording is a problem on the wire (reference/address-manager-behaviour.md, Errors); the fleet door
@@ -38,7 +38,7 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:
-		id := access.NewSecret()[:12]
+		id := secrets.New()[:12]
 		if a := askedOf(r.Context()); a != nil {
 			id = a.id
 		}

@@ -1,4 +1,4 @@
-package access
+package secrets
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TestMasterKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := randomBytes(keySize)
+	key := RandomBytes(keySize)
 	kept, err := one.sealKey(3, key)
 	if err != nil || bytes.Contains(kept, key) {
 		t.Fatalf("it is kept as %x: %v", kept, err)

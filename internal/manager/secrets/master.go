@@ -1,4 +1,4 @@
-package access
+package secrets
 
 import (
 	"bytes"
@@ -25,14 +25,14 @@ type MasterKeys []masterKey
 type masterKey [keySize]byte
 
 // NewMasterKey makes a master key, in base64.
-func NewMasterKey() string { return base64.StdEncoding.EncodeToString(randomBytes(keySize)) }
+func NewMasterKey() string { return base64.StdEncoding.EncodeToString(RandomBytes(keySize)) }
 
 // wrappedMark stands before a master key that a key management service has wrapped.
 const wrappedMark = "wrapped:"
 
 // NewWrappedMasterKey makes a master key and gives it as a key management service wraps it, as it stands in a file.
 func NewWrappedMasterKey(wrap func(key []byte) ([]byte, error)) (string, error) {
-	wrapped, err := wrap(randomBytes(keySize))
+	wrapped, err := wrap(RandomBytes(keySize))
 	return wrappedMark + base64.StdEncoding.EncodeToString(wrapped), err
 }
 
@@ -108,7 +108,7 @@ func (m MasterKeys) sealKey(id int64, key []byte) ([]byte, error) {
 		return nil, err
 	}
 	kept := append([]byte{masterForm}, m[0].fingerprint()...)
-	nonce := randomBytes(aead.NonceSize())
+	nonce := RandomBytes(aead.NonceSize())
 	return aead.Seal(append(kept, nonce...), nonce, key, fmt.Append(nil, "sealing key ", id)), nil
 }
 
@@ -143,10 +143,10 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 }
 
 // KnowMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and leaves them as they are.
-func (s *Service) KnowMasterKeys(keys MasterKeys) { s.master.Store(&keys) }
+func (s *Secrets) KnowMasterKeys(keys MasterKeys) { s.master.Store(&keys) }
 
 // VerifyMasterKeys opens all keys that secrets are sealed by, by the master keys that are known, and fails where one cannot be opened.
-func (s *Service) VerifyMasterKeys(tx *store.Tx) error {
+func VerifyMasterKeys(tx *store.Tx) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var key []byte
@@ -160,7 +160,7 @@ func (s *Service) VerifyMasterKeys(tx *store.Tx) error {
 
 // UseMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and seals those anew that the first one has
 // not sealed. It refuses where one cannot be opened. It gives how many it has sealed.
-func (s *Service) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed int, err error) {
+func (s *Secrets) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed int, err error) {
 	s.KnowMasterKeys(keys)
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		sealed = 0
@@ -197,7 +197,7 @@ func (s *Service) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed in
 
 // RotateSealingKey makes another key, by which secrets are sealed from now on. Those that were sealed before keep theirs until they are
 // written anew.
-func (s *Service) RotateSealingKey(ctx context.Context) (id int64, err error) {
+func (s *Secrets) RotateSealingKey(ctx context.Context) (id int64, err error) {
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		if err := tx.QueryRow("SELECT coalesce(max(id), 0) + 1 FROM sealing_key").Scan(&id); err != nil {
 			return err
@@ -207,11 +207,11 @@ func (s *Service) RotateSealingKey(ctx context.Context) (id int64, err error) {
 	return id, err
 }
 
-// masterOf gives the master keys of the store of a transaction.
+// masterOf returns the master keys of the store of a transaction.
 func masterOf(tx *store.Tx) MasterKeys {
 	if e := tx.Extension(extensionName); e != nil {
-		if service, ok := e.State.(*Service); ok {
-			if keys := service.master.Load(); keys != nil {
+		if s, ok := e.State.(*Secrets); ok {
+			if keys := s.master.Load(); keys != nil {
 				return *keys
 			}
 		}
