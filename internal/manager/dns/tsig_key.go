@@ -11,11 +11,6 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.
-func registerSigningKeys(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "signingKeys", Complete: completeKeys}, &TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
-}
-
 // TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it.
 type TSIGKey struct {
 	schema.Head `head:"required,nonblank" unique:"siblings" parents:"configurations"`
@@ -35,16 +30,16 @@ type TSIGKey struct {
 
 // The states of a key, and what asks for another one.
 const (
-	keyGenerated    = "GENERATED"
-	keyNotGenerated = "NOT_GENERATED"
-	keyRegenerate   = "REGENERATE"
+	KeyStateGenerated  = "GENERATED"
+	keyNotGenerated    = "NOT_GENERATED"
+	KeyStateRegenerate = "REGENERATE"
 )
 
 // BeforeWrite takes the secret that is given, or makes one.
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
 	switch {
-	case c.Given["state"] && x.State == keyRegenerate && old == nil:
+	case c.Given["state"] && x.State == KeyStateRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
 	case x.PrivateKey.Plain != "":
 		return x.take(c)
@@ -53,14 +48,14 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 		return nil
 	case c.Given["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
 		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; privateKey with an empty text takes it away")
-	case c.Given["state"] && x.State == keyRegenerate,
-		x.State == keyGenerated && !x.PrivateKey.Set(),
+	case c.Given["state"] && x.State == KeyStateRegenerate,
+		x.State == KeyStateGenerated && !x.PrivateKey.Set(),
 		x.State == "" && old == nil:
 		return x.generate(c)
 	case !x.PrivateKey.Set():
 		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
 	default:
-		x.State = keyGenerated
+		x.State = KeyStateGenerated
 	}
 	if old != nil && x.PrivateKey.Set() && x.Length != old.Length {
 		return problem.Invalid("length", "the secret has %d bits; another length takes another secret (REGENERATE in a PATCH of state)",
@@ -97,7 +92,7 @@ func (x *TSIGKey) generate(c *resource.Change) error {
 func (x *TSIGKey) set(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
 	x.PrivateKey = schema.Secret{Plain: text, Given: true}
-	x.State, x.KeyGenerationDateTime = keyGenerated, c.Tx.Now().UTC()
+	x.State, x.KeyGenerationDateTime = KeyStateGenerated, c.Tx.Now().UTC()
 	c.Extra["privateKey"], c.Extra["sharedSecret"] = text, text
 }
 

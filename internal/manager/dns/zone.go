@@ -317,3 +317,14 @@ func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute strin
 	}
 	return err
 }
+
+// checkSigned lets a zone be signed by the policy that it is given, and refuses one that is signed by none.
+func (x *Zone) checkSigned(c *resource.Change) error {
+	if c.Given["signingPolicy"] && !c.Given["signed"] {
+		x.Signed = x.SigningPolicy.ID != 0
+	}
+	if x.Signed && x.SigningPolicy.ID == 0 {
+		return problem.Field("MissingRequiredField", "signingPolicy", "is needed where signed is true")
+	}
+	return nil
+}

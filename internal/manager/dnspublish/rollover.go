@@ -13,7 +13,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dnssec"
 	"portolan/internal/wire/zonedata"
 
 	wire "github.com/miekg/dns"
@@ -384,7 +384,7 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 }
 
 // unwarned reports whether nobody knows yet that a key goes on beyond its time.
-func (z *rollingZone) unwarned(k *dns.SignedKey) bool { return !z.seen[k.Tag()].warned }
+func (z *rollingZone) unwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
 
 // act does what there is to do with the keys of a zone. A key that somebody has changed or deleted meanwhile is left to the next look.
 func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
@@ -396,7 +396,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		}
 	}
 	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be tried again
-	warn := func(k *dns.SignedKey, text string) error {
+	warn := func(k *dnssec.SignedKey, text string) error {
 		one := seen[k.Tag()]
 		if one.warned {
 			return nil
@@ -441,7 +441,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		}
 	}
 	for _, k := range z.stage.Gone {
-		if err := dns.Forget(c, k); err != nil {
+		if err := dnssec.Forget(c, k); err != nil {
 			return err
 		}
 		rolled["removed"]++
@@ -456,7 +456,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 }
 
 // tell adds an event about a key.
-func (z *rollingZone) tell(c *resource.Change, k *dns.SignedKey, kind, text string) error {
+func (z *rollingZone) tell(c *resource.Change, k *dnssec.SignedKey, kind, text string) error {
 	return event.Add(c.Tx, event.Event{EventType: kind, Category: "DNSSEC_KEY_EXPIRATION", Subcategory: "DNS", SourceName: z.zone.zoneName(),
 		Message: fmt.Sprintf("%s %d of zone %s: %s", k.Row.Type, k.Tag(), z.zone.zoneName(), text)}, z.Holder.ID)
 }

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dnssec"
 	"portolan/internal/wire/zonedata"
 
 	wire "github.com/miekg/dns"
@@ -18,8 +19,8 @@ import (
 
 // zoneSigning is how a zone is to be signed at a time.
 type zoneSigning struct {
-	*dns.Signed
-	stage dns.Stage
+	*dnssec.Signed
+	stage dnssec.Stage
 	// seen is since when its keys are deployed, by tag.
 	seen map[uint16]keySeen
 	// above is the zone above, where that is ours; else nil.
@@ -28,7 +29,7 @@ type zoneSigning struct {
 
 // keySeen is since when the records of a key are deployed; warned that people were told that it goes on beyond its time, or waits.
 type keySeen struct {
-	dns.Seen
+	dnssec.Seen
 	warned bool
 }
 
@@ -44,7 +45,7 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 	if !slices.Contains([]string{"Zone", "IPv4Block", "IPv4Network"}, holder.Type) {
 		return nil, nil
 	}
-	signed, err := dns.SignedBy(p.tx, p.api, holder, z.row.Key)
+	signed, err := dnssec.SignedBy(p.tx, p.api, holder, z.row.Key)
 	if err != nil || signed == nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 func (s *zoneSigning) stageAt(now time.Time) { s.stage = s.Stage(s.seenKeys(), now, s.above != nil) }
 
 // seenKeys gives since when the records of its keys are deployed, by tag.
-func (s *zoneSigning) seenKeys() map[uint16]dns.Seen {
-	seen := map[uint16]dns.Seen{}
+func (s *zoneSigning) seenKeys() map[uint16]dnssec.Seen {
+	seen := map[uint16]dnssec.Seen{}
 	for tag, one := range s.seen {
 		seen[tag] = one.Seen
 	}
@@ -81,7 +82,7 @@ func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
 		var tag, published, parent, signing, warned int64
 		err := scan(&tag, &published, &parent, &signing, &warned)
 		seen[uint16(tag)] = keySeen{ //nolint:gosec // a tag is of 16 bits
-			dns.Seen{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
+			dnssec.Seen{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
 		}
 		return err
 	}, "SELECT tag, published, parent, signing, warned FROM dns_key WHERE zone = ?", zone)

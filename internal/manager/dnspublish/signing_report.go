@@ -7,7 +7,7 @@ import (
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dnssec"
 	"portolan/internal/manager/serverconfig"
 )
 
@@ -69,8 +69,8 @@ func reportSigning(r *resource.Registry) {
 // signingOfResource tells how the zones of a resource are signed, as far as a caller sees their keys.
 func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
 	answer := signingReport{Zones: []signingZone{}}
-	name := dns.SignedZoneName(of)
-	signed, err := dns.SignedBy(tx, a, of, name)
+	name := dnssec.SignedZoneName(of)
+	signed, err := dnssec.SignedBy(tx, a, of, name)
 	if err != nil || signed == nil {
 		return answer, err
 	}
@@ -119,14 +119,14 @@ func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of
 
 // zoneKeys are the keys of a zone in a view: seen is since when they are deployed there, by tag, parent says that the zone above is ours.
 type zoneKeys struct {
-	*dns.Signed
-	seen   map[uint16]dns.Seen
+	*dnssec.Signed
+	seen   map[uint16]dnssec.Seen
 	parent bool
 }
 
 // signingIn reads what was seen of the keys of a zone in a view.
-func signingIn(tx *store.Tx, signed *dns.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
-	z = zoneKeys{Signed: signed, seen: map[uint16]dns.Seen{}}
+func signingIn(tx *store.Tx, signed *dnssec.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
+	z = zoneKeys{Signed: signed, seen: map[uint16]dnssec.Seen{}}
 	kept, err := readSeen(tx, zoneID(view, name))
 	if err != nil {
 		return z, err
@@ -172,7 +172,7 @@ func (z zoneKeys) report(now time.Time, seen map[int64]*store.Resource) []signin
 		}
 		one := signingKeyReport{ID: k.Row.ID, Type: k.Row.Type, Tag: k.Tag(), Algorithm: k.Algorithm, State: k.State, Next: k.Next,
 			PublishedDateTime: timeOf(z.seen[k.Tag()].Key), ExpirationDateTime: timeOf(k.KeyExpirationDateTime), NextDateTime: timeOf(k.At),
-			DSWithdrawn: k.Withdrawn, Signs: k.State != dns.KeyGenerated && slices.Contains(stage.Signing, k.SignedKey)}
+			DSWithdrawn: k.Withdrawn, Signs: k.State != dnssec.KeyGenerated && slices.Contains(stage.Signing, k.SignedKey)}
 		if k.WaitsFor != "" {
 			one.WaitsFor = &k.WaitsFor
 		}

@@ -15,6 +15,7 @@ import (
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dnspublish"
+	"portolan/internal/manager/dnssec"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/imports"
@@ -32,9 +33,9 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
-	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register,
-		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {
+	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, event.Register, ipam.Register,
+		dns.Register, dnssec.Register, dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register,
+		backup.Register, notify.Register, workflow.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {

@@ -1,4 +1,4 @@
-package dns
+package dnssec
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.
@@ -126,14 +126,14 @@ func (x *DNSSECSigningPolicy) kinds() []keyKind {
 	return []keyKind{
 		{"zoneSigningKey", x.ZoneSigningKeyAlgorithm, x.ZoneSigningKeyValidityPeriod, x.ZoneSigningKeyOverlapPeriod,
 			x.ZoneSigningKeyRolloverMethod, x.ZoneSigningKeySigningPeriod, x.ZoneSigningKeyOverrideTTL, x.ZoneSigningKeyProtectionType,
-			x.ZoneSigningKeyLength, dns.ZONE, func() (schema.Object, *ZoneKey) {
+			x.ZoneSigningKeyLength, wire.ZONE, func() (schema.Object, *ZoneKey) {
 				k := &ZoneSigningKey{}
 				k.Type, k.Name = "ZoneSigningKey", "ZSK"
 				return k, &k.ZoneKey
 			}},
 		{"keySigningKey", x.KeySigningKeyAlgorithm, x.KeySigningKeyValidityPeriod, x.KeySigningKeyOverlapPeriod,
 			x.KeySigningKeyRolloverMethod, x.KeySigningKeySigningPeriod, x.KeySigningKeyOverrideTTL, x.KeySigningKeyProtectionType,
-			x.KeySigningKeyLength, dns.ZONE | dns.SEP, func() (schema.Object, *ZoneKey) {
+			x.KeySigningKeyLength, wire.ZONE | wire.SEP, func() (schema.Object, *ZoneKey) {
 				k := &KeySigningKey{}
 				k.Type, k.Name = "KeySigningKey", "KSK"
 				return k, &k.ZoneKey
@@ -187,15 +187,4 @@ func (x *DNSSECSigningPolicy) makeKey(c *resource.Change, kind keyKind, zone *sc
 	}
 	_, err := c.Following().Create(c.API.TypeNamed(h.Type), o)
 	return err
-}
-
-// checkSigned lets a zone be signed by the policy that it is given, and refuses one that is signed by none.
-func (x *Zone) checkSigned(c *resource.Change) error {
-	if c.Given["signingPolicy"] && !c.Given["signed"] {
-		x.Signed = x.SigningPolicy.ID != 0
-	}
-	if x.Signed && x.SigningPolicy.ID == 0 {
-		return problem.Field("MissingRequiredField", "signingPolicy", "is needed where signed is true")
-	}
-	return nil
 }

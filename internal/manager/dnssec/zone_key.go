@@ -1,4 +1,4 @@
-package dns
+package dnssec
 
 import (
 	"encoding/json"
@@ -12,10 +12,16 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
+
+// registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.
+func registerSigningKeys(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "signingKeys", Complete: completeKeys}, &dns.TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
+}
 
 // ZoneKey is what keys of signed zones have. All of it follows from the policy of the zone, and from the key that is made.
 type ZoneKey struct {
@@ -111,7 +117,7 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	if old := c.Type.TextOf(c.Old, "state"); x.State == old { // nothing else changes
 		return nil
 	}
-	if x.State != keyRegenerate {
+	if x.State != dns.KeyStateRegenerate {
 		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
 	}
 	if err := x.leaveBehind(c); err != nil {
@@ -186,15 +192,15 @@ var algorithms = map[string]struct {
 	// bits are how long its keys may be; where there is one length, that is what they have.
 	least, most int
 }{
-	"ECDSAP256SHA256":  {dns.ECDSAP256SHA256, 256, 256},
-	"ECDSAP384SHA384":  {dns.ECDSAP384SHA384, 384, 384},
-	"ED25519":          {dns.ED25519, 256, 256},
-	"RSASHA1":          {dns.RSASHA1, 1024, 4096},
-	"RSASHA1NSEC3SHA1": {dns.RSASHA1NSEC3SHA1, 1024, 4096},
-	"RSASHA256":        {dns.RSASHA256, 1024, 4096},
-	"RSANSEC3SHA256":   {dns.RSASHA256, 1024, 4096},
-	"RSASHA512":        {dns.RSASHA512, 1024, 4096},
-	"RSANSEC3SHA512":   {dns.RSASHA512, 1024, 4096},
+	"ECDSAP256SHA256":  {wire.ECDSAP256SHA256, 256, 256},
+	"ECDSAP384SHA384":  {wire.ECDSAP384SHA384, 384, 384},
+	"ED25519":          {wire.ED25519, 256, 256},
+	"RSASHA1":          {wire.RSASHA1, 1024, 4096},
+	"RSASHA1NSEC3SHA1": {wire.RSASHA1NSEC3SHA1, 1024, 4096},
+	"RSASHA256":        {wire.RSASHA256, 1024, 4096},
+	"RSANSEC3SHA256":   {wire.RSASHA256, 1024, 4096},
+	"RSASHA512":        {wire.RSASHA512, 1024, 4096},
+	"RSANSEC3SHA512":   {wire.RSASHA512, 1024, 4096},
 }
 
 // keyShown are the members of a key that its records are made of.
@@ -222,11 +228,11 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 		name := SignedZoneName(above)
-		ttl := uint32(DefaultTTL)
+		ttl := uint32(dns.DefaultTTL)
 		if k.TTL != "" {
 			ttl = uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
 		}
-		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET,
+		key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.CanonicalName(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET,
 			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
 		if ds := key.ToDS(digestOf(tx, above)); ds != nil && r.Type == "KeySigningKey" {
@@ -253,7 +259,7 @@ func digestOf(tx *store.Tx, holder *store.Resource) uint8 {
 			return digests[shown.SignatureDigestAlgorithm]
 		}
 	}
-	return dns.SHA256
+	return wire.SHA256
 }
 
 // generate makes the key, and sets all that follows from it.
@@ -270,7 +276,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	if err != nil {
 		return err
 	}
-	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.Fqdn(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: uint16(*x.Flags),
+	key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.Fqdn(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET}, Flags: uint16(*x.Flags),
 		//nolint:gosec // 256, 257
 		Protocol: 3, Algorithm: a.number}
 	others, err := tagsBelow(c, zone)
@@ -286,7 +292,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	}
 	tag, size := int64(key.KeyTag()), int64(bits)
 	x.PrivateKey = schema.Secret{Plain: pair.private, Given: true}
-	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, keyGenerated
+	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, dns.KeyStateGenerated
 	x.KeyGenerationDateTime = c.Tx.Now().UTC()
 	x.KeyStartDateTime, x.KeyExpirationDateTime = x.KeyGenerationDateTime, x.KeyGenerationDateTime.Add(validity)
 	return nil
@@ -308,7 +314,7 @@ func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
 type keyPair struct{ public, private string }
 
 // keyOf gives a new key. Those of RSA take up to seconds, and are made outside of the transaction.
-func keyOf(c *resource.Change, algorithm string, like *dns.DNSKEY, bits int) (keyPair, error) {
+func keyOf(c *resource.Change, algorithm string, like *wire.DNSKEY, bits int) (keyPair, error) {
 	if a := algorithms[algorithm]; a.least == a.most {
 		return makeKey(like, bits)
 	}
@@ -318,7 +324,7 @@ func keyOf(c *resource.Change, algorithm string, like *dns.DNSKEY, bits int) (ke
 }
 
 // makeKey makes a key. Nothing of it depends on the zone.
-func makeKey(like *dns.DNSKEY, bits int) (keyPair, error) {
+func makeKey(like *wire.DNSKEY, bits int) (keyPair, error) {
 	key := *like
 	private, err := key.Generate(bits)
 	if err != nil {
@@ -338,7 +344,7 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 		return "", err
 	}
 	switch x := o.(type) {
-	case *Zone:
+	case *dns.Zone:
 		return x.AbsoluteName, nil
 	case *ipam.IPv4Block:
 		return reverseZoneName(x.Range), nil
@@ -368,7 +374,7 @@ func reverseZoneName(r schema.Range) string {
 // signed is what a zone, or a block or network for its reverse zone, says of being signed.
 func signed(o schema.Object) (is bool, policy int64) {
 	switch x := o.(type) {
-	case *Zone:
+	case *dns.Zone:
 		return x.Signed, x.SigningPolicy.ID
 	case *ipam.IPv4Block:
 		return x.ReverseZoneSigned, x.ReverseZoneSigningPolicy.ID

@@ -1,4 +1,4 @@
-package dns
+package dnssec
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,9 @@ import (
 
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // simulated is a zone whose keys roll over in time that is not waited for.
@@ -45,9 +46,9 @@ func (s *simulated) add(kind keyKind) {
 	sum := sha256.Sum256(fmt.Append(nil, s.next))
 	*k = ZoneKey{Flags: &flags, Algorithm: kind.algorithm, PublicKey: base64.StdEncoding.EncodeToString(sum[:]), KeyStartDateTime: s.now,
 		KeyExpirationDateTime: s.now.Add(schema.LengthOf(kind.validity))}
-	s.Keys = append(s.Keys, &SignedKey{ZoneKey: k, Object: o, Row: &store.Resource{ID: s.next}, SignsKeys: kind.flags&dns.SEP != 0,
-		Record: &dns.DNSKEY{Hdr: dns.RR_Header{Name: "x.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: s.keyTTL}, Flags: uint16(flags),
-			Protocol: 3, Algorithm: dns.ECDSAP256SHA256, PublicKey: k.PublicKey}}) //nolint:gosec // 256, 257
+	s.Keys = append(s.Keys, &SignedKey{ZoneKey: k, Object: o, Row: &store.Resource{ID: s.next}, SignsKeys: kind.flags&wire.SEP != 0,
+		Record: &wire.DNSKEY{Hdr: wire.RR_Header{Name: "x.", Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET, Ttl: s.keyTTL}, Flags: uint16(flags),
+			Protocol: 3, Algorithm: wire.ECDSAP256SHA256, PublicKey: k.PublicKey}}) //nolint:gosec // 256, 257
 }
 
 func tagsOf(keys []*SignedKey, holds func(*SignedKey) bool) (tags []uint16) {
@@ -90,7 +91,7 @@ func (s *simulated) look(deploys bool) {
 	}
 	for _, k := range stage.Ending {
 		for _, kind := range s.Policy.kinds() {
-			if kind.flags&dns.SEP != 0 == k.SignsKeys {
+			if kind.flags&wire.SEP != 0 == k.SignsKeys {
 				k.KeyExpirationDateTime = later(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
 				s.add(kind)
 			}
@@ -109,7 +110,7 @@ func (s *simulated) check(t *testing.T) {
 		}
 		return cached
 	}
-	dsTTL := uint32(DefaultTTL)
+	dsTTL := uint32(dns.DefaultTTL)
 	if !s.parent {
 		dsTTL = 86400
 	}
@@ -157,7 +158,7 @@ func (s *simulated) checkSchedule(t *testing.T) {
 
 // regenerate makes another key in the place of one, now, where there is one of its kind.
 func (s *simulated) regenerate(kind keyKind) {
-	keys := s.kind(kind.flags&dns.SEP != 0)
+	keys := s.kind(kind.flags&wire.SEP != 0)
 	if len(keys) != 1 {
 		return
 	}

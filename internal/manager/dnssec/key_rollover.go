@@ -1,4 +1,4 @@
-package dns
+package dnssec
 
 import (
 	"cmp"
@@ -9,9 +9,10 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // Signed is how a zone is signed, by its policy and keys.
@@ -37,19 +38,19 @@ type SignedKey struct {
 	Withdrawn bool
 	Confirmed time.Time
 	// Record is its DNSKEY record.
-	Record *dns.DNSKEY
+	Record *wire.DNSKEY
 }
 
 // Tag is its tag (RFC 4034 appendix B).
 func (k *SignedKey) Tag() uint16 { return k.Record.KeyTag() }
 
 // DS is its DS record by the hash of the policy.
-func (s *Signed) DS(k *SignedKey) *dns.DS {
+func (s *Signed) DS(k *SignedKey) *wire.DS {
 	return k.Record.ToDS(digests[s.Policy.SignatureDigestAlgorithm])
 }
 
 // digests are the hashes of DS records by their names in policies.
-var digests = map[string]uint8{"SHA1": dns.SHA1, "SHA256": dns.SHA256, "SHA384": dns.SHA384}
+var digests = map[string]uint8{"SHA1": wire.SHA1, "SHA256": wire.SHA256, "SHA384": wire.SHA384}
 
 // Hashed reports whether names that are not there are denied by their hashes (RFC 5155): the algorithm's name says so.
 func (s *Signed) Hashed() bool {
@@ -72,7 +73,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 		return nil, nil
 	}
 	if holder.Collection != "zones" {
-		if dns.CanonicalName(SignedZoneName(holder)) != dns.CanonicalName(name) {
+		if wire.CanonicalName(SignedZoneName(holder)) != wire.CanonicalName(name) {
 			return nil, nil
 		}
 	}
@@ -141,11 +142,11 @@ func signedKey(api *resource.API, r *store.Resource, name string) (*SignedKey, e
 	if err != nil {
 		return nil, err
 	}
-	ttl := uint32(DefaultTTL)
+	ttl := uint32(dns.DefaultTTL)
 	if k.TTL != "" {
 		ttl = uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
 	}
-	k.Record = &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(ascii), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: ttl},
+	k.Record = &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.CanonicalName(ascii), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET, Ttl: ttl},
 		Flags: uint16(*k.Flags), Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey} //nolint:gosec // 256, 257
 	return k, nil
 }
@@ -245,7 +246,7 @@ const longestTTL = 24 * time.Hour
 // parentPropagation is how long it takes until everybody knows the DS records of the zone above.
 func parentPropagation(ours bool) time.Duration {
 	if ours {
-		return DefaultTTL*time.Second + settling
+		return dns.DefaultTTL*time.Second + settling
 	}
 	return longestTTL + settling
 }
@@ -332,25 +333,25 @@ func keyFields(o schema.Object) *ZoneKey {
 func Forget(c *resource.Change, k *SignedKey) error { return c.Following(unsigning).Delete(k.Row) }
 
 // Records gives the records at the name of the zone that are its keys: DNSKEY, CDS and CDNSKEY, and NSEC3PARAM.
-func (s *Signed) Records(stage Stage, ttl uint32) (all []dns.RR) {
+func (s *Signed) Records(stage Stage, ttl uint32) (all []wire.RR) {
 	for _, k := range s.Keys {
 		if !slices.Contains(stage.Gone, k) {
-			all = append(all, dns.Copy(k.Record))
+			all = append(all, wire.Copy(k.Record))
 		}
 	}
 	for _, k := range stage.DS {
 		all = append(all, s.DS(k).ToCDS(), k.Record.ToCDNSKEY())
 	}
 	if s.Hashed() && len(all) > 0 {
-		head := dns.RR_Header{Name: s.Keys[0].Record.Hdr.Name, Rrtype: dns.TypeNSEC3PARAM, Class: dns.ClassINET, Ttl: ttl}
-		all = append(all, &dns.NSEC3PARAM{Hdr: head, Hash: dns.SHA1})
+		head := wire.RR_Header{Name: s.Keys[0].Record.Hdr.Name, Rrtype: wire.TypeNSEC3PARAM, Class: wire.ClassINET, Ttl: ttl}
+		all = append(all, &wire.NSEC3PARAM{Hdr: head, Hash: wire.SHA1})
 	}
 	sameTTL(all)
 	return all
 }
 
 // sameTTL gives the records of each RRset the shortest TTL of them (RFC 2181 section 5.2).
-func sameTTL(all []dns.RR) {
+func sameTTL(all []wire.RR) {
 	least := map[uint16]uint32{}
 	for _, rr := range all {
 		if ttl, there := least[rr.Header().Rrtype]; !there || rr.Header().Ttl < ttl {
