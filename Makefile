@@ -110,7 +110,7 @@ FUZZTIME ?= 20s
 fuzz:
 	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
 	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzTableRow$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/dns -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
+	go test ./internal/manager/dns/transfer -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
 	go test ./internal/engine/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
 	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
 	go test ./internal/base/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)

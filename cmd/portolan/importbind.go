@@ -13,7 +13,7 @@ import (
 	"portolan/internal/client/convert"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/server"
 )
 
@@ -124,7 +124,7 @@ func (c *importBind) listOthers(s *session, st *store.Store, begin string, known
 		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
 	}
 	for _, view := range slices.Sorted(maps.Keys(named)) {
-		all, err := dns.OtherZones(s.ctx, server.NewAPI(st), c.Configuration, view, named[view])
+		all, err := transfer.OtherZones(s.ctx, server.NewAPI(st), c.Configuration, view, named[view])
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (ski
 		return 0, unreadableError{err}
 	}
 	if read.view = c.viewOf(z); !c.DryRun {
-		if err := dns.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {
+		if err := transfer.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {
 			return 0, err
 		}
 	}

@@ -10,14 +10,15 @@ import (
 	"slices"
 	"strings"
 
-	rr "github.com/miekg/dns"
-
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
+
+	rr "github.com/miekg/dns"
 )
 
 // skippedError reports rows of an import that were left out, while the others were imported: exit code 3.
@@ -137,12 +138,12 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 	}
 	ask := !f.Yes && asked()
 	if f.DryRun || how.Prune || ask {
-		done, whole, err := dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
 		if err == nil && how.Prune && len(done.Skipped) > 0 {
 			how.Prune = false
 			fmt.Fprintln(s.stderr, notPruned)
 			if f.DryRun {
-				done, whole, err = dns.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+				done, whole, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
 			}
 		}
 		switch {
@@ -164,7 +165,7 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		if how.Prune && !whole { // which records can be imported is known when they are: what goes, goes behind them
 			first := how
 			first.Prune = false
-			done, err := dns.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
+			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
 			if err != nil {
 				return 0, fmt.Errorf("%s: %w", z.from, err)
 			}
@@ -175,7 +176,7 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 			}
 		}
 	}
-	done, err := dns.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", z.from, err)
 	}
@@ -188,7 +189,7 @@ const notPruned = "note: nothing is deleted, because records are skipped, which 
 
 // print tells what came of a zone: a line for each record that was skipped or differs, then a summary. pruned says that records that the
 // file does not have are deleted.
-func (f *zoneFlags) print(s *session, z *zoneText, done dns.ImportedZone, pruned, tried, whole bool) {
+func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, whole bool) {
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
 	}
@@ -252,9 +253,9 @@ func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
 	case c.Origin == "":
 		return nil, "", usageError{errors.New("--origin: name the zone to copy")}
 	}
-	var key *dns.TransferKey
+	var key *transfer.TransferKey
 	if c.KeyFile != "" {
-		if key, err = dns.ReadKey(c.KeyFile); err != nil {
+		if key, err = transfer.ReadKey(c.KeyFile); err != nil {
 			return nil, "", usageError{err}
 		}
 	}
@@ -262,7 +263,7 @@ func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
 		return nil, "", err
 	}
 	if err = os.Remove(in.Name()); err == nil {
-		err = dns.FetchZone(s.ctx, c.FromServer, c.Origin, key, in)
+		err = transfer.FetchZone(s.ctx, c.FromServer, c.Origin, key, in)
 	}
 	if err == nil {
 		_, err = in.Seek(0, io.SeekStart)

@@ -145,7 +145,7 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 				return nil, err
 			}
 		}
-		if view == 0 || viewOf(zone) == view {
+		if view == 0 || ViewOf(zone) == view {
 			return r, nil
 		}
 	}

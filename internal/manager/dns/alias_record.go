@@ -38,4 +38,4 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses a name that has anything else.
 func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *AliasRecord) same(schema.Object) bool { return true }
+func (x *AliasRecord) SameData(schema.Object) bool { return true }

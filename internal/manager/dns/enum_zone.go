@@ -127,9 +127,9 @@ func (x *ENUMNumberZone) Key() string { return naming.Key(x.AbsoluteName) }
 func (x *ENUMNumberZone) String() string { return x.AbsoluteName }
 
 // numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.
-func (z *zoneReader) numbers(zone *store.Resource) error {
+func (z *ZoneReader) numbers(zone *store.Resource) error {
 	var below []*store.Resource
-	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
+	if err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
 			if r.Type == "ENUMNumberZone" {
@@ -140,7 +140,7 @@ func (z *zoneReader) numbers(zone *store.Resource) error {
 		return err
 	}
 	for _, number := range below {
-		if err := z.read(number, func(dns.RR) bool { return true }); err != nil {
+		if err := z.Read(number, func(dns.RR) bool { return true }); err != nil {
 			return err
 		}
 		if err := z.numbers(number); err != nil {

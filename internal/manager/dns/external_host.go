@@ -137,3 +137,37 @@ func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
 	}
 	return nil, err
 }
+
+// ExternalHost finds or makes the record of an external host in a view, and the zone for it.
+func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema.Ref, error) {
+	zone, err := externalHosts(c.Tx, view.ID)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	n := c.FollowingAsked("name")
+	if zone == nil { // it was deleted by an undo
+		if zone, err = makeExternalHosts(c, view.ID, view.Configuration); err != nil {
+			return schema.Ref{}, err
+		}
+	}
+	found, err := c.Tx.ByKey(view.Configuration, naming.Key(name))
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	for _, r := range found {
+		if r.Parent == zone.ID {
+			return schema.Ref{ID: r.ID}, nil
+		}
+	}
+	h := &ExternalHostRecord{}
+	h.Type, h.Name, h.Parent, h.Config = ExternalHostType, name, zone.ID, view.Configuration
+	t, _ := c.API.Type(h.Type)
+	row, err := n.Create(t, h)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	return schema.Ref{ID: row.ID}, nil
+}
+
+// ExternalHostType is the type of records that stand for hosts of other organisations.
+const ExternalHostType = "ExternalHostRecord"

@@ -40,7 +40,7 @@ func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
 	if err := naming.CheckData(x.RecordType, x.Rdata); err != nil {
 		return problem.Invalid("rdata", "%v", err)
 	}
-	if parts := strings.Fields(x.Rdata); (x.RecordType == "MX" || x.RecordType == "SRV") && parts[len(parts)-1] != root {
+	if parts := strings.Fields(x.Rdata); (x.RecordType == "MX" || x.RecordType == "SRV") && parts[len(parts)-1] != RootName {
 		return problem.Invalid("rdata",
 			"leads to %s: that is an %sRecord; a GenericRecord of that type leads to the root, and says that there is no "+
 				"such service", parts[len(parts)-1], x.RecordType)
@@ -56,8 +56,8 @@ func FromSigning(kind uint16) bool {
 	return kind == dns.TypeRRSIG || kind == dns.TypeNSEC || kind == dns.TypeNSEC3 || kind == dns.TypeNSEC3PARAM
 }
 
-// refuseType says why no zone has GenericRecords of a type; it gives nothing where they may be. mnemonics are those that have a name here.
-func refuseType(kind uint16, mnemonics []string) string {
+// RefuseGenericType says why no zone has GenericRecords of a type; it gives nothing where they may be. mnemonics are those that have a name here.
+func RefuseGenericType(kind uint16, mnemonics []string) string {
 	mnemonic := dns.TypeToString[kind]
 	switch {
 	case kind == 0 || IsMeta(kind):
@@ -84,9 +84,9 @@ func (x *GenericRecord) checkType(c *resource.Change) error {
 	if err != nil {
 		return problem.Invalid("recordType", "%q: type numbers go up to 65535", x.RecordType)
 	}
-	why := refuseType(uint16(number), mnemonics(c.API))
-	if rr, err := naming.NewRecord(root, 0, x.RecordType, x.Rdata); err == nil {
-		if h, is := rr.(*dns.HINFO); is && !isText(unescape(h.Cpu), unescape(h.Os)) { // which a HINFORecord cannot hold
+	why := RefuseGenericType(uint16(number), GenericTypeNames(c.API))
+	if rr, err := naming.NewRecord(RootName, 0, x.RecordType, x.Rdata); err == nil {
+		if h, is := rr.(*dns.HINFO); is && !IsText(UnescapeText(h.Cpu), UnescapeText(h.Os)) { // which a HINFORecord cannot hold
 			return nil
 		}
 	}
@@ -96,15 +96,15 @@ func (x *GenericRecord) checkType(c *resource.Change) error {
 	return nil
 }
 
-// mnemonics are the types of GenericRecords that have a name.
-func mnemonics(a *resource.API) []string {
+// GenericTypeNames are the types of GenericRecords that have a name.
+func GenericTypeNames(a *resource.API) []string {
 	t, _ := a.Type("GenericRecord")
 	f, _ := t.Field("recordType")
 	return f.Enum
 }
 
-// typeAndData gives the type and the data of a record as a GenericRecord has them: in the form of RFC 3597 where the type has no name here.
-func typeAndData(rr dns.RR, mnemonics []string) (recordType, data string, err error) {
+// GenericTypeAndData gives the type and the data of a record as a GenericRecord has them: in the form of RFC 3597 where the type has no name here.
+func GenericTypeAndData(rr dns.RR, mnemonics []string) (recordType, data string, err error) {
 	recordType = dns.Type(rr.Header().Rrtype).String()
 	named := slices.Contains(mnemonics, recordType)
 	unknown, is := rr.(*dns.RFC3597)
@@ -126,7 +126,12 @@ func typeAndData(rr dns.RR, mnemonics []string) (recordType, data string, err er
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *GenericRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *GenericRecord) same(o schema.Object) bool {
+func (x *GenericRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*GenericRecord)
 	return ok && x.RecordType == y.RecordType && strings.Join(strings.Fields(x.Rdata), " ") == strings.Join(strings.Fields(y.Rdata), " ")
+}
+
+// IsMeta reports whether a type is one of questions and of messages, of which no zone has records (RFC 6895 section 3.1).
+func IsMeta(kind uint16) bool {
+	return kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT
 }

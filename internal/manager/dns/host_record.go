@@ -135,4 +135,4 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 // Validate refuses a second host of the name, and a name that is an alias.
 func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *HostRecord) same(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }
+func (x *HostRecord) SameData(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

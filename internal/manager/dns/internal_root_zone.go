@@ -11,8 +11,8 @@ func registerInternalRootZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &InternalRootZone{})
 }
 
-// root is the name of the root zone.
-const root = "."
+// RootName is the name of the root zone.
+const RootName = "."
 
 // InternalRootZone is a view's own root of the names: one in a view.
 type InternalRootZone struct {
@@ -27,7 +27,7 @@ type InternalRootZone struct {
 
 // BeforeWrite places the zone.
 func (x *InternalRootZone) BeforeWrite(*resource.Change) error {
-	x.Name, x.View = root, schema.Ref{ID: x.Parent}
+	x.Name, x.View = RootName, schema.Ref{ID: x.Parent}
 	return nil
 }
 
@@ -37,7 +37,7 @@ func (x *InternalRootZone) Validate(c *resource.Change) error {
 }
 
 func freeRoot(c *resource.Change, id, view int64) error {
-	found, err := c.Tx.ByName("zones", view, root)
+	found, err := c.Tx.ByName("zones", view, RootName)
 	for _, r := range found {
 		if r.ID != id {
 			return problem.Conflict("ResourceAlreadyExists", "view %d has a root already: zone %d", view, r.ID)
@@ -47,4 +47,4 @@ func freeRoot(c *resource.Change, id, view int64) error {
 }
 
 // Key is what the zone is found by.
-func (x *InternalRootZone) Key() string { return root }
+func (x *InternalRootZone) Key() string { return RootName }

@@ -44,7 +44,7 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	return moveName(c, row, x.AbsoluteName)
+	return MoveName(c, row, x.AbsoluteName)
 }
 
 // ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
@@ -97,15 +97,15 @@ func (x *NameMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	err = moveName(c, row, x.Destination.AbsoluteName)
+	err = MoveName(c, row, x.Destination.AbsoluteName)
 	if p, ok := problem.As(err); ok && p.Status < 500 {
 		p.Fields = []string{"destination.absoluteName"}
 	}
 	return err
 }
 
-// moveName moves a zone, with all below it, or a record to a name.
-func moveName(c *resource.Change, row *store.Resource, to string) error {
+// MoveName moves a zone, with all below it, or a record to a name.
+func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if strings.HasPrefix(to, ".") || strings.TrimSpace(to) != to {
 		return problem.Field("InvalidFullyQualifiedDomainName", "absoluteName", "%q has a dot or a blank in front, or a blank behind", to)
 	}
@@ -141,12 +141,12 @@ func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *
 		at = parentName(name)
 	}
 	for ; at != ""; at = parentName(at) {
-		same, err := sameName(tx, configuration, view, "zones", at)
+		same, err := FindByName(tx, configuration, view, "zones", at)
 		if err != nil {
 			return 0, "", err
 		}
 		for _, zone := range same {
-			inside, err := liesBelow(tx, zone, moved.ID)
+			inside, err := LiesBelow(tx, zone, moved.ID)
 			if err != nil {
 				return 0, "", err
 			}
@@ -163,8 +163,8 @@ func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *
 	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %q in the view", absolute)
 }
 
-// liesBelow reports whether a resource is, or lies below, another one.
-func liesBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
+// LiesBelow reports whether a resource is, or lies below, another one.
+func LiesBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
 	for row.ID != top {
 		if row.Parent <= resource.RootID {
 			return false, nil

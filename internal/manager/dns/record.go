@@ -147,7 +147,7 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 	if err != nil {
 		return err
 	}
-	same, err := sameName(c.Tx, configuration, view, "resourceRecords", ref.By)
+	same, err := FindByName(c.Tx, configuration, view, "resourceRecords", ref.By)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 		if err != nil {
 			return err
 		}
-		*ref, err = externalHost(c, row, naming.Clean(ref.By))
+		*ref, err = ExternalHost(c, row, naming.Clean(ref.By))
 		return err
 	}
 	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view: to "+
@@ -202,28 +202,29 @@ func absoluteName(r *store.Resource) string {
 	return body.AbsoluteName
 }
 
-// comparableRecord is a record that may be compared with another one of its name.
-type comparableRecord interface {
+// ComparableRecord is a record that may be compared with another one of its name.
+type ComparableRecord interface {
 	schema.Object
-	record() *RecordHead
-	// same reports whether the other record says the same.
-	same(o schema.Object) bool
+	AsRecord() *RecordHead
+	// SameData reports whether the other record says the same.
+	SameData(o schema.Object) bool
 }
 
-func (x *RecordHead) record() *RecordHead { return x }
+// AsRecord returns what every record has.
+func (x *RecordHead) AsRecord() *RecordHead { return x }
 
 // notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would
 // answer it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings
 // stay.
-func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resource) error {
-	h := x.record()
+func notBelowAnother(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
+	h := x.AsRecord()
 	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
 		return nil
 	}
 	g, generic := x.(*GenericRecord)
 	cuts := generic && (g.RecordType == "NS" || g.RecordType == "DS")
 	for name := h.AbsoluteName; naming.Key(name) != zone.Key && name != ""; name = parentName(name) {
-		below, err := sameName(c.Tx, h.Config, viewOf(zone), "zones", name)
+		below, err := FindByName(c.Tx, h.Config, ViewOf(zone), "zones", name)
 		if err != nil {
 			return err
 		}
@@ -239,8 +240,8 @@ func notBelowAnother(c *resource.Change, x comparableRecord, zone *store.Resourc
 
 // fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
 // zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
-func fits(c *resource.Change, x comparableRecord) error {
-	h := x.record()
+func fits(c *resource.Change, x ComparableRecord) error {
+	h := x.AsRecord()
 	zone, err := c.Tx.Get(h.Parent)
 	if err != nil {
 		return err
@@ -252,7 +253,7 @@ func fits(c *resource.Change, x comparableRecord) error {
 	if err := notBelowAnother(c, x, zone); err != nil {
 		return err
 	}
-	others, err := sameName(c.Tx, h.Config, viewOf(zone), "resourceRecords", h.AbsoluteName)
+	others, err := FindByName(c.Tx, h.Config, ViewOf(zone), "resourceRecords", h.AbsoluteName)
 	if err != nil {
 		return err
 	}
@@ -268,7 +269,7 @@ func fits(c *resource.Change, x comparableRecord) error {
 		if err != nil {
 			return err
 		}
-		if x.same(o) {
+		if x.SameData(o) {
 			return problem.Conflict("ResourceAlreadyExists", "name: %q has the same record already: %s %d", h.AbsoluteName, r.Type, r.ID)
 		}
 	}

@@ -71,7 +71,7 @@ func (f *recordFollower) Changed(before, after *store.Resource) error {
 		if f.changed == nil {
 			f.changed = map[int64]int64{}
 		}
-		f.changed[r.ID] = viewOf(r)
+		f.changed[r.ID] = ViewOf(r)
 	case r.Collection == "views" && after == nil:
 		f.gone = append(f.gone, r.ID)
 	case r.Collection == "resourceRecords" && (before == nil || after == nil || before.Parent != after.Parent || before.Type != after.Type):
@@ -133,7 +133,7 @@ func (f *recordFollower) view(zone int64) (view int64, err error) {
 		return 0, nil
 	}
 	if err == nil && r.Collection == "zones" {
-		view = viewOf(r)
+		view = ViewOf(r)
 	}
 	if err == nil {
 		f.views.Put(f.tx, zone, view)

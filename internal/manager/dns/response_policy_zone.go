@@ -117,7 +117,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 
 // hasRoom reports whether a name has room before that of a response policy zone.
 func hasRoom(name, zone string) bool {
-	whole, err := fqdn(naming.Join(name, zone))
+	whole, err := FQDN(naming.Join(name, zone))
 	if err != nil {
 		return false
 	}
@@ -154,8 +154,8 @@ type policyRule struct {
 }
 
 // ruleOf gives what a response policy zone does with the names of its policy; the policy is nil where it has none.
-func (z *zoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
-	o, err := z.api.Object(zone)
+func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
+	o, err := z.API.Object(zone)
 	if err != nil {
 		return rule, err
 	}
@@ -163,10 +163,10 @@ func (z *zoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
 	if !ok || x.ResponsePolicy.ID == 0 || !x.IsLocal() {
 		return rule, nil
 	}
-	if rule.policy, err = z.tx.Get(x.ResponsePolicy.ID); err != nil {
+	if rule.policy, err = z.Tx.Get(x.ResponsePolicy.ID); err != nil {
 		return rule, err
 	}
-	if o, err = z.api.Object(rule.policy); err != nil {
+	if o, err = z.API.Object(rule.policy); err != nil {
 		return rule, err
 	}
 	p, ok := o.(*ResponsePolicy)
@@ -184,7 +184,7 @@ func (z *zoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
 }
 
 // responses adds what a response policy zone answers for the names of its policy; only, where it is not nil, says for which names.
-func (z *zoneReader) responses(zone *store.Resource, only []string) error {
+func (z *ZoneReader) responses(zone *store.Resource, only []string) error {
 	rule, err := z.ruleOf(zone)
 	if err != nil || rule.policy == nil {
 		return err
@@ -192,22 +192,22 @@ func (z *zoneReader) responses(zone *store.Resource, only []string) error {
 	z.latest = max(z.latest, rule.policy.Version)
 	add := func(r *store.Resource) error {
 		z.latest = max(z.latest, r.Version)
-		owner, err := fqdn(naming.Join(r.Name, zone.Key))
+		owner, err := FQDN(naming.Join(r.Name, zone.Key))
 		if err != nil {
 			return err
 		}
 		rr, err := Response(owner, rule.ttl, rule.kind, rule.target)
 		if err == nil {
-			z.records = append(z.records, rr)
+			z.Records = append(z.Records, rr)
 		}
 		return err
 	}
 	if only == nil {
-		return z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
+		return z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
 			store.HasParent(rule.policy.ID)}}, add)
 	}
 	for _, name := range only {
-		rows, err := z.tx.ByName("policyItems", rule.policy.ID, name)
+		rows, err := z.Tx.ByName("policyItems", rule.policy.ID, name)
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func Response(owner string, ttl uint32, kind, target string) (dns.RR, error) {
 	case "BLACKHOLE":
 		return &dns.CNAME{Hdr: head, Target: "*."}, nil
 	case "BLOCKLIST":
-		return &dns.CNAME{Hdr: head, Target: root}, nil
+		return &dns.CNAME{Hdr: head, Target: RootName}, nil
 	}
 	if a, err := netip.ParseAddr(target); err == nil {
 		if a.Is4() {
@@ -240,6 +240,6 @@ func Response(owner string, ttl uint32, kind, target string) (dns.RR, error) {
 		head.Rrtype = dns.TypeAAAA
 		return &dns.AAAA{Hdr: head, AAAA: a.AsSlice()}, nil
 	}
-	name, err := fqdn(target)
+	name, err := FQDN(target)
 	return &dns.CNAME{Hdr: head, Target: name}, err
 }

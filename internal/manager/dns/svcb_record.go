@@ -205,13 +205,13 @@ func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, e
 	return dns.SVCB{Hdr: head, Priority: uint16(x.Priority), Target: target, Value: values}, err //nolint:gosec // within its bounds
 }
 
-// says reports whether a record's parameters are those of the binding, octet by octet, and can be kept in its fields.
-func (x *ServiceBinding) says(rr *dns.SVCB) bool {
+// HasParametersOf reports whether a record's parameters are those of the binding, octet by octet, and can be kept in its fields.
+func (x *ServiceBinding) HasParametersOf(rr *dns.SVCB) bool {
 	values, err := x.ServiceParameters.values()
 	if err != nil {
 		return false
 	}
-	if p := x.ServiceParameters; p != nil && (p.Port != nil && *p.Port == 0 || !isText(p.ALPNIdentifiers...) ||
+	if p := x.ServiceParameters; p != nil && (p.Port != nil && *p.Port == 0 || !IsText(p.ALPNIdentifiers...) ||
 		slices.ContainsFunc(p.ALPNIdentifiers, func(id string) bool { return strings.TrimSpace(id) == "" })) {
 		return false
 	}
@@ -240,7 +240,7 @@ func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *SVCBRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *SVCBRecord) same(o schema.Object) bool {
+func (x *SVCBRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*SVCBRecord)
 	return ok && x.alike(&y.ServiceBinding)
 }
@@ -258,13 +258,13 @@ func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) 
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *HTTPSRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *HTTPSRecord) same(o schema.Object) bool {
+func (x *HTTPSRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*HTTPSRecord)
 	return ok && x.alike(&y.ServiceBinding)
 }
 
-// boundService gives the binding of a record of a zone file; nil where it has parameters that are not kept by name, and its target.
-func boundService(rr *dns.SVCB) (x *ServiceBinding, target string) {
+// ServiceBindingOf gives the binding of a record of a zone file; nil where it has parameters that are not kept by name, and its target.
+func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 	x = &ServiceBinding{Priority: int64(rr.Priority)}
 	if rr.Target != "." {
 		target = rr.Target

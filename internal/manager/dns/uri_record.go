@@ -33,17 +33,17 @@ func (x *URIRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	if !isURI(x.Target) {
+	if !IsURI(x.Target) {
 		return problem.Invalid("target", "%q is no address with a scheme (RFC 3986)", x.Target)
 	}
 	return nil
 }
 
-// maxTarget is how many characters a target has at most: zone files have no longer ones.
-const maxTarget = 1000
+// MaxURITarget is how many characters a target has at most: zone files have no longer ones.
+const MaxURITarget = 1000
 
-// isURI reports whether a text is an address with a scheme, of characters that one may have (RFC 3986 section 2).
-func isURI(text string) bool {
+// IsURI reports whether a text is an address with a scheme, of characters that one may have (RFC 3986 section 2).
+func IsURI(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r)
@@ -53,7 +53,7 @@ func isURI(text string) bool {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *URIRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *URIRecord) same(o schema.Object) bool {
+func (x *URIRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*URIRecord)
 	return ok && x.Priority == y.Priority && x.Weight == y.Weight && x.Target == y.Target
 }

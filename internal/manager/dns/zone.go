@@ -102,7 +102,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 
 // Validate refuses a name that another zone of the view has.
 func (x *Zone) Validate(c *resource.Change) error {
-	same, err := sameName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
+	same, err := FindByName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	labels := naming.Labels(relative)
 	for i := len(labels) - 1; i > 0; i-- {
 		zone = naming.Join(labels[i], zone)
-		same, err := sameName(c.Tx, x.Config, view, "zones", zone)
+		same, err := FindByName(c.Tx, x.Config, view, "zones", zone)
 		if err != nil {
 			return err
 		}
@@ -166,13 +166,13 @@ func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 		return r.ID, "", nil
 	}
 	if r.Type == "InternalRootZone" {
-		return viewOf(r), "", nil
+		return ViewOf(r), "", nil
 	}
-	return viewOf(r), absoluteName(r), nil
+	return ViewOf(r), absoluteName(r), nil
 }
 
-// viewOf gives the view that a zone lies in; a template is a view of its own.
-func viewOf(r *store.Resource) int64 {
+// ViewOf gives the view that a zone lies in; a template is a view of its own.
+func ViewOf(r *store.Resource) int64 {
 	if r.Collection == "templates" {
 		return r.ID
 	}
@@ -184,8 +184,8 @@ func viewOf(r *store.Resource) int64 {
 	return 0
 }
 
-// sameName finds the resources of a collection with that absolute name in a view.
-func sameName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
+// FindByName finds the resources of a collection with that absolute name in a view.
+func FindByName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
 	found, err := tx.ByKey(configuration, naming.Key(absolute))
 	if err != nil {
 		return nil, err
@@ -194,13 +194,13 @@ func sameName(tx *store.Tx, configuration, view int64, collection, absolute stri
 		if r.Collection != collection {
 			continue
 		}
-		in := viewOf(r)
+		in := ViewOf(r)
 		if r.Collection == "resourceRecords" {
 			zone, err := tx.Get(r.Parent)
 			if err != nil {
 				return nil, err
 			}
-			in = viewOf(zone)
+			in = ViewOf(zone)
 		}
 		if in == view {
 			same = append(same, r)
@@ -309,7 +309,7 @@ func zonePlace(c *resource.Change, parent int64, name string) (view int64, absol
 
 // freeZoneName refuses the name of another zone of the view.
 func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
-	same, err := sameName(c.Tx, h.Config, view, "zones", absolute)
+	same, err := FindByName(c.Tx, h.Config, view, "zones", absolute)
 	for _, r := range same {
 		if r.ID != h.ID {
 			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", absolute, r.ID)

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
@@ -13,35 +15,35 @@ import (
 	"github.com/miekg/dns"
 )
 
-// recordsOf gives the records that a resource stands for.
-func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
-	name, err := fqdn(r.Key)
+// RecordsOf gives the records that a resource stands for.
+func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
+	name, err := FQDN(r.Key)
 	if err != nil {
 		return nil, err
 	}
-	o, err := z.api.Object(r)
+	o, err := z.API.Object(r)
 	if err != nil {
 		return nil, err
 	}
-	a, ok := o.(comparableRecord)
+	a, ok := o.(ComparableRecord)
 	if !ok { // an external host
 		return nil, nil
 	}
 	ttl := uint32(DefaultTTL)
-	if given := a.record().TTL; given != nil {
+	if given := a.AsRecord().TTL; given != nil {
 		ttl = uint32(*given) //nolint:gosec // the field's bounds are those of a TTL
 	}
 	head := func(t uint16) dns.RR_Header {
 		return dns.RR_Header{Name: name, Rrtype: t, Class: dns.ClassINET, Ttl: ttl}
 	}
-	target, err := fqdn(z.targets[r.ID])
+	target, err := FQDN(z.Targets[r.ID])
 	if err != nil {
 		return nil, err
 	}
 	switch x := o.(type) {
 	case *HostRecord:
 		var rrs []dns.RR
-		for _, addr := range z.addresses[r.ID] {
+		for _, addr := range z.Addresses[r.ID] {
 			if addr.Is4() {
 				rrs = append(rrs, &dns.A{Hdr: head(dns.TypeA), A: addr.AsSlice()})
 			} else {
@@ -58,7 +60,7 @@ func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 			Target: target}}, nil //nolint:gosec // within their bounds
 	case *URIRecord:
 		return []dns.RR{&dns.URI{Hdr: head(dns.TypeURI), Priority: uint16(x.Priority), Weight: uint16(x.Weight),
-			Target: escape(x.Target)}}, nil //nolint:gosec // within their bounds
+			Target: EscapeText(x.Target)}}, nil //nolint:gosec // within their bounds
 	case *SVCBRecord:
 		rr, err := x.binding(head(dns.TypeSVCB), target)
 		return []dns.RR{&rr}, err
@@ -66,19 +68,19 @@ func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 		rr, err := x.binding(head(dns.TypeHTTPS), target)
 		return []dns.RR{&dns.HTTPS{SVCB: rr}}, err
 	case *TXTRecord:
-		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: chunks(x.Text)}}, nil
+		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: TextChunks(x.Text)}}, nil
 	case *HINFORecord:
-		return []dns.RR{&dns.HINFO{Hdr: head(dns.TypeHINFO), Cpu: escape(x.CPU), Os: escape(x.OS)}}, nil
+		return []dns.RR{&dns.HINFO{Hdr: head(dns.TypeHINFO), Cpu: EscapeText(x.CPU), Os: EscapeText(x.OS)}}, nil
 	case *NAPTRRecord:
 		replacement := "."
 		if x.Replacement != "" && x.Replacement != "." {
-			if replacement, err = fqdn(x.Replacement); err != nil {
+			if replacement, err = FQDN(x.Replacement); err != nil {
 				return nil, err
 			}
 		}
-		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags),
+		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: EscapeText(x.Flags),
 			//nolint:gosec // within their bounds
-			Service: escape(x.Service), Regexp: escape(x.RegularExpression), Replacement: replacement}}, nil
+			Service: EscapeText(x.Service), Regexp: EscapeText(x.RegularExpression), Replacement: replacement}}, nil
 	case *GenericRecord:
 		rr, err := naming.NewRecord(name, ttl, x.RecordType, x.Rdata)
 		if err != nil {
@@ -91,25 +93,25 @@ func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 
 // RecordTypes gives the types of the records that a resource stands for, whatever they say; none for what is no record of DNS.
 func RecordTypes(a *resource.API, r *store.Resource) (types []uint16, err error) {
-	z := &zoneReader{api: a, targets: map[int64]string{r.ID: "."},
-		addresses: map[int64][]netip.Addr{r.ID: {netip.IPv4Unspecified(), netip.IPv6Unspecified()}}}
-	rrs, err := z.recordsOf(r)
+	z := &ZoneReader{API: a, Targets: map[int64]string{r.ID: "."},
+		Addresses: map[int64][]netip.Addr{r.ID: {netip.IPv4Unspecified(), netip.IPv6Unspecified()}}}
+	rrs, err := z.RecordsOf(r)
 	for _, rr := range rrs {
 		types = append(types, rr.Header().Rrtype)
 	}
 	return types, err
 }
 
-// chunks cuts text into strings of at most 255 bytes, as the DNS library writes them.
-func chunks(text string) (parts []string) {
+// TextChunks cuts text into strings of at most 255 bytes, as the DNS library writes them.
+func TextChunks(text string) (parts []string) {
 	for part := range slices.Chunk([]byte(text), 255) {
-		parts = append(parts, escape(string(part)))
+		parts = append(parts, EscapeText(string(part)))
 	}
 	return parts
 }
 
-// escape writes text as the DNS library keeps it (RFC 1035 section 5.1).
-func escape(text string) string {
+// EscapeText writes text as the DNS library keeps it (RFC 1035 section 5.1).
+func EscapeText(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -125,8 +127,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// unescape undoes escape.
-func unescape(text string) string {
+// UnescapeText undoes escape.
+func UnescapeText(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {
@@ -146,4 +148,11 @@ func unescape(text string) string {
 
 func isDigits(text string) bool {
 	return strings.Trim(text, "0123456789") == ""
+}
+
+// IsText reports whether fields can hold the texts: they are UTF-8 without control characters.
+func IsText(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)
+	})
 }

@@ -100,7 +100,7 @@ type zoneApplication struct {
 	zone, template *store.Resource
 	// missing are the template's records that the zone does not have, inTheWay the zone's that they
 	// cannot stand beside; blocked are those of the missing that have something in their way.
-	missing  []comparableRecord
+	missing  []ComparableRecord
 	blocked  map[int]bool
 	inTheWay []*store.Resource
 }
@@ -122,7 +122,7 @@ func (a *zoneApplication) compare() error {
 		if err != nil {
 			return err
 		}
-		x, ok := o.(comparableRecord)
+		x, ok := o.(ComparableRecord)
 		if !ok {
 			continue
 		}
@@ -147,9 +147,9 @@ func (a *zoneApplication) compare() error {
 
 // beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
 // alias, and records of the same type and name that say something else.
-func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*store.Resource, err error) {
-	name := naming.Join(x.record().Name, absoluteName(a.zone))
-	same, err := sameName(a.c.Tx, a.zone.Configuration, viewOf(a.zone), "resourceRecords", name)
+func (a *zoneApplication) beside(x ComparableRecord) (there bool, others []*store.Resource, err error) {
+	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
+	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)
 	if err != nil {
 		return false, nil, err
 	}
@@ -161,11 +161,11 @@ func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*stor
 		}
 		_, otherAlias := o.(*AliasRecord)
 		switch {
-		case x.same(o) && x.record().Type == r.Type && !alias:
+		case x.SameData(o) && x.AsRecord().Type == r.Type && !alias:
 			return true, nil, nil
 		case alias && otherAlias && r.Ref("linkedRecord") == x.(*AliasRecord).LinkedRecord.ID:
 			return true, nil, nil
-		case alias || otherAlias || r.Type == x.record().Type && genericType(x) == genericType(o):
+		case alias || otherAlias || r.Type == x.AsRecord().Type && genericType(x) == genericType(o):
 			others = append(others, r)
 		}
 	}
@@ -201,7 +201,7 @@ func (a *zoneApplication) run(over bool) (kept int, err error) {
 			kept++
 			continue
 		}
-		h := x.record()
+		h := x.AsRecord()
 		h.ID, h.Parent, h.AbsoluteName = 0, a.zone.ID, ""
 		t, _ := a.c.API.Type(h.Type)
 		if _, err := a.c.Following("name").Create(t, x); err != nil {

@@ -24,14 +24,14 @@ const DefaultTTL = naming.DefaultTTL
 // only one there is. Blocks and networks have reverse zones without anybody making them: such a zone has
 // no id, and may be named by its range.
 func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, error) {
-	v, err := findView(tx, configuration, view)
+	v, err := FindView(tx, configuration, view)
 	if err != nil {
 		return nil, err
 	}
 	if name, err = reverseNamed(name); err != nil {
 		return nil, err
 	}
-	zone, err := zoneNamed(tx, v, name)
+	zone, err := FindZoneIn(tx, v, name)
 	if err == nil && zone == nil {
 		zone, err = ImpliedZone(tx, v, name)
 	}
@@ -78,22 +78,22 @@ func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resour
 	return zone, err
 }
 
-func zoneNamed(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
-	if name == root {
-		found, err := tx.ByName("zones", view.ID, root)
+func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+	if name == RootName {
+		found, err := tx.ByName("zones", view.ID, RootName)
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
 		return found[0], nil
 	}
-	same, err := sameName(tx, view.Configuration, view.ID, "zones", naming.Clean(name))
+	same, err := FindByName(tx, view.Configuration, view.ID, "zones", naming.Clean(name))
 	if err != nil || len(same) == 0 {
 		return nil, err
 	}
 	return same[0], nil
 }
 
-func findView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
+func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
 	found, err := resource.ConfigurationNamed(tx, configuration)
 	if err != nil {
 		return nil, err
@@ -118,18 +118,18 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	return views[0], nil
 }
 
-// fqdn is a name as the wire has it: absolute, with its last dot, in A-labels.
-func fqdn(name string) (string, error) {
+// FQDN is a name as the wire has it: absolute, with its last dot, in A-labels.
+func FQDN(name string) (string, error) {
 	return naming.FQDN(name)
 }
 
-// zoneReader gathers what a zone's records say.
-type zoneReader struct {
-	tx        *store.Tx
-	api       *resource.API
-	addresses map[int64][]netip.Addr // of host records, by id
-	targets   map[int64]string       // of records that link to one, by id
-	records   []dns.RR
+// ZoneReader gathers what a zone's records say.
+type ZoneReader struct {
+	Tx        *store.Tx
+	API       *resource.API
+	Addresses map[int64][]netip.Addr // of host records, by id
+	Targets   map[int64]string       // of records that link to one, by id
+	Records   []dns.RR
 	latest    int64 // the latest transaction that changed any of it
 	served    Served
 }
@@ -164,9 +164,9 @@ func (s Served) serversOf(zone *store.Resource) []NameServer {
 // ZoneData gives the data of a zone as it is served, delegations of the zones below it included. The serial number of its SOA, where none
 // is given, is the latest transaction that changed one of its records.
 func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served) (*naming.Zone, error) {
-	z := &zoneReader{tx: tx, api: api, latest: zone.Version, served: served}
+	z := &ZoneReader{Tx: tx, API: api, latest: zone.Version, served: served}
 	if zone.ID != 0 { // else it has nothing but what leads back to hosts
-		if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
+		if err := z.Read(zone, func(dns.RR) bool { return true }); err != nil {
 			return nil, err
 		}
 		holder := zone.ID
@@ -185,7 +185,7 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 	if err := z.reverse(zone); err != nil {
 		return nil, err
 	}
-	apex, err := fqdn(zone.Key)
+	apex, err := FQDN(zone.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -193,22 +193,22 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 	for below, servers := range served.Below {
 		z.answeredBy(below, apex, servers)
 	}
-	return naming.Compile(apex, append(z.records, z.authority(apex)...))
+	return naming.Compile(apex, append(z.Records, z.authority(apex)...))
 }
 
 // answeredBy adds the NS records of a zone, the one that is read or one below it, and the addresses of name servers within the zone that is
 // read, where nothing is said of those.
-func (z *zoneReader) answeredBy(zone, apex string, servers []NameServer) {
+func (z *ZoneReader) answeredBy(zone, apex string, servers []NameServer) {
 	for _, server := range servers {
-		z.records = append(z.records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
+		z.Records = append(z.Records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
 			Ns: server.Name})
 		z.addressesOf(apex, server)
 	}
 }
 
 // addressesOf adds the addresses of a name server within a zone, where nothing is said of it.
-func (z *zoneReader) addressesOf(apex string, server NameServer) {
-	if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.records, func(rr dns.RR) bool {
+func (z *ZoneReader) addressesOf(apex string, server NameServer) {
+	if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.Records, func(rr dns.RR) bool {
 		t := rr.Header().Rrtype
 		return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
 	}) {
@@ -218,18 +218,18 @@ func (z *zoneReader) addressesOf(apex string, server NameServer) {
 		head := dns.RR_Header{Name: server.Name, Class: dns.ClassINET, Ttl: server.TTL}
 		if addr.Is4() {
 			head.Rrtype = dns.TypeA
-			z.records = append(z.records, &dns.A{Hdr: head, A: addr.AsSlice()})
+			z.Records = append(z.Records, &dns.A{Hdr: head, A: addr.AsSlice()})
 			continue
 		}
 		head.Rrtype = dns.TypeAAAA
-		z.records = append(z.records, &dns.AAAA{Hdr: head, AAAA: addr.AsSlice()})
+		z.Records = append(z.Records, &dns.AAAA{Hdr: head, AAAA: addr.AsSlice()})
 	}
 }
 
 // authority gives the SOA of the zone, and an NS record where it has none.
-func (z *zoneReader) authority(apex string) (records []dns.RR) {
+func (z *ZoneReader) authority(apex string) (records []dns.RR) {
 	server, has := "localhost.", false
-	for _, rr := range z.records {
+	for _, rr := range z.Records {
 		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
 			server, has = ns.Ns, true
 			break
@@ -251,9 +251,9 @@ func (z *zoneReader) authority(apex string) (records []dns.RR) {
 		soa.Ns = server
 	}
 	if soa.Mbox == "" {
-		soa.Mbox = "hostmaster." + strings.TrimPrefix(apex, root)
+		soa.Mbox = "hostmaster." + strings.TrimPrefix(apex, RootName)
 		if naming.Check(naming.Clean(soa.Mbox), naming.AnyName) != nil { // it would be longer than a name may be
-			soa.Mbox = root
+			soa.Mbox = RootName
 		}
 	}
 	if soa.Serial == 0 {
@@ -262,23 +262,23 @@ func (z *zoneReader) authority(apex string) (records []dns.RR) {
 	return append(records, soa)
 }
 
-// read adds the records of a zone that are wanted.
-func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error {
-	z.addresses, z.targets = map[int64][]netip.Addr{}, map[int64]string{}
-	if err := z.tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {
-		z.addresses[source] = append(z.addresses[source], store.KeyAddr(low))
+// Read adds the records of a zone that are wanted.
+func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error {
+	z.Addresses, z.Targets = map[int64][]netip.Addr{}, map[int64]string{}
+	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {
+		z.Addresses[source] = append(z.Addresses[source], store.KeyAddr(low))
 	}); err != nil {
 		return fmt.Errorf("reading the addresses of a zone: %w", err)
 	}
-	if err := z.tx.TargetsBelow(zone.ID, "resourceRecords", "linkedRecord", func(source int64, _ []byte, key string) {
-		z.targets[source] = key
+	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "linkedRecord", func(source int64, _ []byte, key string) {
+		z.Targets[source] = key
 	}); err != nil {
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
 	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
 	var batch []*store.Resource
-	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
+	err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
 		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
 			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
@@ -299,7 +299,7 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 const rowsAtOnce = 512
 
 // toRecords turns rows into records, all that come, also behind one that it fails at.
-func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+func (z *ZoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
 	defer func() { // a fault costs whoever reads the zone, and nobody else
 		if p := recover(); p != nil {
 			failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -313,13 +313,13 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 				break
 			}
 			z.latest = max(z.latest, r.Version)
-			rrs, err := z.recordsOf(r)
+			rrs, err := z.RecordsOf(r)
 			if err != nil {
 				failed = fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
 			}
 			for _, rr := range rrs {
 				if wanted(rr) {
-					z.records = append(z.records, rr)
+					z.Records = append(z.Records, rr)
 				}
 			}
 		}
@@ -329,13 +329,13 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names
 // lie in the zone that is delegated: without them nobody would find it.
-func (z *zoneReader) delegations(holder int64, zone *store.Resource) error {
-	own, err := fqdn(zone.Key)
+func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
+	own, err := FQDN(zone.Key)
 	if err != nil {
 		return err
 	}
 	var below []*store.Resource
-	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
+	if err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.HasParent(holder)}},
 		func(r *store.Resource) error {
 			if r.Type == "Zone" || r.Type == "ENUMZone" {
@@ -346,13 +346,13 @@ func (z *zoneReader) delegations(holder int64, zone *store.Resource) error {
 		return err
 	}
 	for _, child := range below {
-		apex, err := fqdn(child.Key)
+		apex, err := FQDN(child.Key)
 		if err != nil {
 			return err
 		}
 		servers := map[string]bool{}
-		sub := &zoneReader{tx: z.tx, api: z.api}
-		if err := sub.read(child, func(rr dns.RR) bool { return true }); err != nil {
+		sub := &ZoneReader{Tx: z.Tx, API: z.API}
+		if err := sub.Read(child, func(rr dns.RR) bool { return true }); err != nil {
 			return err
 		}
 		sub.answeredBy(apex, apex, z.served.serversOf(child))
@@ -361,15 +361,15 @@ func (z *zoneReader) delegations(holder int64, zone *store.Resource) error {
 				z.addressesOf(own, server)
 			}
 		}
-		for _, rr := range sub.records {
+		for _, rr := range sub.Records {
 			if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
 				servers[dns.CanonicalName(ns.Ns)] = true
-				z.records = append(z.records, rr)
+				z.Records = append(z.Records, rr)
 			}
 		}
-		for _, rr := range sub.records {
+		for _, rr := range sub.Records {
 			if t := rr.Header().Rrtype; (t == dns.TypeA || t == dns.TypeAAAA) && servers[dns.CanonicalName(rr.Header().Name)] {
-				z.records = append(z.records, rr)
+				z.Records = append(z.Records, rr)
 			}
 		}
 	}
@@ -377,17 +377,17 @@ func (z *zoneReader) delegations(holder int64, zone *store.Resource) error {
 }
 
 // reverse adds what leads from addresses back to the hosts of the view, where the zone is one for that.
-func (z *zoneReader) reverse(zone *store.Resource) error {
+func (z *ZoneReader) reverse(zone *store.Resource) error {
 	low, high, ok := naming.ReverseRange(zone.Key)
 	if !ok {
 		return nil
 	}
-	return z.reverseBetween(zone, low, high)
+	return z.ReverseBetween(zone, low, high)
 }
 
-// reverseBetween adds what leads from the addresses of a range back.
-func (z *zoneReader) reverseBetween(zone *store.Resource, low, high netip.Addr) error {
-	return z.tx.Each(func(scan func(...any) error) error {
+// ReverseBetween adds what leads from the addresses of a range back.
+func (z *ZoneReader) ReverseBetween(zone *store.Resource, low, high netip.Addr) error {
+	return z.Tx.Each(func(scan func(...any) error) error {
 		var key []byte
 		var host string
 		var version int64
@@ -400,20 +400,20 @@ func (z *zoneReader) reverseBetween(zone *store.Resource, low, high netip.Addr) 
 		if err != nil {
 			return err
 		}
-		target, err := fqdn(host)
+		target, err := FQDN(host)
 		if err != nil {
 			return err
 		}
-		owner, err := fqdn(naming.Join(name, zone.Key))
+		owner, err := FQDN(naming.Join(name, zone.Key))
 		if err != nil {
 			return err
 		}
-		z.records = append(z.records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL},
+		z.Records = append(z.Records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL},
 			Ptr: target})
 		return nil
 	}, "SELECT a.low, h.key, h.version, json_extract(h.body, '$.reverseRecord') FROM resource a"+
 		" JOIN reference f ON f.target = a.id AND f.field = 'addresses' JOIN resource h ON h.id = f.source"+
 		" JOIN reference v ON v.source = h.parent AND v.field = 'view' AND v.target = ?"+
 		" WHERE a.configuration = ? AND a.collection = 'addresses' AND a.low >= ? AND a.low <= ? ORDER BY a.low, h.id",
-		viewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
+		ViewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
 }

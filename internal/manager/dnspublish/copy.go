@@ -13,7 +13,7 @@ import (
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
 
@@ -309,7 +309,7 @@ func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why 
 				return tx.QueryRow("SELECT count(*) FROM dns_copy WHERE zone = ? AND notified = 1", zone).Scan(&known)
 			}
 		}
-		return &dns.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
+		return &transfer.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
 	})
 	if err == nil && known == 0 { // many notices are one change
 		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -318,7 +318,7 @@ func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		})
 	}
 	if err != nil {
-		code, why = dns.CodeOf(err)
+		code, why = transfer.CodeOf(err)
 	}
 	return code, why
 }

@@ -12,7 +12,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 
 	wire "github.com/miekg/dns"
 )
@@ -142,7 +142,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 			return soa, "current", nil
 		}
 		var records []wire.RR
-		if records, err = dns.CopyZone(ctx, server, z.name, at.key); err != nil {
+		if records, err = transfer.CopyZone(ctx, server, z.name, at.key); err != nil {
 			continue
 		}
 		first, ok := records[0].(*wire.SOA)
@@ -169,7 +169,7 @@ func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, recor
 			return nil
 		}
 		if err == nil {
-			names, err = dns.Different(tx, c.api, zone, records)
+			names, err = transfer.Different(tx, c.api, zone, records)
 		}
 		return err
 	}); err != nil || gone {
@@ -177,7 +177,7 @@ func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, recor
 	}
 	var left []string
 	refused := 0
-	for part := range slices.Chunk(dns.InOrder(names), followNames) {
+	for part := range slices.Chunk(transfer.InOrder(names), followNames) {
 		not, n, err := c.takeNames(ctx, z, from, names, part)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Ad
 			return err
 		}
 		tx.Describe("RECONCILE_ZONE", "Followed zone "+zone.Key)
-		if err := dns.FollowAuthority(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, soa); err != nil {
+		if err := transfer.FollowAuthority(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, soa); err != nil {
 			return err
 		}
 		return passSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
@@ -230,13 +230,13 @@ func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, 
 			return err
 		}
 		tx.Describe("RECONCILE_ZONE", "Followed zone "+zone.Key)
-		left, err = dns.Follow(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, some)
+		left, err = transfer.Follow(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, some)
 		return err
 	})
 	if err == nil {
 		return left, 0, nil
 	}
-	if code, why := dns.CodeOf(err); code == wire.RcodeServerFailure {
+	if code, why := transfer.CodeOf(err); code == wire.RcodeServerFailure {
 		return nil, 0, err
 	} else if len(part) == 1 {
 		return []string{part[0] + ": " + why}, 1, nil

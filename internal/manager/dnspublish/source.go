@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 
 	wire "github.com/miekg/dns"
 )
@@ -15,7 +15,7 @@ import (
 type source struct {
 	netip.Addr
 	// key is nil where what is asked is not signed; unkeyed says why it cannot be asked, where the key is wrong.
-	key     *dns.TransferKey
+	key     *transfer.TransferKey
 	unkeyed string
 }
 
@@ -32,20 +32,20 @@ func (s source) authority(ctx context.Context, zone string) (*wire.SOA, error) {
 	if s.unkeyed != "" {
 		return nil, fmt.Errorf("asking %s: %s", s, s.unkeyed)
 	}
-	return dns.FetchAuthority(ctx, s.String(), zone, s.key)
+	return transfer.FetchAuthority(ctx, s.String(), zone, s.key)
 }
 
 // sources gives where zones are copied from that an interface of a server of others has.
 func (p *plan) sources(iface int64) (all []source) {
 	at := p.interfaces[iface]
-	var key *dns.TransferKey
+	var key *transfer.TransferKey
 	unkeyed := ""
 	if name := p.transferKeys[at.server]; name != "" {
 		k, there := p.keys[name]
 		if !there {
 			unkeyed = fmt.Sprintf("the key %s has no secret", name)
 		}
-		key = &dns.TransferKey{Name: k.Name, Algorithm: k.Algorithm, Secret: base64.StdEncoding.EncodeToString(k.Secret)}
+		key = &transfer.TransferKey{Name: k.Name, Algorithm: k.Algorithm, Secret: base64.StdEncoding.EncodeToString(k.Secret)}
 	}
 	for _, a := range at.addresses {
 		all = append(all, source{a, key, unkeyed})

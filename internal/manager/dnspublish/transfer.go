@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/wire/zonedata"
 
 	wire "github.com/miekg/dns"
@@ -19,7 +20,7 @@ import (
 func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before copiedNow) (*publication, *wire.SOA, error) {
 	var records []wire.RR
 	if z.taken && before.soa != nil {
-		changes, err := dns.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
+		changes, err := transfer.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
 		if err == nil && changes.Whole == nil {
 			var p *publication
 			if p, err = c.changed(ctx, z, before, changes); err == nil {
@@ -34,7 +35,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	}
 	if records == nil {
 		var err error
-		if records, err = dns.CopyZone(ctx, at.String(), z.name, at.key); err != nil {
+		if records, err = transfer.CopyZone(ctx, at.String(), z.name, at.key); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -81,7 +82,7 @@ func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
 var errOtherwise = errors.New("what is to have changed is not what is deployed")
 
 // changed gives the publication of what has changed of a zone.
-func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *dns.ZoneChanges) (*publication, error) {
+func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *transfer.ZoneChanges) (*publication, error) {
 	net, all, owners := map[string]int{}, map[string]zonedata.Entry{}, names{}
 	step := func(records []wire.RR, by int) error {
 		entries, err := entriesOfRecords(inZone(records, z.name))

@@ -12,6 +12,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/wire/zonedata"
 
 	wire "github.com/miekg/dns"
@@ -70,12 +71,12 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 			}
 			tx.Describe("DNS_DYNAMIC_UPDATE_OPERATION", "Updated zone "+zone.Key)
 			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
-			changed, err = dns.Update(c, zone, m, apex)
+			changed, err = transfer.Update(c, zone, m, apex)
 			return err
 		})
 	}
 	if err != nil {
-		code, why = dns.CodeOf(err)
+		code, why = transfer.CodeOf(err)
 		return code, why, false
 	}
 	return wire.RcodeSuccess, "", changed
@@ -83,7 +84,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 
 // updatable gives the zone that a message changes.
 func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error) {
-	notHere := &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
+	notHere := &transfer.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
 	settings, server, err := servedBy(tx, a, u.ServicePoint)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 		return nil, notHere
 	}
 	if !zonedata.Allows(settings.Zones[i].Update, zonedata.Client{Address: u.Client, Key: u.Key}, false) {
-		return nil, &dns.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not let the client"}
+		return nil, &transfer.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not let the client"}
 	}
 	zone, err := zoneOfID(tx, settings.Zones[i].ID, server.Configuration)
 	if err != nil {
@@ -107,7 +108,7 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 		return nil, err
 	}
 	if live[u.View] == 0 { // what is served may be from before that was so
-		return nil, &dns.Refused{Code: wire.RcodeRefused,
+		return nil, &transfer.Refused{Code: wire.RcodeRefused,
 			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
 	}
 	return zone, nil
@@ -151,7 +152,7 @@ func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Set
 		}
 	}
 	if settings == nil {
-		return nil, nil, &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves nothing", servicePoint)}
+		return nil, nil, &transfer.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves nothing", servicePoint)}
 	}
 	return settings, server, nil
 }

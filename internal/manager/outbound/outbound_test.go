@@ -77,7 +77,7 @@ var byItself = map[string]string{
 	"internal/manager/history/syslog.go":  "--history-syslog says where",
 	"internal/manager/notify/mail.go":     "--smtp says where",
 	"internal/manager/notify/trap.go":     "--snmp-trap says where",
-	"internal/manager/dns/transfer_in.go": "the command line asks, on its own machine",
+	"internal/manager/dns/transfer/transfer_in.go": "the command line asks, on its own machine",
 }
 
 // No file of the manager connects to anything but by Dialer, or stands in the list of those that may: a new one is looked at.

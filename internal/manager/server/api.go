@@ -14,6 +14,7 @@ import (
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dnssec"
 	"portolan/internal/manager/fleet"
@@ -34,7 +35,7 @@ const Base = published.Base
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
 	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, event.Register, ipam.Register,
-		dns.Register, dnssec.Register, dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register,
+		dns.Register, transfer.Register, dnssec.Register, dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register,
 		backup.Register, notify.Register, workflow.Register} {
 		register(r)
 	}

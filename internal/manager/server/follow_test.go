@@ -9,7 +9,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 
 	wire "github.com/miekg/dns"
 )
@@ -30,19 +30,19 @@ func TestFollowing(t *testing.T) {
 		row := &store.Resource{}
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) (err error) {
 			if row, err = tx.Get(idOf(t, zone)); err == nil {
-				names, err = dns.Different(tx, m.Address, row, records)
+				names, err = transfer.Different(tx, m.Address, row, records)
 			}
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for part := range slices.Chunk(dns.InOrder(names), chunk) {
+		for part := range slices.Chunk(transfer.InOrder(names), chunk) {
 			some := map[string][]wire.RR{}
 			for _, name := range part {
 				some[name] = names[name]
 			}
 			if err := m.Store.Update(t.Context(), store.Author{Name: "server theirs"}, func(tx *store.Tx) error {
-				not, err := dns.Follow(&resource.Change{Tx: tx, API: m.Address, Extra: map[string]string{}}, row, some)
+				not, err := transfer.Follow(&resource.Change{Tx: tx, API: m.Address, Extra: map[string]string{}}, row, some)
 				left = append(left, not...)
 				return err
 			}); err != nil {
@@ -61,7 +61,7 @@ func TestFollowing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			left, err := dns.Different(tx, m.Address, row, records)
+			left, err := transfer.Different(tx, m.Address, row, records)
 			if err == nil && len(left) > 0 {
 				t.Fatalf("round %d: not the same: %v\nof %v", round, left, records)
 			}

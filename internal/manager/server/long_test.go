@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 )
 
@@ -161,7 +161,7 @@ func TestLongZone(t *testing.T) {
 	began := time.Now()
 	zone, records, err := readZone(file.String(), "")
 	if err == nil {
-		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records, ipam.Import{})
+		_, err = transfer.ImportZone(t.Context(), m.Address, "main", "internal", zone, records, ipam.Import{})
 	}
 	if err != nil {
 		t.Fatal(err)

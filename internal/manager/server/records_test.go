@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 )
 
@@ -119,7 +120,7 @@ func TestServiceBindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := dns.ImportZone(t.Context(), m.Address, "main", "internal", name, z, ipam.Import{})
+	done, err := transfer.ImportZone(t.Context(), m.Address, "main", "internal", name, z, ipam.Import{})
 	if err != nil || done.Made != 9 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -144,7 +145,7 @@ func TestServicesOfOtherZones(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := dns.ImportZone(t.Context(), m.Address, "main", "internal", name, records, ipam.Import{})
+	done, err := transfer.ImportZone(t.Context(), m.Address, "main", "internal", name, records, ipam.Import{})
 	if err != nil || done.Made != 6 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}

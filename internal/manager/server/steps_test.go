@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"portolan/client"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 )
 
@@ -102,7 +102,7 @@ func TestImportInSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, err := dns.ImportZone(ctx, m.Address, "main", "", name, records, how)
+			done, err := transfer.ImportZone(ctx, m.Address, "main", "", name, records, how)
 			return done.There, err
 		},
 	}
@@ -137,7 +137,7 @@ func TestImportInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, prune := range []bool{false, true} { // the address of before is a difference, or goes
-		done, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
+		done, err := transfer.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
 		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 ||
 			done.Made != 0 {
 			t.Errorf("another address: %+v %v", done, err)
@@ -161,7 +161,7 @@ func TestImportKeepsCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dns.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{}); err != nil {
+	if _, err := transfer.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{}); err != nil {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]string{"TXTRecord": "2", "MXRecord": "1"} {

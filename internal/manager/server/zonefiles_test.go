@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"portolan/internal/base/naming"
-	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/testkit/zonetest"
@@ -128,7 +128,7 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 			if err != nil || len(read.Faults) > 0 {
 				t.Fatalf("%v %v\n%s", err, read, text)
 			}
-			done, err := dns.ImportZone(t.Context(), m.Address, "main", "internal", read.Zone, read.Records, ipam.Import{})
+			done, err := transfer.ImportZone(t.Context(), m.Address, "main", "internal", read.Zone, read.Records, ipam.Import{})
 			if err != nil || len(slices.DeleteFunc(done.Skipped, func(text string) bool {
 				return strings.Contains(text, ": it lies outside of the zone: ")
 			})) > 0 ||

@@ -1,4 +1,4 @@
-package dns
+package transfer
 
 import (
 	"cmp"
@@ -8,34 +8,35 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // Different gives what the names of a zone are to have whose records are not those that another server has: for each, all records that it
 // is to have, none where it goes. The SOA and the name servers of the zone itself follow from options and roles, signatures from keys,
 // and what lies in zones below is theirs.
-func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dns.RR) (map[string][]dns.RR, error) {
-	apex, err := fqdn(zone.Key)
+func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wire.RR) (map[string][]wire.RR, error) {
+	apex, err := dns.FQDN(zone.Key)
 	if err != nil {
 		return nil, err
 	}
-	apex = dns.CanonicalName(apex)
+	apex = wire.CanonicalName(apex)
 	below, err := zonesBelow(tx, zone)
 	if err != nil {
 		return nil, err
 	}
 	sums := map[string]uint64{} // by name: of what it has less what it is to have, 0 where that is the same
 	seed := maphash.MakeSeed()
-	add := func(rr dns.RR, times uint64) {
+	add := func(rr wire.RR, times uint64) {
 		var h maphash.Hash
 		h.SetSeed(seed)
 		_, _ = h.WriteString(dataOf(rr))
 		maphash.WriteComparable(&h, rr.Header().Ttl)
-		sums[dns.CanonicalName(rr.Header().Name)] += times * h.Sum64()
+		sums[wire.CanonicalName(rr.Header().Name)] += times * h.Sum64()
 	}
-	z := &zoneReader{tx: tx, api: a}
-	if err := z.read(zone, func(rr dns.RR) bool {
+	z := &dns.ZoneReader{Tx: tx, API: a}
+	if err := z.Read(zone, func(rr wire.RR) bool {
 		if isFollowed(rr, apex, nil) { // also what a zone below has now, which is to go from here
 			add(rr, 1)
 		}
@@ -54,7 +55,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dn
 			add(rr, ^uint64(0))
 		}
 	}
-	wanted := map[string][]dns.RR{}
+	wanted := map[string][]wire.RR{}
 	for name, sum := range sums {
 		if sum != 0 || stray[name] {
 			wanted[name] = nil
@@ -62,7 +63,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dn
 	}
 	clear(seen)
 	for _, rr := range records {
-		name, key := dns.CanonicalName(rr.Header().Name), sameRecord(rr)
+		name, key := wire.CanonicalName(rr.Header().Name), sameRecord(rr)
 		if _, is := wanted[name]; is && isFollowed(rr, apex, below) && !seen[key] {
 			seen[key] = true
 			wanted[name] = append(wanted[name], rr)
@@ -83,9 +84,9 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 		return nil, err
 	}
 	found := map[string]bool{}
-	z, i := &zoneReader{tx: tx, api: a}, &zoneImport{c: &resource.Change{Tx: tx, API: a}, zone: zone}
+	z, i := &dns.ZoneReader{Tx: tx, API: a}, &zoneImport{c: &resource.Change{Tx: tx, API: a}, zone: zone}
 	for _, r := range generic {
-		rrs, err := z.recordsOf(r)
+		rrs, err := z.RecordsOf(r)
 		if err != nil {
 			return nil, err
 		}
@@ -98,25 +99,25 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 			if err != nil {
 				return nil, err
 			}
-			found[dns.CanonicalName(rr.Header().Name)] = found[dns.CanonicalName(rr.Header().Name)] || fits
+			found[wire.CanonicalName(rr.Header().Name)] = found[wire.CanonicalName(rr.Header().Name)] || fits
 		}
 	}
 	return found, nil
 }
 
 // isFollowed reports whether a record is one of those that a view follows.
-func isFollowed(rr dns.RR, apex string, below map[string]bool) bool {
+func isFollowed(rr wire.RR, apex string, below map[string]bool) bool {
 	h := rr.Header()
-	name := dns.CanonicalName(h.Name)
-	if h.Class != dns.ClassINET || IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
-		!dns.IsSubDomain(apex, name) {
+	name := wire.CanonicalName(h.Name)
+	if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
+		!wire.IsSubDomain(apex, name) {
 		return false
 	}
 	for at := name; len(below) > 0 && at != apex; {
 		if below[at] {
 			return false
 		}
-		next, end := dns.NextLabel(at, 0)
+		next, end := wire.NextLabel(at, 0)
 		if end {
 			break
 		}
@@ -125,26 +126,21 @@ func isFollowed(rr dns.RR, apex string, below map[string]bool) bool {
 	return true
 }
 
-// IsMeta reports whether a type is one of questions and of messages, of which no zone has records (RFC 6895 section 3.1).
-func IsMeta(kind uint16) bool {
-	return kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT
-}
-
 // zonesBelow gives the names of the zones right below a zone.
 func zonesBelow(tx *store.Tx, zone *store.Resource) (map[string]bool, error) {
 	below := map[string]bool{}
 	return below, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
-			name, err := fqdn(r.Key)
+			name, err := dns.FQDN(r.Key)
 			if err == nil && r.Type == "Zone" {
-				below[dns.CanonicalName(name)] = true
+				below[wire.CanonicalName(name)] = true
 			}
 			return err
 		})
 }
 
 // Follow makes names of a zone what Different has given. It says what is not kept of them.
-func Follow(c *resource.Change, zone *store.Resource, names map[string][]dns.RR) (left []string, err error) {
+func Follow(c *resource.Change, zone *store.Resource, names map[string][]wire.RR) (left []string, err error) {
 	f, err := followerOf(c.Tx)
 	if err != nil {
 		return nil, err
@@ -159,9 +155,9 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]dns.RR)
 		if err != nil {
 			return nil, err
 		}
-		n.wanted = slices.DeleteFunc(n.wanted, func(rr dns.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
+		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
 		for _, rr := range wanted {
-			if !slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
+			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
 				n.wanted = append(n.wanted, rr)
 			}
 		}
@@ -175,16 +171,16 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]dns.RR)
 }
 
 // InOrder gives the names that Different has given in the order in which they can be made: hosts before what leads to them, aliases last.
-func InOrder(names map[string][]dns.RR) []string {
+func InOrder(names map[string][]wire.RR) []string {
 	rank := map[string]int{}
 	order := make([]string, 0, len(names))
 	for name, wanted := range names {
 		order = append(order, name)
 		for _, rr := range wanted {
 			switch rr.Header().Rrtype {
-			case dns.TypeA, dns.TypeAAAA:
+			case wire.TypeA, wire.TypeAAAA:
 				rank[name] = max(rank[name], 1)
-			case dns.TypeCNAME:
+			case wire.TypeCNAME:
 				rank[name] = 3
 			default:
 				rank[name] = max(rank[name], 2)

@@ -1,4 +1,4 @@
-package dns
+package transfer
 
 import (
 	"context"
@@ -14,9 +14,10 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // ImportedZone tells what an import made.
@@ -40,11 +41,11 @@ var errRootZone = problem.Invalid("zone", "the root zone is not imported: create
 // configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out
 // with the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
 // differences, or deleted where how prunes.
-func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, err error,
 ) {
 	done.Zone = strings.TrimSuffix(zone, ".")
-	if zone == root {
+	if zone == dns.RootName {
 		return done, errRootZone
 	}
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
@@ -95,10 +96,10 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 
 // TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
 // ended: done is what came of it until then.
-func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, whole bool, err error,
 ) {
-	if zone == root {
+	if zone == dns.RootName {
 		return done, false, errRootZone
 	}
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
@@ -155,7 +156,7 @@ type zoneImport struct {
 	where  func(record any) string
 	broken map[string]string
 	// authority is the SOA that the zone has; nil where none is known.
-	authority *dns.SOA
+	authority *wire.SOA
 	// dynamic marks what is made as made by an update.
 	dynamic bool
 	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
@@ -171,7 +172,7 @@ type freshAddress struct {
 
 // run makes a part of the records in a transaction.
 func (i *zoneImport) run(configuration, view, zone string, part []func() error) (err error) {
-	if i.view, err = findView(i.c.Tx, configuration, view); err != nil {
+	if i.view, err = dns.FindView(i.c.Tx, configuration, view); err != nil {
 		return err
 	}
 	if i.zone, err = i.makeZone(zone); err != nil {
@@ -187,9 +188,9 @@ func (i *zoneImport) run(configuration, view, zone string, part []func() error) 
 
 // jobs gives what is to be done, in its order: hosts first, since the others lead to them; then data, then what links, aliases last of
 // all, since an alias may stand for any of them.
-func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] {
+func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
-		var hosts, plain, links, aliases []dns.RR
+		var hosts, plain, links, aliases []wire.RR
 		seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
 		for _, rr := range records {
 			if key := sameRecord(rr); seen[key] {
@@ -197,19 +198,19 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 			} else {
 				seen[key] = true
 			}
-			if !dns.IsSubDomain(zone, dns.CanonicalName(rr.Header().Name)) {
+			if !wire.IsSubDomain(zone, wire.CanonicalName(rr.Header().Name)) {
 				if !yield(func() error { return i.skip(rr, "it lies outside of the zone") }) {
 					return
 				}
 				continue
 			}
 			switch rr.(type) {
-			case *dns.SOA:
-			case *dns.A, *dns.AAAA:
+			case *wire.SOA:
+			case *wire.A, *wire.AAAA:
 				hosts = append(hosts, rr)
-			case *dns.MX, *dns.SRV:
+			case *wire.MX, *wire.SRV:
 				links = append(links, rr)
-			case *dns.CNAME:
+			case *wire.CNAME:
 				aliases = append(aliases, rr)
 			default:
 				plain = append(plain, rr)
@@ -234,8 +235,8 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 }
 
 // skip leaves a record out, with the reason. Where the import is strict that is an error.
-func (i *zoneImport) skip(rr dns.RR, why string) error {
-	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why)
+func (i *zoneImport) skip(rr wire.RR, why string) error {
+	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype), why)
 	if i.where != nil {
 		if at := i.where(rr); at != "" {
 			text = at + ": " + text
@@ -249,7 +250,7 @@ func (i *zoneImport) skip(rr dns.RR, why string) error {
 }
 
 // refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
-func (i *zoneImport) refused(rr dns.RR, err error) error {
+func (i *zoneImport) refused(rr wire.RR, err error) error {
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
 		return i.skip(rr, p.Message)
 	}
@@ -258,12 +259,12 @@ func (i *zoneImport) refused(rr dns.RR, err error) error {
 
 // makeZone finds the zone, or makes it with the ones that are missing above it.
 func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
-	found, err := zoneNamed(i.c.Tx, i.view, name)
+	found, err := dns.FindZoneIn(i.c.Tx, i.view, name)
 	if err != nil || found != nil {
 		return found, err
 	}
 	t, _ := i.c.API.Type("Zone")
-	z := &Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
+	z := &dns.Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
 	z.Type, z.Parent, z.Config = "Zone", i.view.ID, i.view.Configuration
 	i.done.Made++
 	made, err := i.c.Following("absoluteName").Create(t, z)
@@ -274,11 +275,11 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 }
 
 // create makes a record.
-func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
+func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	if why, known := i.broken[sameRecord(rr)]; known {
 		return i.skip(rr, why)
 	}
-	h := o.(comparableRecord).record()
+	h := o.(dns.ComparableRecord).AsRecord()
 	t, _ := i.c.API.Type(h.Type)
 	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
 	if !in {
@@ -310,7 +311,7 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 			i.broken[sameRecord(rr)] = p.Message
 			return errHalfDone
 		}
-		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
+		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype).String(), p.Message)
 		other.Named = p.Named
 		return other
 	}
@@ -323,11 +324,11 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 
 // isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
 func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
-	x, ok := o.(comparableRecord)
+	x, ok := o.(dns.ComparableRecord)
 	if !ok || !i.again {
 		return false, nil
 	}
-	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.record().AbsoluteName)
+	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.AsRecord().AbsoluteName)
 	if err != nil {
 		return false, err
 	}
@@ -336,13 +337,13 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if r.Type != x.record().Type || !x.same(other) {
+		if r.Type != x.AsRecord().Type || !x.SameData(other) {
 			continue
 		}
-		if alias, is := o.(*AliasRecord); is && other.(*AliasRecord).LinkedRecord.ID != alias.LinkedRecord.ID {
+		if alias, is := o.(*dns.AliasRecord); is && other.(*dns.AliasRecord).LinkedRecord.ID != alias.LinkedRecord.ID {
 			continue
 		}
-		if host, ok := o.(*HostRecord); ok {
+		if host, ok := o.(*dns.HostRecord); ok {
 			if has, err := i.hasAddresses(r.ID, host); err != nil || !has {
 				return false, err
 			}
@@ -359,7 +360,7 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 // claim moves a record from a zone above to this zone. Before a zone is created, its name servers and their addresses are records of the
 // zone above. A record elsewhere is counted as existing.
 func (i *zoneImport) claim(row *store.Resource) error {
-	inside, err := liesBelow(i.c.Tx, i.zone, row.Parent)
+	inside, err := dns.LiesBelow(i.c.Tx, i.zone, row.Parent)
 	if err != nil {
 		return err
 	}
@@ -373,11 +374,11 @@ func (i *zoneImport) claim(row *store.Resource) error {
 	}
 	i.done.Changed++
 	i.done.Changes = append(i.done.Changes, fmt.Sprintf("%s %s moves here from the zone %s", row.Type, row.Key, from.Key))
-	return moveName(i.c, row, row.Key)
+	return dns.MoveName(i.c, row, row.Key)
 }
 
 // hasAddresses reports whether a host that is there has the addresses of another one, and no others.
-func (i *zoneImport) hasAddresses(id int64, host *HostRecord) (bool, error) {
+func (i *zoneImport) hasAddresses(id int64, host *dns.HostRecord) (bool, error) {
 	linked, err := i.c.Tx.Links(id, "addresses")
 	if err != nil {
 		return false, err
@@ -399,10 +400,10 @@ func (i *zoneImport) hasAddresses(id int64, host *HostRecord) (bool, error) {
 }
 
 // byName gives records by their names, in the order in which those come first.
-func byName(records []dns.RR) (all [][]dns.RR) {
+func byName(records []wire.RR) (all [][]wire.RR) {
 	at := map[string]int{}
 	for _, rr := range records {
-		name := dns.CanonicalName(rr.Header().Name)
+		name := wire.CanonicalName(rr.Header().Name)
 		if _, ok := at[name]; !ok {
 			at[name] = len(all)
 			all = append(all, nil)
@@ -414,9 +415,9 @@ func byName(records []dns.RR) (all [][]dns.RR) {
 
 // makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
 // kept as records of their own data, but where updates change what is there.
-func (i *zoneImport) makeHost(records []dns.RR) error {
-	label := textOf(dns.CanonicalName(records[0].Header().Name))
-	host := &HostRecord{ReverseRecord: true}
+func (i *zoneImport) makeHost(records []wire.RR) error {
+	label := textOf(wire.CanonicalName(records[0].Header().Name))
+	host := &dns.HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
 	host.Addresses.Given = true
 	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
@@ -478,13 +479,13 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 }
 
 // sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
-func sameRecord(rr dns.RR) string {
+func sameRecord(rr wire.RR) string {
 	switch rr.(type) {
-	case *dns.A, *dns.AAAA, *dns.CNAME, *dns.MX, *dns.NS, *dns.PTR, *dns.SOA, *dns.SRV, *dns.SVCB, *dns.HTTPS:
+	case *wire.A, *wire.AAAA, *wire.CNAME, *wire.MX, *wire.NS, *wire.PTR, *wire.SOA, *wire.SRV, *wire.SVCB, *wire.HTTPS:
 		return strings.ToLower(rr.String())
 	}
 	name := rr.Header().Name
-	return dns.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
+	return wire.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
 }
 
 // EnsureView makes a view of a configuration where there is none of its name.
@@ -542,7 +543,7 @@ func ensureView(c *resource.Change, configuration int64, name string) error {
 	if err != nil || len(there) > 0 {
 		return err
 	}
-	v := &View{}
+	v := &dns.View{}
 	v.Type, v.Name, v.Parent, v.Config = "View", name, configuration, configuration
 	_, err = c.Create(c.API.TypeNamed(v.Type), v)
 	return err

@@ -1,4 +1,4 @@
-package dns
+package transfer
 
 import (
 	"iter"
@@ -6,35 +6,35 @@ import (
 
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
-	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // aliasJobs gives the making of aliases, those first whose targets are no alias that is still to be made.
-func (i *zoneImport) aliasJobs(records []dns.RR) iter.Seq[func() error] {
+func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
 		waiting := map[string]bool{}
 		for _, rr := range records {
-			waiting[dns.CanonicalName(rr.Header().Name)] = true
+			waiting[wire.CanonicalName(rr.Header().Name)] = true
 		}
 		for len(records) > 0 {
-			var later []dns.RR
+			var later []wire.RR
 			for _, rr := range records {
-				alias, ok := rr.(*dns.CNAME)
+				alias, ok := rr.(*wire.CNAME)
 				if !ok {
 					continue
 				}
-				if waiting[dns.CanonicalName(alias.Target)] {
+				if waiting[wire.CanonicalName(alias.Target)] {
 					later = append(later, rr)
 					continue
 				}
 				if !yield(func() error { return i.makeAlias(alias) }) {
 					return
 				}
-				delete(waiting, dns.CanonicalName(rr.Header().Name))
+				delete(waiting, wire.CanonicalName(rr.Header().Name))
 			}
 			if len(later) < len(records) {
 				records = later
@@ -50,15 +50,15 @@ func (i *zoneImport) aliasJobs(records []dns.RR) iter.Seq[func() error] {
 	}
 }
 
-func (i *zoneImport) makeAlias(alias *dns.CNAME) error {
-	if alias.Target == root {
+func (i *zoneImport) makeAlias(alias *wire.CNAME) error {
+	if alias.Target == dns.RootName {
 		return i.refused(alias, problem.Invalid("linkedRecord", "an alias of the root: an AliasRecord leads to a name"))
 	}
 	link, err := i.target(alias.Target)
 	if err != nil {
 		return i.refused(alias, err)
 	}
-	o := &AliasRecord{LinkedRecord: link}
+	o := &dns.AliasRecord{LinkedRecord: link}
 	o.Type = "AliasRecord"
 	return i.create(alias, o, alias.Header().Ttl)
 }
@@ -66,7 +66,7 @@ func (i *zoneImport) makeAlias(alias *dns.CNAME) error {
 // target finds the record that a name leads to, or makes it an external host.
 func (i *zoneImport) target(name string) (schema.Ref, error) {
 	name = textOf(name)
-	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", name)
+	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", name)
 	if err != nil {
 		return schema.Ref{}, err
 	}
@@ -75,7 +75,7 @@ func (i *zoneImport) target(name string) (schema.Ref, error) {
 			return schema.Ref{ID: r.ID}, nil
 		}
 	}
-	return externalHost(i.c, i.view, name)
+	return dns.ExternalHost(i.c, i.view, name)
 }
 
 // textOf gives a name that the DNS library wrote as names are written here.
@@ -87,48 +87,17 @@ func textOf(name string) string {
 	return text
 }
 
-// externalHost finds or makes the record of an external host in a view, and the zone for it.
-func externalHost(c *resource.Change, view *store.Resource, name string) (schema.Ref, error) {
-	zone, err := externalHosts(c.Tx, view.ID)
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	n := c.FollowingAsked("name")
-	if zone == nil { // it was deleted by an undo
-		if zone, err = makeExternalHosts(c, view.ID, view.Configuration); err != nil {
-			return schema.Ref{}, err
-		}
-	}
-	found, err := c.Tx.ByKey(view.Configuration, naming.Key(name))
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	for _, r := range found {
-		if r.Parent == zone.ID {
-			return schema.Ref{ID: r.ID}, nil
-		}
-	}
-	h := &ExternalHostRecord{}
-	h.Type, h.Name, h.Parent, h.Config = externalHostType, name, zone.ID, view.Configuration
-	t, _ := c.API.Type(h.Type)
-	row, err := n.Create(t, h)
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	return schema.Ref{ID: row.ID}, nil
-}
-
 // adopt has records lead to one that is new, which have led to an external host of its name: that is none any more.
 func (i *zoneImport) adopt(row *store.Resource) error {
 	if !slices.Contains(linkable, row.Type) {
 		return nil
 	}
-	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", row.Key)
+	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", row.Key)
 	if err != nil {
 		return err
 	}
 	for _, r := range same {
-		if r.Type != externalHostType {
+		if r.Type != dns.ExternalHostType {
 			continue
 		}
 		if err := i.leadTo(r.ID, func() (schema.Ref, error) { return schema.Ref{ID: row.ID}, nil }); err != nil {
@@ -169,6 +138,4 @@ func (i *zoneImport) leadTo(from int64, to func() (schema.Ref, error)) error {
 }
 
 // linkable are the types of records that all records which lead to another may lead to.
-var linkable = []string{"HostRecord", "AliasRecord", "GenericRecord", externalHostType}
-
-const externalHostType = "ExternalHostRecord"
+var linkable = []string{"HostRecord", "AliasRecord", "GenericRecord", dns.ExternalHostType}

@@ -1,7 +1,8 @@
-package dns
+package transfer
 
 import (
 	"errors"
+	"portolan/internal/manager/dns"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
@@ -86,7 +87,7 @@ func (f *viewFollower) Changed(before, after *store.Resource) error {
 				f.records[one.Parent] = one
 			}
 		}
-		if before != nil && after != nil && r.Type == externalHostType && before.Key != after.Key {
+		if before != nil && after != nil && r.Type == dns.ExternalHostType && before.Key != after.Key {
 			f.renamed[r.ID] = true
 		}
 	case "zones":

@@ -1,4 +1,4 @@
-package dns
+package transfer
 
 import (
 	"fmt"
@@ -10,19 +10,20 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // zoneDifference is what a file of a zone has, beside the zone as it is.
 type zoneDifference struct {
 	// there is how many records of the file the zone has, missing are the others whose names have no records that the file does not have.
 	there   int
-	missing []dns.RR
+	missing []wire.RR
 	// names are those that get other records than they have, and wanted the records that they get, by their names.
 	names  []string
-	wanted map[string][]dns.RR
+	wanted map[string][]wire.RR
 	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
 	words, changes []string
 	// addresses are those of records that are deleted.
@@ -35,16 +36,16 @@ type zoneDifference struct {
 const maxDifferences = 100_000
 
 // recordSum is a number by which records of zones differ that differ in name, type, TTL or data.
-func recordSum(seed maphash.Seed, rr dns.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
+func recordSum(seed maphash.Seed, rr wire.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
 
 // compare gives the difference between records of a file and the zone as it is; all are missing where it is not there.
-func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view, name string, records []dns.RR) (*zoneDifference, error) {
-	d := &zoneDifference{missing: records, wanted: map[string][]dns.RR{}}
-	v, err := findView(tx, configuration, view)
+func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view, name string, records []wire.RR) (*zoneDifference, error) {
+	d := &zoneDifference{missing: records, wanted: map[string][]wire.RR{}}
+	v, err := dns.FindView(tx, configuration, view)
 	if err != nil {
 		return nil, err
 	}
-	zone, err := zoneNamed(tx, v, name)
+	zone, err := dns.FindZoneIn(tx, v, name)
 	if err != nil || zone == nil {
 		return d, err
 	}
@@ -52,8 +53,8 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	for _, rr := range records {
 		inFile[recordSum(seed, rr)] = false
 	}
-	z := &zoneReader{tx: tx, api: a}
-	if err := z.read(zone, func(rr dns.RR) bool {
+	z := &dns.ZoneReader{Tx: tx, API: a}
+	if err := z.Read(zone, func(rr wire.RR) bool {
 		sum := recordSum(seed, rr)
 		if _, both := inFile[sum]; both {
 			inFile[sum] = true
@@ -63,15 +64,15 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	}); err != nil {
 		return nil, err
 	}
-	for _, rr := range z.records {
-		at := dns.CanonicalName(rr.Header().Name)
+	for _, rr := range z.Records {
+		at := wire.CanonicalName(rr.Header().Name)
 		if _, known := d.wanted[at]; !known {
 			d.names, d.wanted[at] = append(d.names, at), nil
 		}
 	}
 	d.missing, d.known = nil, true
 	for _, rr := range records {
-		at := dns.CanonicalName(rr.Header().Name)
+		at := wire.CanonicalName(rr.Header().Name)
 		_, differs := d.wanted[at]
 		if differs {
 			d.wanted[at] = append(d.wanted[at], rr)
@@ -82,19 +83,19 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 			d.missing = append(d.missing, rr)
 		}
 	}
-	d.keepOthers(z.records, i.prune)
+	d.keepOthers(z.Records, i.prune)
 	return d, nil
 }
 
 // worded is a record in a line.
-func worded(rr dns.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
+func worded(rr wire.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
 
 // keepOthers words the records that the file does not have, and keeps them unless they are pruned.
-func (d *zoneDifference) keepOthers(others []dns.RR, prune bool) {
+func (d *zoneDifference) keepOthers(others []wire.RR, prune bool) {
 	further := 0
 	for _, rr := range others {
-		at := dns.CanonicalName(rr.Header().Name)
-		if same := slices.IndexFunc(d.wanted[at], func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }); same >= 0 {
+		at := wire.CanonicalName(rr.Header().Name)
+		if same := slices.IndexFunc(d.wanted[at], func(one wire.RR) bool { return dataOf(one) == dataOf(rr) }); same >= 0 {
 			if len(d.changes) < maxDifferences {
 				d.changes = append(d.changes, fmt.Sprintf("%s: the time to live becomes %d", worded(rr), d.wanted[at][same].Header().Ttl))
 			}
@@ -169,18 +170,18 @@ func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error
 }
 
 // changeNames has names of the zone have the records that are wanted, and no others.
-func (i *zoneImport) changeNames(names []string, wanted map[string][]dns.RR) error {
-	apex, err := fqdn(i.zone.Key)
+func (i *zoneImport) changeNames(names []string, wanted map[string][]wire.RR) error {
+	apex, err := dns.FQDN(i.zone.Key)
 	if err != nil {
 		return err
 	}
-	u := &updater{c: i.c, zone: i.zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{}, make: i}
+	u := &updater{c: i.c, zone: i.zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[wire.RR]string{}, make: i}
 	for _, name := range names {
 		n, err := u.at(name)
 		if err != nil {
 			return err
 		}
-		n.wanted = slices.DeleteFunc(slices.Clone(wanted[name]), func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeSOA })
+		n.wanted = slices.DeleteFunc(slices.Clone(wanted[name]), func(rr wire.RR) bool { return rr.Header().Rrtype == wire.TypeSOA })
 	}
 	_, err = u.realizeAll()
 	return err

@@ -1,21 +1,22 @@
-package dns
+package transfer
 
 import (
 	"net/netip"
 	"slices"
 
 	"portolan/internal/engine/schema"
+	"portolan/internal/manager/dns"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.
-func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest []dns.RR, err error) {
+func (u *updater) realizeHost(r updatedRow, wanted []wire.RR) (changed bool, rest []wire.RR, err error) {
 	var keep, add []netip.Addr
 	ttl := uint32(1<<31 - 1)
 	for _, rr := range wanted {
 		addr, is := addressOf(rr)
-		there := is && slices.ContainsFunc(r.rrs, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+		there := is && slices.ContainsFunc(r.rrs, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
 		fits := false
 		if is && !there {
 			if fits, err = u.make.fits(r.row.Key, addr); err != nil {
@@ -50,7 +51,7 @@ func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest
 	}
 	seconds := int64(ttl)
 	if _, err := u.c.Following(given...).Change(r.row, func(o schema.Object) {
-		host := o.(*HostRecord)
+		host := o.(*dns.HostRecord)
 		host.Addresses = schema.RefList{Given: true}
 		for _, a := range append(keep, add...) {
 			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": a.String()}})
@@ -77,11 +78,11 @@ func (u *updater) removeHost(r updatedRow) error {
 }
 
 // addressOf gives the address of an A or AAAA record.
-func addressOf(rr dns.RR) (addr netip.Addr, is bool) {
+func addressOf(rr wire.RR) (addr netip.Addr, is bool) {
 	switch x := rr.(type) {
-	case *dns.A:
+	case *wire.A:
 		return netip.AddrFromSlice(x.A.To4())
-	case *dns.AAAA:
+	case *wire.AAAA:
 		return netip.AddrFromSlice(x.AAAA.To16())
 	}
 	return addr, false

@@ -1,4 +1,4 @@
-package dns
+package transfer
 
 import (
 	"fmt"
@@ -11,8 +11,9 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
 
-	"github.com/miekg/dns"
+	wire "github.com/miekg/dns"
 )
 
 // Refused is a change by a message that is not made, with the code that the message is answered with (RFC 2136 section 2.2).
@@ -29,7 +30,7 @@ func refused(code int, why string) error { return &Refused{code, why} }
 // it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options,
 // roles and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed;
 // where the message is refused the error is a *Refused or a problem.
-func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR) (changed bool, err error) {
+func Update(c *resource.Change, zone *store.Resource, m *wire.Msg, apex []wire.RR) (changed bool, err error) {
 	u, err := newUpdater(c, zone)
 	if err != nil {
 		return false, err
@@ -41,11 +42,11 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR)
 		}
 	}
 	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
-		return false, refused(dns.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
+		return false, refused(wire.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
 	}
 	for _, rr := range slices.Concat(m.Answer, m.Ns) { // BIND refuses such a message before it looks at prerequisites, too
-		if class := rr.Header().Class; class != dns.ClassINET && class != dns.ClassANY && class != dns.ClassNONE {
-			return false, refused(dns.RcodeFormatError, rr.Header().Name+" has the class "+dns.Class(class).String()+": use IN, ANY or NONE")
+		if class := rr.Header().Class; class != wire.ClassINET && class != wire.ClassANY && class != wire.ClassNONE {
+			return false, refused(wire.RcodeFormatError, rr.Header().Name+" has the class "+wire.Class(class).String()+": use IN, ANY or NONE")
 		}
 	}
 	if err := u.prerequisites(m.Answer); err != nil {
@@ -63,7 +64,7 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg, apex []dns.RR)
 		return false, err
 	}
 	if len(u.make.done.Skipped) > 0 {
-		return false, refused(dns.RcodeRefused, u.make.done.Skipped[0])
+		return false, refused(wire.RcodeRefused, u.make.done.Skipped[0])
 	}
 	return changed, u.markFresh()
 }
@@ -75,7 +76,7 @@ const (
 )
 
 // keyTypes are the types of records that say how a zone is signed: whoever could put one in would sign in its name.
-var keyTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3}
+var keyTypes = []uint16{wire.TypeDNSKEY, wire.TypeCDS, wire.TypeCDNSKEY, wire.TypeNSEC3PARAM, wire.TypeRRSIG, wire.TypeNSEC, wire.TypeNSEC3}
 
 // updater is an update that is under way.
 type updater struct {
@@ -87,28 +88,28 @@ type updater struct {
 	names map[string]*updatedName
 	order []string
 	// datas are what dataOf gives of records: comparing many with each other costs much.
-	datas map[dns.RR]string
+	datas map[wire.RR]string
 	// served are the records of the apex that no resource stands for.
-	served []dns.RR
+	served []wire.RR
 	// refits makes hosts of addresses whose networks were made later.
 	refits bool
 }
 
 func newUpdater(c *resource.Change, zone *store.Resource) (*updater, error) {
-	view, err := c.Tx.Get(viewOf(zone))
+	view, err := c.Tx.Get(dns.ViewOf(zone))
 	if err != nil {
 		return nil, err
 	}
-	apex, err := fqdn(zone.Key)
+	apex, err := dns.FQDN(zone.Key)
 	if err != nil {
 		return nil, err
 	}
-	return &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{},
+	return &updater{c: c, zone: zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[wire.RR]string{},
 		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, lends: true}}, nil
 }
 
 // data is dataOf, remembered.
-func (u *updater) data(rr dns.RR) string {
+func (u *updater) data(rr wire.RR) string {
 	text, known := u.datas[rr]
 	if !known {
 		text = dataOf(rr)
@@ -121,9 +122,9 @@ func (u *updater) data(rr dns.RR) string {
 type updatedName struct {
 	name   string
 	rows   []updatedRow
-	wanted []dns.RR
+	wanted []wire.RR
 	// derived are the records that follow from something else, and stay: PTR records of hosts, and what is served at the apex.
-	derived []dns.RR
+	derived []wire.RR
 	// changes is how many the message has of it.
 	changes int
 }
@@ -131,32 +132,32 @@ type updatedName struct {
 // updatedRow is a resource with its records.
 type updatedRow struct {
 	row *store.Resource
-	rrs []dns.RR
+	rrs []wire.RR
 }
 
 // at gives a name as it is, and is to be so far.
 func (u *updater) at(name string) (*updatedName, error) {
-	name = dns.CanonicalName(name)
+	name = wire.CanonicalName(name)
 	if n := u.names[name]; n != nil {
 		return n, nil
 	}
-	if !dns.IsSubDomain(u.apex, name) {
-		return nil, refused(dns.RcodeNotZone, name+" does not lie in the zone")
+	if !wire.IsSubDomain(u.apex, name) {
+		return nil, refused(wire.RcodeNotZone, name+" does not lie in the zone")
 	}
 	n := &updatedName{name: name}
 	rows, err := u.c.Tx.ByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
 	if err != nil {
 		return nil, err
 	}
-	z := &zoneReader{tx: u.c.Tx, api: u.c.API, addresses: map[int64][]netip.Addr{}, targets: map[int64]string{}}
+	z := &dns.ZoneReader{Tx: u.c.Tx, API: u.c.API, Addresses: map[int64][]netip.Addr{}, Targets: map[int64]string{}}
 	for _, r := range rows {
 		if r.Collection != "resourceRecords" || r.Parent != u.zone.ID {
 			continue
 		}
-		if err := z.links(r); err != nil {
+		if err := z.Links(r); err != nil {
 			return nil, err
 		}
-		rrs, err := z.recordsOf(r)
+		rrs, err := z.RecordsOf(r)
 		if err != nil {
 			return nil, err
 		}
@@ -164,11 +165,11 @@ func (u *updater) at(name string) (*updatedName, error) {
 		n.wanted = append(n.wanted, rrs...)
 	}
 	if addr, is := naming.ReverseAddress(name, u.zone.Key); is {
-		z.records = nil
-		if err := z.reverseBetween(u.zone, addr, addr); err != nil {
+		z.Records = nil
+		if err := z.ReverseBetween(u.zone, addr, addr); err != nil {
 			return nil, err
 		}
-		n.derived = z.records
+		n.derived = z.Records
 	}
 	if name == u.apex {
 		n.derived = append(n.derived, u.served...)
@@ -180,19 +181,19 @@ func (u *updater) at(name string) (*updatedName, error) {
 
 // has reports whether a name has records of a type; ANY is any.
 func (n *updatedName) has(kind uint16) bool {
-	return slices.ContainsFunc(n.all(), func(rr dns.RR) bool { return kind == dns.TypeANY || rr.Header().Rrtype == kind })
+	return slices.ContainsFunc(n.all(), func(rr wire.RR) bool { return kind == wire.TypeANY || rr.Header().Rrtype == kind })
 }
 
 // all gives the records that a name is to have, those that lead back to hosts included.
-func (n *updatedName) all() []dns.RR { return slices.Concat(n.wanted, n.derived) }
+func (n *updatedName) all() []wire.RR { return slices.Concat(n.wanted, n.derived) }
 
 // prerequisites checks what has to hold (RFC 2136 section 3.2).
-func (u *updater) prerequisites(all []dns.RR) error {
-	var sets []dns.RR
+func (u *updater) prerequisites(all []wire.RR) error {
+	var sets []wire.RR
 	for _, rr := range all {
 		h := rr.Header()
 		if h.Ttl != 0 {
-			return refused(dns.RcodeFormatError, "a prerequisite has a TTL")
+			return refused(wire.RcodeFormatError, "a prerequisite has a TTL")
 		}
 		n, err := u.at(h.Name)
 		if err != nil {
@@ -201,21 +202,21 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		is := n.has(h.Rrtype)
 		whole := h.Rdlength == 0
 		switch {
-		case h.Class == dns.ClassANY && whole && !is && h.Rrtype == dns.TypeANY:
-			return refused(dns.RcodeNameError, n.name+" is not there")
-		case h.Class == dns.ClassANY && whole && !is:
-			return refused(dns.RcodeNXRrset, n.name+" has no "+dns.Type(h.Rrtype).String())
-		case h.Class == dns.ClassNONE && whole && is && h.Rrtype == dns.TypeANY:
-			return refused(dns.RcodeYXDomain, n.name+" is there")
-		case h.Class == dns.ClassNONE && whole && is:
-			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.Type(h.Rrtype).String())
-		case (h.Class == dns.ClassANY || h.Class == dns.ClassNONE) && whole:
-		case h.Class == dns.ClassINET && lacksData(h):
-			return refused(dns.RcodeFormatError, "a prerequisite of the class IN has no data")
-		case h.Class == dns.ClassINET:
+		case h.Class == wire.ClassANY && whole && !is && h.Rrtype == wire.TypeANY:
+			return refused(wire.RcodeNameError, n.name+" is not there")
+		case h.Class == wire.ClassANY && whole && !is:
+			return refused(wire.RcodeNXRrset, n.name+" has no "+wire.Type(h.Rrtype).String())
+		case h.Class == wire.ClassNONE && whole && is && h.Rrtype == wire.TypeANY:
+			return refused(wire.RcodeYXDomain, n.name+" is there")
+		case h.Class == wire.ClassNONE && whole && is:
+			return refused(wire.RcodeYXRrset, n.name+" has a "+wire.Type(h.Rrtype).String())
+		case (h.Class == wire.ClassANY || h.Class == wire.ClassNONE) && whole:
+		case h.Class == wire.ClassINET && lacksData(h):
+			return refused(wire.RcodeFormatError, "a prerequisite of the class IN has no data")
+		case h.Class == wire.ClassINET:
 			sets = append(sets, rr)
 		default:
-			return refused(dns.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
+			return refused(wire.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
 		}
 	}
 	checked := map[string]bool{}
@@ -224,14 +225,14 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		if err != nil {
 			return err
 		}
-		set := n.name + dns.Type(rr.Header().Rrtype).String()
+		set := n.name + wire.Type(rr.Header().Rrtype).String()
 		if checked[set] {
 			continue
 		}
 		checked[set] = true
-		same := func(list []dns.RR) (of []string) {
+		same := func(list []wire.RR) (of []string) {
 			for _, one := range list {
-				if one.Header().Rrtype == rr.Header().Rrtype && dns.CanonicalName(one.Header().Name) == n.name {
+				if one.Header().Rrtype == rr.Header().Rrtype && wire.CanonicalName(one.Header().Name) == n.name {
 					of = append(of, u.data(one))
 				}
 			}
@@ -239,27 +240,27 @@ func (u *updater) prerequisites(all []dns.RR) error {
 			return slices.Compact(of)
 		}
 		if !slices.Equal(same(sets), same(n.all())) {
-			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.Type(rr.Header().Rrtype).String())
+			return refused(wire.RcodeNXRrset, n.name+" has another "+wire.Type(rr.Header().Rrtype).String())
 		}
 	}
 	return nil
 }
 
 // lacksData reports whether a record has no data although its type needs some.
-func lacksData(h *dns.RR_Header) bool {
-	_, known := dns.TypeToRR[h.Rrtype]
-	return h.Rdlength == 0 && known && h.Rrtype != dns.TypeANY && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL
+func lacksData(h *wire.RR_Header) bool {
+	_, known := wire.TypeToRR[h.Rrtype]
+	return h.Rdlength == 0 && known && h.Rrtype != wire.TypeANY && h.Rrtype != wire.TypeAPL && h.Rrtype != wire.TypeNULL
 }
 
 // dataOf gives the type and the data of a record as texts that compare: names without regard to case.
-func dataOf(rr dns.RR) string {
-	one := dns.Copy(rr)
-	one.Header().Ttl, one.Header().Class, one.Header().Name = 0, dns.ClassINET, "."
+func dataOf(rr wire.RR) string {
+	one := wire.Copy(rr)
+	one.Header().Ttl, one.Header().Class, one.Header().Name = 0, wire.ClassINET, "."
 	return sameRecord(one)
 }
 
 // prescan refuses changes that cannot be made, before any is (RFC 2136 section 3.4.1).
-func (u *updater) prescan(all []dns.RR) error {
+func (u *updater) prescan(all []wire.RR) error {
 	for _, rr := range all {
 		h := rr.Header()
 		n, err := u.at(h.Name)
@@ -267,7 +268,7 @@ func (u *updater) prescan(all []dns.RR) error {
 			return err
 		}
 		if n.changes++; n.changes > mostOfName {
-			return refused(dns.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
+			return refused(wire.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
 		}
 		if n.changes == 1 {
 			if err := u.own(n.name); err != nil {
@@ -275,15 +276,15 @@ func (u *updater) prescan(all []dns.RR) error {
 			}
 		}
 		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
-			return refused(dns.RcodeRefused, "how the zone is signed is not changed by updates")
+			return refused(wire.RcodeRefused, "how the zone is signed is not changed by updates")
 		}
-		meta := IsMeta(h.Rrtype) && h.Rrtype != dns.TypeANY
+		meta := dns.IsMeta(h.Rrtype) && h.Rrtype != wire.TypeANY
 		switch {
-		case meta || h.Class == dns.ClassINET && (h.Rrtype == dns.TypeANY || h.Rdlength == 0):
-			return refused(dns.RcodeFormatError, "no record is of such a type")
-		case h.Class == dns.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == dns.ClassNONE && (h.Ttl != 0 || h.Rrtype == dns.TypeANY),
-			h.Class == dns.ClassNONE && lacksData(h):
-			return refused(dns.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
+		case meta || h.Class == wire.ClassINET && (h.Rrtype == wire.TypeANY || h.Rdlength == 0):
+			return refused(wire.RcodeFormatError, "no record is of such a type")
+		case h.Class == wire.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == wire.ClassNONE && (h.Ttl != 0 || h.Rrtype == wire.TypeANY),
+			h.Class == wire.ClassNONE && lacksData(h):
+			return refused(wire.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
 		}
 	}
 	return nil
@@ -292,13 +293,13 @@ func (u *updater) prescan(all []dns.RR) error {
 // own refuses a name that lies in a zone below, or is one: that zone says what it holds, and what the zone above says of it.
 func (u *updater) own(name string) error {
 	for at := name; at != u.apex; _, at, _ = naming.Cut(at) {
-		zones, err := sameName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
+		zones, err := dns.FindByName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
 		if err != nil {
 			return err
 		}
 		for _, z := range zones {
 			if z.Type == "Zone" && z.ID != u.zone.ID {
-				return refused(dns.RcodeRefused, name+" lies in the zone "+z.Key)
+				return refused(wire.RcodeRefused, name+" lies in the zone "+z.Key)
 			}
 		}
 	}
@@ -306,7 +307,7 @@ func (u *updater) own(name string) error {
 }
 
 // change notes one change of the message (RFC 2136 section 3.4.2).
-func (u *updater) change(rr dns.RR) error {
+func (u *updater) change(rr wire.RR) error {
 	h := rr.Header()
 	n, err := u.at(h.Name)
 	if err != nil {
@@ -316,12 +317,12 @@ func (u *updater) change(rr dns.RR) error {
 	switch {
 	case stays(h.Rrtype):
 		return nil
-	case h.Class == dns.ClassANY:
-		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool {
-			return (h.Rrtype == dns.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
+	case h.Class == wire.ClassANY:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one wire.RR) bool {
+			return (h.Rrtype == wire.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
 		})
-	case h.Class == dns.ClassNONE:
-		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+	case h.Class == wire.ClassNONE:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
 	default:
 		u.add(n, rr)
 	}
@@ -329,21 +330,21 @@ func (u *updater) change(rr dns.RR) error {
 }
 
 // ofApex reports whether records of a type, at the name of the zone itself, follow from roles and options.
-func ofApex(kind uint16) bool { return kind == dns.TypeSOA || kind == dns.TypeNS }
+func ofApex(kind uint16) bool { return kind == wire.TypeSOA || kind == wire.TypeNS }
 
 // add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
-func (u *updater) add(n *updatedName, rr dns.RR) {
-	alias := rr.Header().Rrtype == dns.TypeCNAME
+func (u *updater) add(n *updatedName, rr wire.RR) {
+	alias := rr.Header().Rrtype == wire.TypeCNAME
 	switch {
-	case slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }):
+	case slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.data(one) == u.data(rr) }):
 		return // it is there
-	case alias && slices.ContainsFunc(n.all(), func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
-		!alias && n.has(dns.TypeCNAME):
+	case alias && slices.ContainsFunc(n.all(), func(one wire.RR) bool { return one.Header().Rrtype != wire.TypeCNAME }),
+		!alias && n.has(wire.TypeCNAME):
 		return
 	case alias:
 		n.wanted = nil
 	}
-	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) }), rr)
+	n.wanted = append(slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.data(one) == u.data(rr) }), rr)
 }
 
 // realizeAll makes the resources of all names what they are to have: first what goes, records that lead to others before those, then what
@@ -356,7 +357,7 @@ func (u *updater) realizeAll() (changed bool, err error) {
 		return 1
 	}
 	slices.SortStableFunc(u.order, func(a, b string) int { return leads(a) - leads(b) })
-	var all []dns.RR
+	var all []wire.RR
 	for _, name := range u.order {
 		n := u.names[name]
 		is, left, err := u.realize(n)
@@ -383,10 +384,10 @@ func (u *updater) realizeAll() (changed bool, err error) {
 }
 
 // realize makes the resources of a name that are there what it is to have, and gives the records that are to be made.
-func (u *updater) realize(n *updatedName) (changed bool, left []dns.RR, err error) {
+func (u *updater) realize(n *updatedName) (changed bool, left []wire.RR, err error) {
 	left = slices.Clone(n.wanted)
-	take := func(rr dns.RR) (found dns.RR) {
-		i := slices.IndexFunc(left, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
+	take := func(rr wire.RR) (found wire.RR) {
+		i := slices.IndexFunc(left, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
 		if i < 0 {
 			return nil
 		}
@@ -436,13 +437,13 @@ func (u *updater) realize(n *updatedName) (changed bool, left []dns.RR, err erro
 // retime gives a record another time to live.
 func (u *updater) retime(row *store.Resource, ttl uint32) error {
 	seconds := int64(min(ttl, 1<<31-1))
-	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(comparableRecord).record().TTL = &seconds })
+	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(dns.ComparableRecord).AsRecord().TTL = &seconds })
 	return err
 }
 
 // remove deletes a record. Others that lead to it lead to its name from then on, as to that of an external host.
 func (u *updater) remove(row *store.Resource) error {
-	if err := u.make.leadTo(row.ID, func() (schema.Ref, error) { return externalHost(u.c, u.make.view, row.Key) }); err != nil {
+	if err := u.make.leadTo(row.ID, func() (schema.Ref, error) { return dns.ExternalHost(u.c, u.make.view, row.Key) }); err != nil {
 		return err
 	}
 	return u.c.Following().Delete(row)
@@ -454,7 +455,7 @@ func CodeOf(err error) (code int, why string) {
 		return r.Code, r.Why
 	}
 	if p, ok := problem.As(err); ok && p.Status < 500 {
-		return dns.RcodeRefused, strings.TrimSpace(p.Message)
+		return wire.RcodeRefused, strings.TrimSpace(p.Message)
 	}
-	return dns.RcodeServerFailure, err.Error()
+	return wire.RcodeServerFailure, err.Error()
 }
