@@ -1,5 +1,4 @@
-// Package catalog is what resources of every trade share: locations, tags, and the history, listed.
+// Package catalog holds the resources that others refer to: locations, tags, files of TFTP servers, and tasks.
 package catalog
 
 //go:generate go run portolan/internal/engine/resource/gendoc
-//go:generate go run -C ../../../tools ./countries ../internal/manager/catalog/countries_gen.go

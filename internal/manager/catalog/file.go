@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-//go:embed migrations/*/*_files.sql
+//go:embed migrations/*/*.sql
 var fileMigrations embed.FS
 
 // registerTFTP declares the collections of TFTP groups, and of the files and folders in them.

@@ -250,7 +250,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 }
 
 func noneAvailable(in *store.Resource) error {
-	return problem.BadRequest("NoSpaceForAddress", "there is no free address in %s %d, %s", in.Type, in.ID, rangeOf(in))
+	return problem.BadRequest("NoSpaceForAddress", "there is no free address in %s %d, %s", in.Type, in.ID, RangeOf(in))
 }
 
 // asksFirst reports whether addresses of a network are asked before they are assigned.

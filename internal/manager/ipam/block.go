@@ -167,7 +167,7 @@ func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 		return x.adoptSiblings(c)
 	case c.Creates():
 		return freeAdd(c.Tx, x.ID, gives.Low, gives.High)
-	case x.Range.Range == rangeOf(c.Row):
+	case x.Range.Range == RangeOf(c.Row):
 		return nil
 	}
 	return reallocateResized(c, x.ID)
@@ -243,7 +243,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 // request to the configuration finds its place; the configuration where there is none.
 func spaceAround(tx *store.Tx, configuration *store.Resource, r space.Range) (*store.Resource, error) {
 	block, err := tx.Overlapping(configuration.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (!rangeOf(block).Contains(r) || rangeOf(block) == r) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (!RangeOf(block).Contains(r) || RangeOf(block) == r) {
 		return configuration, nil
 	}
 	return block, err
@@ -319,7 +319,7 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 	}
 	slices.SortStableFunc(below, func(a, b *store.Resource) int { return bytes.Compare(a.Low, b.Low) })
 	for _, child := range below {
-		if p, ok := rangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
+		if p, ok := RangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
 			used, err := tx.Exists(store.Query{From: store.Resources, Where: store.All{store.HasParent(child.ID), holdsSomething}})
 			if err != nil {
 				return 0, err

@@ -52,7 +52,7 @@ func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
 				return nil
 			}
 			p := problem.InUse("%s is reserved for it as %s %d: give that another state, or reserve it for another client, first",
-				rangeOf(row).Low, row.Type, row.ID)
+				RangeOf(row).Low, row.Type, row.ID)
 			p.Named = append(p.Named, row.ID)
 			return p
 		})

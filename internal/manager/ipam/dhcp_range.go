@@ -47,7 +47,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	if err != nil {
 		return err
 	}
-	whole := rangeOf(network)
+	whole := RangeOf(network)
 	if whole.Low.Is4() != v4 {
 		return problem.Invalid("type", "%s cannot lie in %s %d, %s", x.Type, network.Type, network.ID, whole)
 	}
@@ -80,7 +80,7 @@ func (x *RangeHead) fits(c *resource.Change, collection string) error {
 	if err != nil {
 		return err
 	}
-	whole := rangeOf(network)
+	whole := RangeOf(network)
 	if !space.Hosts(whole).Contains(x.Range.Range) {
 		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
 			whole)
@@ -92,12 +92,12 @@ func (x *RangeHead) fits(c *resource.Change, collection string) error {
 	if err != nil {
 		return err
 	}
-	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, rangeOf(other).Dashed())
+	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, RangeOf(other).Dashed())
 }
 
 // firstFree finds the first part of the network of that size that no sibling lies over.
 func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, collection string) (space.Range, error) {
-	left := []space.Range{space.Hosts(rangeOf(network))}
+	left := []space.Range{space.Hosts(RangeOf(network))}
 	siblings, err := c.Tx.Below(network.ID, collection, network.Low, network.High)
 	if err != nil {
 		return space.Range{}, err
@@ -105,7 +105,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 	for _, s := range siblings {
 		last := left[len(left)-1]
 		if s.ID != x.ID {
-			left = append(left[:len(left)-1], last.Without(rangeOf(s))...)
+			left = append(left[:len(left)-1], last.Without(RangeOf(s))...)
 		}
 		if len(left) == 0 {
 			break
@@ -156,7 +156,7 @@ func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
 	if state == "" || c.Creates() || !c.Given["range"] {
 		return nil
 	}
-	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
+	return orphan(c, x.Parent, RangeOf(c.Row), x.Range.Range, state)
 }
 
 // Validate refuses a range that does not fit and water marks that cross, and sees to it that new ones are looked at.
@@ -256,7 +256,7 @@ func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resour
 		if part, err = namedPart(tx, network, id); err != nil {
 			return nil, nil, err
 		}
-		whole = rangeOf(part)
+		whole = RangeOf(part)
 	}
 	if part.Collection == "ranges" {
 		out, err := exclusionsOf(part)
@@ -268,7 +268,7 @@ func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resour
 	}
 	var out space.Set
 	for _, r := range ranges {
-		out = out.Union(space.Set{rangeOf(r)})
+		out = out.Union(space.Set{RangeOf(r)})
 	}
 	return part, out.Complement(whole), nil
 }

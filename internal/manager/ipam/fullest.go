@@ -81,7 +81,7 @@ func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err 
 		if err := scan(&f.ID, &r.Low, &r.High, &f.Used); err != nil {
 			return err
 		}
-		in := rangeOf(&r)
+		in := RangeOf(&r)
 		if f.Size = space.Hosts(in).Size().Int64(); f.Used > 0 && f.Share() >= share {
 			f.Range = in.String()
 			all = append(all, f)

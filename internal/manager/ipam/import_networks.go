@@ -118,7 +118,7 @@ func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
 	}
 	other, err := NetworkOf(c.Tx, i.configuration, line.Range.Low)
 	switch {
-	case err == nil && rangeOf(other) == line.Range:
+	case err == nil && RangeOf(other) == line.Range:
 		return i.changeNetwork(c, other, line)
 	case err != nil && !store.IsNotFound(err):
 		return err
@@ -214,7 +214,7 @@ func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []oth
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"), store.HasParent(block)}},
 			func(r *store.Resource) error {
-				if at := rangeOf(r); !inFile[at] {
+				if at := RangeOf(r); !inFile[at] {
 					all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", at, r.Name))})
 				}
 				return nil

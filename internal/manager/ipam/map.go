@@ -176,7 +176,7 @@ func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
 
 // blockMap says how full the parts of a block are, or of a prefix of it, where that is one, and what lies there.
 func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
-	whole := rangeOf(above)
+	whole := RangeOf(above)
 	c := cellsOf(whole, part, n)
 	type network struct {
 		id   int64
@@ -185,7 +185,7 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 	}
 	var wide []network // what takes more questions comes when the list is read
 	lies := func(r *store.Resource, used int64) error {
-		in := rangeOf(r)
+		in := RangeOf(r)
 		if r.ID == above.ID || !whole.Contains(in) { // itself, and what begins where it does and lies around it
 			return nil
 		}
@@ -261,7 +261,7 @@ func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *stor
 
 // networkMap says how full the parts of a network are, or of a prefix of it, where that is one, and where its ranges lie.
 func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
-	whole := rangeOf(above)
+	whole := RangeOf(above)
 	c := cellsOf(whole, part, n)
 	usage, err := UsageOf(tx, []int64{above.ID})
 	if err != nil {
@@ -275,7 +275,7 @@ func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (
 		if err := scan(&r.Low, &r.High); err != nil {
 			return err
 		}
-		if in, ok := whole.Intersect(rangeOf(&r)); ok {
+		if in, ok := whole.Intersect(RangeOf(&r)); ok {
 			c.lay(in, func(byte) byte { return 1 })
 		}
 		return nil

@@ -130,7 +130,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 			return err
 		}
 	}
-	if whole != rangeOf(destination) {
+	if whole != RangeOf(destination) {
 		if _, err := r.resize(destination, whole); err != nil {
 			return err
 		}
@@ -143,10 +143,10 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 
 // union is the space of all of them, which must be one piece, and for networks CIDR.
 func union(destination *store.Resource, others []*store.Resource, collection string) (whole space.Range, err error) {
-	all := []space.Range{rangeOf(destination)}
+	all := []space.Range{RangeOf(destination)}
 	for _, other := range others {
 		if other.Parent == destination.Parent {
-			all = append(all, rangeOf(other))
+			all = append(all, RangeOf(other))
 		}
 	}
 	slices.SortFunc(all, func(a, b space.Range) int { return a.Low.Compare(b.Low) })

@@ -59,7 +59,7 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 
 // moveTo moves an address, or a block or network, so that it begins at an address.
 func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.Ref) error {
-	old := rangeOf(row)
+	old := RangeOf(row)
 	if to.Is4() != old.Low.Is4() {
 		return problem.Invalid("address", "%s is not of the address family of %s", to, old)
 	}
@@ -89,7 +89,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		return err
 	}
 	if !Usable(network).Has(to) {
-		return notForHosts(to, rangeOf(network))
+		return notForHosts(to, RangeOf(network))
 	}
 	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
 		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
@@ -112,7 +112,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 
 // moveSpace moves a block or network, with all in it, by as much as its first address moves.
 func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
-	old := rangeOf(row)
+	old := RangeOf(row)
 	moved, ok := old.At(to)
 	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
 		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
@@ -133,7 +133,7 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 			return 0, err
 		}
 		i := slices.IndexFunc(found, func(b *store.Resource) bool {
-			return b.ID != row.ID && rangeOf(b).Contains(moved) && (rangeOf(b) != moved || row.Collection == "networks")
+			return b.ID != row.ID && RangeOf(b).Contains(moved) && (RangeOf(b) != moved || row.Collection == "networks")
 		})
 		if i < 0 {
 			break

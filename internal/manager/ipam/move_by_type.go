@@ -102,7 +102,7 @@ func (x *AddressMove) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	x.Source = &AddressPlace{Address: rangeOf(row).Low}
+	x.Source = &AddressPlace{Address: RangeOf(row).Low}
 	schema.HeadOf(c.New).Name = movedTo(x.Source.Address.String(), x.Destination.Address.String())
 	return nil
 }
@@ -128,7 +128,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	old := rangeOf(row)
+	old := RangeOf(row)
 	x.Source = &SpacePlace{Range: old.String()}
 	to, err := space.Parse(x.Destination.Range)
 	if err != nil {

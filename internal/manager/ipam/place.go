@@ -62,7 +62,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 // smallestBlock finds the smallest block that holds a range, within a configuration or a block; within itself where none does. A block
 // that is the range itself does not hold it where it must be larger.
 func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
-	if within.Collection == "blocks" && !rangeOf(within).Contains(r) {
+	if within.Collection == "blocks" && !RangeOf(within).Contains(r) {
 		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, problem.About(within.ID, spanOf(within)))
 	}
 	for {
@@ -71,7 +71,7 @@ func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger b
 			return nil, err
 		}
 		i := slices.IndexFunc(found, func(b *store.Resource) bool {
-			return rangeOf(b).Contains(r) && (!larger || rangeOf(b) != r)
+			return RangeOf(b).Contains(r) && (!larger || RangeOf(b) != r)
 		})
 		if i < 0 {
 			return within, nil

@@ -114,7 +114,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 		if was, ok := b.was[parent.ID]; ok {
 			parent = was
 		}
-		if part, ok := Usable(parent).Intersect(rangeOf(m.Before)); ok {
+		if part, ok := Usable(parent).Intersect(RangeOf(m.Before)); ok {
 			gives[parent.ID] = append(gives[parent.ID], part)
 		}
 	}
@@ -143,7 +143,7 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 			return nil, err
 		}
 		if parent != nil {
-			takes[parent.ID] = append(takes[parent.ID], rangeOf(m.After))
+			takes[parent.ID] = append(takes[parent.ID], RangeOf(m.After))
 			continue
 		}
 		// A configuration has no free space of its own.
@@ -173,7 +173,7 @@ func blockedIn(moves []resource.Respan, parent int64, part space.Range) *store.R
 		if m.After == nil || m.After.Low == nil {
 			continue
 		}
-		if m.After.ID == parent || m.After.Parent == parent && part.Contains(rangeOf(m.After)) {
+		if m.After.ID == parent || m.After.Parent == parent && part.Contains(RangeOf(m.After)) {
 			return m.After
 		}
 	}

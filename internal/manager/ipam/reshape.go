@@ -175,15 +175,15 @@ func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err e
 	return all, nil
 }
 
-// rangeOf is the space of a row.
-func rangeOf(r *store.Resource) space.Range {
+// RangeOf is the space of a row.
+func RangeOf(r *store.Resource) space.Range {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
 }
 
 // resized checks a new range that a PUT gives a block or network: it lies within the block above,
 // clear of its siblings, and holds all that lies below. AfterWrite changes what is free.
 func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
-	old := rangeOf(c.Row)
+	old := RangeOf(c.Row)
 	if r.SizeOnly {
 		p := netip.PrefixFrom(old.Low, r.Bits)
 		if !p.IsValid() {
@@ -204,7 +204,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 	if err != nil {
 		return err
 	}
-	if parent.Collection == "blocks" && !rangeOf(parent).Contains(r.Range) {
+	if parent.Collection == "blocks" && !RangeOf(parent).Contains(r.Range) {
 		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
@@ -227,7 +227,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 	}
 	var outside []*store.Resource
 	for _, child := range below {
-		if !within.Contains(rangeOf(child)) {
+		if !within.Contains(RangeOf(child)) {
 			outside = append(outside, child)
 		}
 	}
@@ -258,7 +258,7 @@ func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside [
 			return nil, err
 		}
 		for _, other := range found {
-			if !r.Contains(rangeOf(other)) || rangeOf(other) == r && collection == "blocks" {
+			if !r.Contains(RangeOf(other)) || RangeOf(other) == r && collection == "blocks" {
 				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
 			}
 		}

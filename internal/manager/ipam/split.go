@@ -39,7 +39,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	x.Block.ID = row.ID
-	whole := rangeOf(row)
+	whole := RangeOf(row)
 	x.Name = whole.String()
 	if !x.SplitPointAddress.IsValid() {
 		p, ok := whole.Prefix()
@@ -63,7 +63,7 @@ func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	whole := rangeOf(row)
+	whole := RangeOf(row)
 	parts := []space.Range{{Low: whole.Low, High: x.SplitPointAddress.Prev()}, {Low: x.SplitPointAddress, High: whole.High}}
 	return splitInto(c, row, parts, x.ID, "blocks")
 }
@@ -126,7 +126,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		if !found {
 			i--
 		}
-		if i < 0 || !give(parts[i]).Contains(rangeOf(child)) {
+		if i < 0 || !give(parts[i]).Contains(RangeOf(child)) {
 			lost = append(lost, child)
 			continue
 		}
@@ -208,7 +208,7 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 	if bits.OnesCount64(uint64(x.NetworkCount)) != 1 { //nolint:gosec // it is between 2 and 1024
 		return problem.Invalid("networkCount", "%d is no power of two", x.NetworkCount)
 	}
-	p, _ := rangeOf(row).Prefix()
+	p, _ := RangeOf(row).Prefix()
 	x.Name = fmt.Sprintf("%s in %d", p, x.NetworkCount)
 	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
 		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
@@ -232,7 +232,7 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 	if row, err = c.Tx.Get(row.ID); err != nil {
 		return err
 	}
-	p, _ := rangeOf(row).Prefix()
+	p, _ := RangeOf(row).Prefix()
 	parts := []space.Range{}
 	size := p.Bits() + bits.TrailingZeros64(uint64(x.NetworkCount)) //nolint:gosec // it is between 2 and 1024
 	for at := p.Addr(); int64(len(parts)) < x.NetworkCount; at = parts[len(parts)-1].High.Next() {
@@ -305,7 +305,7 @@ func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Ad
 	hosts := Usable(row)
 	gateway := netip.Addr{}
 	switch {
-	case kept.IsValid() && rangeOf(row).Has(kept):
+	case kept.IsValid() && RangeOf(row).Has(kept):
 		if !hosts.Has(kept) {
 			return problem.Field("IpRangeBroadcastOrNetworkIdAssigned", "gatewayPreserved", "%s would be the network or broadcast address of %s",
 				kept, problem.About(row.ID, spanOf(row)))

@@ -273,7 +273,7 @@ func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids
 	}
 	for _, network := range networks {
 		for _, p := range parts {
-			r, ok := p.in(rangeOf(network))
+			r, ok := p.in(RangeOf(network))
 			if !ok {
 				continue
 			}
@@ -316,7 +316,7 @@ func inTheWayOf(c *resource.Change, network *store.Resource, p part, r space.Ran
 				continue
 			}
 		default:
-			if rangeOf(row) == r {
+			if RangeOf(row) == r {
 				continue
 			}
 		}

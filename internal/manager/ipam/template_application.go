@@ -182,7 +182,7 @@ func (a *networkApplication) run(template int64) error {
 		if !a.x.wanted(p) {
 			continue
 		}
-		r, ok := p.in(rangeOf(a.network))
+		r, ok := p.in(RangeOf(a.network))
 		if !ok {
 			if a.x.ConflictResolutionStrategy == AbortOnConflict {
 				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
@@ -254,7 +254,7 @@ func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) 
 		return nil
 	}
 	for _, r := range found {
-		if rangeOf(r).Low == at { // a host is where the gateway is to be
+		if RangeOf(r).Low == at { // a host is where the gateway is to be
 			if err := a.change().Delete(r); err != nil {
 				return err
 			}
@@ -314,7 +314,7 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 	}
 	for _, row := range found {
 		if state := a.x.OrphanedAddressConversionStrategy; state != "" && row.Collection == "ranges" {
-			if err := orphan(a.change(), a.network.ID, rangeOf(row), r, state); err != nil {
+			if err := orphan(a.change(), a.network.ID, RangeOf(row), r, state); err != nil {
 				return err
 			}
 		}
@@ -333,7 +333,7 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 		o = &IPv4Group{RangeHead: head}
 	}
 	same, err := a.c.Tx.Overlapping(a.network.ID, collection, store.AddrKey(r.Low), store.AddrKey(r.High), 0)
-	if err == nil && rangeOf(same) == r { // it was applied before
+	if err == nil && RangeOf(same) == r { // it was applied before
 		return nil
 	}
 	h := schema.HeadOf(o)

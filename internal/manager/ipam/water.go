@@ -114,7 +114,7 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) e
 	}
 	wholes := make([]space.Range, len(found))
 	for i, r := range found {
-		wholes[i] = rangeOf(r)
+		wholes[i] = RangeOf(r)
 	}
 	usages, err := rangeUsage(tx, found, wholes)
 	if err != nil {
@@ -160,7 +160,7 @@ func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size,
 // filled gives how many addresses of a block or network count as used, and how many there are.
 func filled(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int, err error) {
 	if r.Collection == "networks" {
-		return u.Used(), space.Hosts(rangeOf(r)).Size(), nil
+		return u.Used(), space.Hosts(RangeOf(r)).Size(), nil
 	}
 	configuration, err := tx.Get(r.Configuration)
 	if err != nil {
@@ -174,9 +174,9 @@ func filled(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int
 		return nil
 	})
 	if byNetworks {
-		return u[networkSpace], rangeOf(r).Size(), err
+		return u[networkSpace], RangeOf(r).Size(), err
 	}
-	return u.Used(), rangeOf(r).Size(), err
+	return u.Used(), RangeOf(r).Size(), err
 }
 
 // levelOf gives the level of a resource when it was last looked at; empty where it never was.
@@ -215,7 +215,7 @@ func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used
 func nameOf(r *store.Resource) string {
 	text := spanOf(r)
 	if r.Collection == "ranges" {
-		text = rangeOf(r).Dashed()
+		text = RangeOf(r).Dashed()
 	}
 	return strings.TrimSpace(text + " " + r.Name)
 }

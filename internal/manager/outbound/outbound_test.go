@@ -70,13 +70,13 @@ func TestOutbound(t *testing.T) {
 
 // What connects by itself, and why that is no affair of what is stored; all else in the manager goes by Dialer.
 var byItself = map[string]string{
-	"internal/manager/kms/aws.go":         "the service that the operator names when the program starts",
-	"internal/manager/kms/vault.go":       "as above",
-	"internal/manager/server/feeds.go":    "--response-feeds says where",
-	"internal/manager/server/examine.go":  "the manager itself",
-	"internal/manager/history/syslog.go":  "--history-syslog says where",
-	"internal/manager/notify/mail.go":     "--smtp says where",
-	"internal/manager/notify/trap.go":     "--snmp-trap says where",
+	"internal/manager/kms/aws.go":                  "the service that the operator names when the program starts",
+	"internal/manager/kms/vault.go":                "as above",
+	"internal/manager/server/feeds.go":             "--response-feeds says where",
+	"internal/manager/server/examine.go":           "the manager itself",
+	"internal/manager/history/syslog.go":           "--history-syslog says where",
+	"internal/manager/notify/mail.go":              "--smtp says where",
+	"internal/manager/notify/trap.go":              "--snmp-trap says where",
 	"internal/manager/dns/transfer/transfer_in.go": "the command line asks, on its own machine",
 }
 

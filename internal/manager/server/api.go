@@ -10,9 +10,11 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
 	"portolan/internal/manager/access"
+	"portolan/internal/manager/audit"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/dnspublish"
@@ -24,6 +26,8 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/settings"
+	"portolan/internal/manager/userfields"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
 )
@@ -34,9 +38,10 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
-	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, event.Register, ipam.Register,
-		dns.Register, transfer.Register, dnssec.Register, dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register,
-		backup.Register, notify.Register, workflow.Register} {
+	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, userfields.Register,
+		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
+		dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register, backup.Register, notify.Register,
+		workflow.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {

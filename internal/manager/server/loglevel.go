@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/settings"
 )
 
 // levels are what the parts of a manager log, where the settings say it.
@@ -45,7 +45,7 @@ const heedEvery = time.Second
 
 // heedLevels lets the settings say what is logged, until ctx ends.
 func (m *Manager) heedLevels(ctx context.Context) {
-	known := store.NewCache[struct{}](m.Store, store.CacheOptions[catalog.LogLevelSettings]{Topics: []string{"settings"}})
+	known := store.NewCache[struct{}](m.Store, store.CacheOptions[settings.LogLevelSettings]{Topics: []string{"settings"}})
 	failed := false
 	for ctx.Err() == nil {
 		if _, ok := known.Now(struct{}{}); !ok {
@@ -60,15 +60,15 @@ func (m *Manager) heedLevels(ctx context.Context) {
 }
 
 // setLevels reads the levels, and lets them hold.
-func (m *Manager) setLevels(ctx context.Context, known *store.Cache[struct{}, catalog.LogLevelSettings]) error {
+func (m *Manager) setLevels(ctx context.Context, known *store.Cache[struct{}, settings.LogLevelSettings]) error {
 	return m.Store.View(ctx, func(tx *store.Tx) error {
-		x, err := catalog.LogLevels(tx, m.Address)
+		x, err := settings.LogLevels(tx, m.Address)
 		if x == nil || err != nil {
 			return err
 		}
 		for part, level := range map[*slog.LevelVar]string{&m.levels.manager: x.AddressManager, &m.levels.api: x.RestV2,
 			&m.levels.imports: x.ZoneImport} {
-			part.Set(catalog.Levels[level])
+			part.Set(settings.Levels[level])
 		}
 		known.Put(tx, struct{}{}, *x)
 		return nil

@@ -27,13 +27,13 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
 	"portolan/internal/manager/access"
+	"portolan/internal/manager/audit"
 	"portolan/internal/manager/backup"
-	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/imports"
-	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
@@ -283,7 +283,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if err := backup.Every(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
 		return nil, fmt.Errorf("the schedule of backups: %w", err)
 	}
-	if err := catalog.KeepLogs(ctx, m.Address); err != nil {
+	if err := audit.KeepLogs(ctx, m.Address); err != nil {
 		return nil, fmt.Errorf("the list of logs: %w", err)
 	}
 	if err := m.serve(); err != nil {
@@ -399,7 +399,7 @@ func (m *Manager) serve() error {
 	}, m.log)
 	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
 	m.background.Go(func() { backups.Run(ctx) })
-	sweeper := ipam.NewSweeper(m.Address, m.Address.Probe, m.log)
+	sweeper := discovery.NewSweeper(m.Address, m.Address.Probe, m.log)
 	m.background.Go(func() { sweeper.Run(ctx) })
 	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
 	notices.Sent = m.metrics.notified

@@ -8,9 +8,9 @@ import (
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
-	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/settings"
 )
 
 // sweepEvery is how often presence is written down and what has expired is ended.
@@ -84,7 +84,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	now := m.Store.Now()
 	keep, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
 	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings go before what the manager was started with
-		old, recent, err := catalog.Retention(tx, m.Address)
+		old, recent, err := settings.Retention(tx, m.Address)
 		if old > 0 {
 			keep = old
 		}

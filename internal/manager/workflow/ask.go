@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/audit"
 )
 
 // mostPending is how many requests of a user may be pending: each holds what it asks for.
@@ -71,7 +71,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	}
 	x.Place, x.Resource = schema.Ref{ID: about}, schema.Ref{ID: about}
 	before, after := ends(came)
-	updates, err := catalog.FieldUpdates(before, after)
+	updates, err := audit.FieldUpdates(before, after)
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +148,11 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 
 // onlyWritten gives the lists that a request has and its resource does not show, such as the restricted ranges of a view: what they lead to
 // is changed elsewhere.
-func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []catalog.FieldUpdate) {
+func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []audit.FieldUpdate) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		f := t.ByName[name]
 		if f != nil && f.WriteOnly && f.Column == "" && (f.Kind == schema.References && len(f.Refs) == 0 || f.Kind == schema.Raw && f.List) {
-			updates = append(updates, catalog.FieldUpdate{Name: name, Value: members[name], PreviousValue: json.RawMessage("null")})
+			updates = append(updates, audit.FieldUpdate{Name: name, Value: members[name], PreviousValue: json.RawMessage("null")})
 		}
 	}
 	return updates
@@ -208,7 +208,7 @@ func ends(came resource.Outcome) (before, after []byte) {
 }
 
 // updates gives the fields that would be different.
-func (x *WorkflowRequest) updates() (all []catalog.FieldUpdate, err error) {
+func (x *WorkflowRequest) updates() (all []audit.FieldUpdate, err error) {
 	err = json.Unmarshal(x.FieldUpdates, &all)
 	return all, err
 }

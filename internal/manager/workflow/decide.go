@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/audit"
 )
 
 // notAllowed is the code of who may not decide.
@@ -216,7 +216,7 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	if err := c.Tx.LoadLinks(row); err != nil {
 		return err
 	}
-	fields, err := catalog.FieldUpdates(nil, store.EncodeImage(row))
+	fields, err := audit.FieldUpdates(nil, store.EncodeImage(row))
 	if err != nil {
 		return err
 	}

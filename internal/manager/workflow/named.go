@@ -7,7 +7,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/audit"
 )
 
 // named is what a field of fieldUpdates leads to. ID is nil where the request would make it.
@@ -21,7 +21,7 @@ type named struct {
 // nameReferences words what the fields lead to that are different: by type, name and address. Their numbers alone tell little, and what
 // would be made has none. What who asks does not see is left out; where the resource is changed meanwhile, such a request does not fit any
 // more (fits).
-func nameReferences(c *resource.Change, came resource.Outcome, fields []catalog.FieldUpdate) error {
+func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.FieldUpdate) error {
 	made, leading, err := foreseen(came)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package ipam
+package discovery
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 )
 
 // settled is what came of a sweep.
@@ -76,7 +77,7 @@ func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[s
 	known := map[netip.Addr]*store.Resource{}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("addresses"), store.HasParent(n.ID)}},
 		func(r *store.Resource) error {
-			known[rangeOf(r).Low] = r.Clone()
+			known[ipam.RangeOf(r).Low] = r.Clone()
 			return nil
 		}); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[s
 // isStatic reports whether an address is one that may be given back: reserved ones and gateways stay.
 func isStatic(c *resource.Change, row *store.Resource) bool {
 	o, err := c.API.Object(row)
-	x, ok := o.(*IPv4Address)
+	x, ok := o.(*ipam.IPv4Address)
 	return err == nil && ok && x.State == "STATIC"
 }
 
@@ -129,7 +130,7 @@ func (w *sweep) settleOne(c *resource.Change, n *store.Resource, a netip.Addr, r
 		return c.Following().Delete(row)
 	default:
 		done.added = append(done.added, a)
-		x := &IPv4Address{Assignment: Assignment{Address: a}, State: "STATIC"}
+		x := &ipam.IPv4Address{Assignment: ipam.Assignment{Address: a}, State: "STATIC"}
 		x.Type, x.Parent, x.Config = "IPv4Address", n.ID, n.Configuration
 		_, err := c.Following("address", "state").Create(c.API.TypeNamed(x.Type), x)
 		return err

@@ -1,4 +1,4 @@
-package catalog
+package audit
 
 import (
 	"embed"
@@ -20,7 +20,7 @@ const (
 	operationRows   store.Source = "operation_resource"
 )
 
-//go:embed migrations/*/*_history.sql
+//go:embed migrations/*/*.sql
 var historyMigrations embed.FS
 
 // registerTransactions declares the collection of transactions.

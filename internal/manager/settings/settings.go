@@ -1,4 +1,4 @@
-package catalog
+package settings
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package ipam
+package discovery
 
 import (
 	"net/netip"
@@ -10,6 +10,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
+	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/snmp"
 )
 
@@ -288,7 +289,7 @@ func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string
 	if err != nil {
 		return err
 	}
-	if rangeOf(above).Low.Is4() != v4 {
+	if ipam.RangeOf(above).Low.Is4() != v4 {
 		return problem.Field("InvalidResourceType", "type", "a %s is not for an %s", h.Type, above.Type)
 	}
 	other, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),

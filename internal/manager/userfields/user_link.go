@@ -1,4 +1,4 @@
-package catalog
+package userfields
 
 import (
 	"embed"
@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-//go:embed migrations/*/*_links.sql
+//go:embed migrations/*/*.sql
 var linkMigrations embed.FS
 
 // linkRows are the links as they are seen from either end.

@@ -1,4 +1,4 @@
-package ipam
+package discovery
 
 import (
 	"context"
@@ -15,9 +15,10 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
+	"portolan/internal/manager/ipam"
 )
 
-//go:embed migrations/*/*_sweep.sql
+//go:embed migrations/*/*.sql
 var sweepMigrations embed.FS
 
 // pingSweep is the discovery method that asks every address of a network whether it answers.
@@ -202,7 +203,7 @@ func (w *sweep) find(tx *store.Tx, row *store.Resource) error {
 			}
 			asked := map[netip.Addr]bool{}
 			for _, bound := range bounds {
-				both, ok := Usable(n).Intersect(bound)
+				both, ok := ipam.Usable(n).Intersect(bound)
 				for a := both.Low; ok && total < mostSwept; a = a.Next() {
 					if !asked[a] && !within(never, a) {
 						total++
@@ -229,7 +230,7 @@ func (w *sweep) bounds(tx *store.Tx, row *store.Resource) ([]space.Range, error)
 	if err != nil {
 		return nil, err
 	}
-	return []space.Range{rangeOf(above)}, nil
+	return []space.Range{ipam.RangeOf(above)}, nil
 }
 
 // ranges reads addresses, prefixes and ranges, which were checked.

@@ -1,4 +1,4 @@
-package catalog
+package audit
 
 import (
 	"context"
