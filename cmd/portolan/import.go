@@ -11,8 +11,8 @@ import (
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/access"
-	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
 )

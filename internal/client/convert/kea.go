@@ -51,8 +51,6 @@ func (s *keaSubnet) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-func (s *keaSubnet) fault() error { return s.wrong }
-
 type keaPool struct {
 	Pool    string      `json:"pool"`
 	Options []keaOption `json:"option-data"`
@@ -65,8 +63,6 @@ func (p *keaPool) UnmarshalJSON(raw []byte) (err error) {
 	p.wrong, err = readPart(raw, (*plain)(p))
 	return err
 }
-
-func (p *keaPool) fault() error { return p.wrong }
 
 // keaPrefixPool is a pool of prefixes that are delegated.
 type keaPrefixPool struct {
@@ -98,8 +94,6 @@ func (r *keaReservation) UnmarshalJSON(raw []byte) (err error) {
 	r.wrong, err = readPart(raw, (*plain)(r))
 	return err
 }
-
-func (r *keaReservation) fault() error { return r.wrong }
 
 // routersCode is the number of the option routers (RFC 2132 section 3.5).
 const routersCode = 3

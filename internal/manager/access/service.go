@@ -308,16 +308,6 @@ func basic(text string) (name, secret string, err error) {
 	return name, secret, nil
 }
 
-// BasicOf gives the user name and the secret of a Basic header, if the request has one.
-func BasicOf(r *http.Request) (name, secret string, ok bool) {
-	scheme, rest, err := header(r)
-	if err != nil || scheme != "basic" {
-		return "", "", false
-	}
-	name, secret, err = basic(rest)
-	return name, secret, err == nil
-}
-
 // asks gives a request as credentials are looked at: one that nobody attends does not make a session last.
 func asks(r *http.Request) *http.Request {
 	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get(Unattended) == "true" {

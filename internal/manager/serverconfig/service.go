@@ -82,9 +82,6 @@ type FailoverAPIService struct {
 	TrustStorePassword schema.Secret `api:"trustStorePassword"`
 }
 
-// ofManager says that it is a service of managers.
-func (x *FailoverAPIService) ofManager() {}
-
 // GatewayService runs a container on the machine.
 type GatewayService struct {
 	schema.Head `head:"readOnly" post:"no"`
@@ -400,7 +397,7 @@ func makeServices(c *resource.Change, x *Server) error {
 	}
 	for _, t := range c.API.Collection("services").Types {
 		o := t.New()
-		if _, other := o.(interface{ ofManager() }); other {
+		if _, ofManager := o.(*FailoverAPIService); ofManager { // it is a service of managers
 			continue
 		}
 		h := schema.HeadOf(o)
