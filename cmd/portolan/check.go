@@ -24,14 +24,14 @@ func (c *checkCommand) Run(s *session) error {
 	if c.Key != "" && c.Heads == "" {
 		return usageError{errors.New("--key goes with --heads")}
 	}
-	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *access.Service) error {
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *access.Service) error {
 		api := server.NewAPI(st)
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := api.Verify(tx)
 			if err != nil {
 				return err
 			}
-			said, err := c.history(tx, users, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+			said, err := c.history(tx, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
 			if store.IsDamage(err) {
 				faults = append(faults, fmt.Sprintf("the history is not checked, since the database is damaged there: %v", err))
 			} else if err != nil {
@@ -53,7 +53,7 @@ func (c *checkCommand) Run(s *session) error {
 }
 
 // history holds the history to heads that were kept elsewhere, and its keys to the master key. It says what was looked at.
-func (c *checkCommand) history(tx *store.Tx, users *access.Service, sealer resource.Sealer, fault func(string, ...any)) (said []string,
+func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(string, ...any)) (said []string,
 	err error) {
 	last, err := tx.LastLink()
 	if err != nil {

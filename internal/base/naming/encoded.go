@@ -13,15 +13,33 @@ import (
 	"github.com/miekg/dns"
 )
 
-// encoded gives the octets of data whose form the DNS library reads otherwise than BIND, by the type of the record. keeps says that the
-// library reads the octets otherwise, too, so that they stay octets. nil leaves the data to the library.
-var encoded = map[string]func(fields []string, origin string) (octets []byte, keeps bool, err error){
-	"CAA": encodeCAA, "URI": encodeURI, "NXT": encodeNXT, "ISDN": encodeISDN, "AMTRELAY": encodeRelay,
-	"APL": encodePrefixes, "GPOS": encodePosition, "NSEC3": encodeHashed,
-}
+// encoder writes the data of a record as octets. keeps reports that the DNS library reads these octets otherwise than BIND, so that they
+// stay octets.
+type encoder func(fields []string, origin string) (octets []byte, keeps bool, err error)
 
-func init() { // they read what is left of a record by newRecord, which looks here
-	encoded["SVCB"], encoded["HTTPS"] = encodeService, encodeService
+// encoderOf returns the encoder of a record type whose text the DNS library reads otherwise than BIND; nil leaves the data to the library.
+func encoderOf(recordType string) encoder {
+	switch recordType {
+	case "CAA":
+		return encodeCAA
+	case "URI":
+		return encodeURI
+	case "NXT":
+		return encodeNXT
+	case "ISDN":
+		return encodeISDN
+	case "AMTRELAY":
+		return encodeRelay
+	case "APL":
+		return encodePrefixes
+	case "GPOS":
+		return encodePosition
+	case "NSEC3":
+		return encodeHashed
+	case "SVCB", "HTTPS":
+		return encodeService
+	}
+	return nil
 }
 
 // rawOctets are the octets of a token, without quotation marks around it and with \c and \ddd read (RFC 1035 section 5.1).

@@ -80,7 +80,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: h.number, Class: dns.ClassINET, Ttl: ttl, Rdlength: uint16(len(raw))},
 			Rdata: hex.EncodeToString(raw)}, nil //nolint:gosec // a line is shorter
 	}
-	if encode := encoded[recordType]; encode != nil && !generic {
+	if encode := encoderOf(recordType); encode != nil && !generic {
 		octets, keeps, err := encode(dataFields(data), origin)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
@@ -238,20 +237,6 @@ func (s *Sub) Fields() []string {
 type Manager struct {
 	// Hostname is the name of its machine, Address where its APIs are served.
 	Hostname, Address string
-	// Sweeps says that it may look at networks by itself, for reconciliation.
-	Sweeps bool
-	// Notifies says how it can tell people of events.
-	Notifies struct{ Mail, Traps bool }
-	// Backups is its directory for backups; empty where it has none.
-	Backups string
-	// LastBackup gives when the newest backup of the database was made; the zero time where there is none.
-	LastBackup func(tx *store.Tx) (time.Time, error)
-	// Serving gives what a service point has said that it serves (dnspublish.Serving.Content), and whether it is connected.
-	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
-	// Logs are the files of each of its logs, by the log's name, the oldest first; none of a log that it does not keep.
-	Logs map[string][]string
-	// LogLevel is the least that it logs where its command line says so; empty where the settings do.
-	LogLevel string
 }
 
 // API is the declared address API.
@@ -263,6 +248,8 @@ type API struct {
 	UserFields UserFields
 	// Manager is what the manager knows of itself.
 	Manager *Manager
+	// Provisions hold what packages are told at the start.
+	Provisions *Provisions
 	// Demand is what is asked of every change; nil where nothing is.
 	Demand Demand
 	// Sealer keeps secrets.
@@ -335,7 +322,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
-	a.seeds, a.Manager = r.seeds, r.Manager
+	a.seeds, a.Manager, a.Provisions = r.seeds, r.Manager, r.Provisions()
 	if a.Demand = r.demand; a.Demand != nil {
 		a.Demand.Open(s)
 	}

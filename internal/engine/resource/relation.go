@@ -19,6 +19,7 @@ type Registry struct {
 	Facts Facts
 	// Manager is what the manager knows of itself, once it has started.
 	Manager     *Manager
+	provisions  *Provisions
 	collections []*Collection
 	links       []Links
 	headers     []RequestHeader

@@ -19,7 +19,8 @@ func (s *Store) Paced(d time.Duration) time.Duration {
 
 // Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
 // what names the work in the log.
-func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error, leases ...*Lease) {
+func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error,
+	leases ...*Lease) {
 	said := ""
 	for ctx.Err() == nil {
 		err := look(ctx)

@@ -165,7 +165,8 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 func (s *Service) takeLink(ctx context.Context, code, remote string, by Door) (p Principal, err error) {
 	find := func(tx *store.Tx) (id string, user *User, err error) {
 		var userID int64
-		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink, secrets.Hash(code),
+		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink,
+			secrets.Hash(code),
 			tx.Now().Unix()).Scan(&id, &userID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return "", nil, errLink

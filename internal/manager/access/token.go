@@ -194,7 +194,8 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			expires = tx.Now().Add(g.Life).Unix()
 		}
 		if err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
-			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, secrets.Hash(secret), tx.Now().Unix(), expires, string(g.Scopes)); err != nil {
+			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, secrets.Hash(secret), tx.Now().Unix(), expires,
+			string(g.Scopes)); err != nil {
 			return err
 		}
 		return noteToken(tx, "ADD", "Made", kind, id, g.Name, user, ", "+g.good())

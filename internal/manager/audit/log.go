@@ -24,8 +24,10 @@ const logs = "systemLogs"
 // registerLogs declares the collection of the manager's logs.
 func registerLogs(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: logs, At: "logs", Unlogged: true, Fleeting: true, NoSearch: true, Guard: resource.Logs,
-		Complete: func(_ *store.Tx, rows []*store.Resource) error { return completeLogs(r.Manager, rows) },
-		Content:  resource.Contents{Types: []string{"SystemLog"}, Open: openLog}}, &SystemLog{})
+		Complete: func(_ *store.Tx, rows []*store.Resource) error {
+			return completeLogs(resource.Provided[Options](r.Provisions()), rows)
+		},
+		Content: resource.Contents{Types: []string{"SystemLog"}, Open: openLog}}, &SystemLog{})
 }
 
 // SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as
@@ -41,7 +43,7 @@ type SystemLog struct {
 // KeepLogs lists the logs that a manager may have. It is no seed: those are not made again in a database that is there.
 func KeepLogs(ctx context.Context, a *resource.API) error {
 	missing := func(tx *store.Tx) (names []string, err error) {
-		for _, name := range slices.Sorted(maps.Keys(a.Manager.Logs)) {
+		for _, name := range slices.Sorted(maps.Keys(resource.Provided[Options](a.Provisions).Logs)) {
 			found, err := tx.ByName(logs, 0, name)
 			if err != nil {
 				return nil, err
@@ -75,11 +77,11 @@ func KeepLogs(ctx context.Context, a *resource.API) error {
 }
 
 // completeLogs says how long each log is, and when it was last written.
-func completeLogs(m *resource.Manager, rows []*store.Resource) error {
+func completeLogs(o Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		var size int64
 		var last time.Time
-		for _, path := range m.Logs[r.Name] {
+		for _, path := range o.Logs[r.Name] {
 			info, err := os.Stat(path)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
@@ -105,7 +107,7 @@ func completeLogs(m *resource.Manager, rows []*store.Resource) error {
 
 // openLog gives how long a log is by now, and what reads it up to there, whatever is written, or begun anew, meanwhile.
 func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
-	paths := a.Manager.Logs[row.Name]
+	paths := resource.Provided[Options](a.Provisions).Logs[row.Name]
 	if len(paths) == 0 {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "%s is not kept by the manager on %s: say where it is to be "+
 			"(--access-log, --audit-log, --data)", problem.About(row.ID, row.Name), a.Manager.Hostname)

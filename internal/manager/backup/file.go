@@ -82,7 +82,7 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	}
 	x := o.(*DatabaseBackupFile)
 	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
-	path := filepath.Join(a.Manager.Backups, x.file())
+	path := filepath.Join(optionsOf(a).Dir, x.file())
 	f, err := os.Open(path)             //nolint:gosec // in the manager's own directory
 	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
 		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above
@@ -90,7 +90,7 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = os.Open(path) //nolint:gosec // as above
 	}
-	if err != nil || a.Manager.Backups == "" {
+	if err != nil || optionsOf(a).Dir == "" {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
 			"into its directory for backups (--backup-dir); one that was sent is there a moment later", x.Name, x.Host, a.Manager.Hostname)
 	}

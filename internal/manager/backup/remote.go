@@ -150,7 +150,7 @@ func wantUpload(tx *store.Tx, schedule int64, place string) error {
 // uploadDue uploads the files of this machine that are to be uploaded. A schedule whose files could not be uploaded is tried again after
 // uploadAgainAfter, and at once with another target.
 func (r *Runner) uploadDue(ctx context.Context) error {
-	place, err := placeOf(r.api.Manager.Backups)
+	place, err := optionsOf(r.api).placeOf()
 	if err != nil {
 		return nil //nolint:nilerr // as for what is taken away
 	}
@@ -357,7 +357,7 @@ func (r *Runner) uploadFiles(ctx context.Context, u upload) (came uploaded) {
 
 // uploadFile uploads a file of this machine.
 func (r *Runner) uploadFile(ctx context.Context, there remote.Dir, file *DatabaseBackupFile) error {
-	f, err := os.Open(filepath.Join(r.api.Manager.Backups, file.file())) //nolint:gosec // in the manager's own directory
+	f, err := os.Open(filepath.Join(optionsOf(r.api).Dir, file.file())) //nolint:gosec // in the manager's own directory
 	if err != nil {
 		return err
 	}

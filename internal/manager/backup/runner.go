@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"portolan/internal/engine/event"
@@ -69,7 +68,7 @@ func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) err
 
 // Run works until ctx ends. Without a directory there is nothing to do.
 func (r *Runner) Run(ctx context.Context) {
-	if r.api.Manager.Backups == "" {
+	if optionsOf(r.api).Dir == "" {
 		return
 	}
 	r.api.Store.Work(ctx, lookEvery, r.log, files, r.look, r.lease)
@@ -78,7 +77,7 @@ func (r *Runner) Run(ctx context.Context) {
 // settle gives files their names that are listed and were not renamed, as where the manager was killed, and removes what is not listed of
 // those that were begun. Nobody else makes any meanwhile: the lease is held.
 func (r *Runner) settle(ctx context.Context) error {
-	left, err := os.ReadDir(r.api.Manager.Backups)
+	left, err := os.ReadDir(optionsOf(r.api).Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -87,7 +86,7 @@ func (r *Runner) settle(ctx context.Context) error {
 		if !is {
 			continue
 		}
-		path, name, listed := filepath.Join(r.api.Manager.Backups, file.Name()), begun+suffix, false
+		path, name, listed := filepath.Join(optionsOf(r.api).Dir, file.Name()), begun+suffix, false
 		if err := r.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 			listed, err = tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(files),
 				store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: name}}})
@@ -96,7 +95,7 @@ func (r *Runner) settle(ctx context.Context) error {
 			return err
 		}
 		if listed {
-			err = errors.Join(err, os.Rename(path, filepath.Join(r.api.Manager.Backups, name)))
+			err = errors.Join(err, os.Rename(path, filepath.Join(optionsOf(r.api).Dir, name)))
 		} else {
 			err = errors.Join(err, os.Remove(path))
 		}
@@ -107,13 +106,11 @@ func (r *Runner) settle(ctx context.Context) error {
 // placeFile names the file of the directory for backups that says which directory it is.
 const placeFile = ".place"
 
-// placing is held while the file that says which directory it is may be made.
-var placing sync.Mutex
-
-// placeOf gives the name of a directory for backups, which is made where it is missing.
-func placeOf(dir string) (string, error) {
-	placing.Lock()
-	defer placing.Unlock()
+// placeOf returns the name of the directory for backups, which is made where it is missing.
+func (o Options) placeOf() (string, error) {
+	dir := o.Dir
+	o.place.Lock()
+	defer o.place.Unlock()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -175,7 +172,7 @@ func (r *Runner) look(ctx context.Context) error {
 // asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
 // files to take away, to write or to upload.
 func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
-	place, err := placeOf(r.api.Manager.Backups)
+	place, err := optionsOf(r.api).placeOf()
 	if err != nil { // whoever wants a backup is told
 		place = ""
 	}
@@ -205,7 +202,7 @@ func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 // takeAway removes the files of this machine that were deleted.
 func (r *Runner) takeAway(ctx context.Context) error {
 	var names []string
-	place, err := placeOf(r.api.Manager.Backups)
+	place, err := optionsOf(r.api).placeOf()
 	if err != nil {
 		return nil //nolint:nilerr // a directory that cannot be made has no files; whoever wants a backup is told
 	}
@@ -221,7 +218,7 @@ func (r *Runner) takeAway(ctx context.Context) error {
 		return err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		err := os.Remove(filepath.Join(r.api.Manager.Backups, name))
+		err := os.Remove(filepath.Join(optionsOf(r.api).Dir, name))
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
@@ -304,11 +301,11 @@ func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 
 // writeFile writes a backup, on the disk by another name than the one that it has once it is listed.
 func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*DatabaseBackupFile, error) {
-	place, err := placeOf(r.api.Manager.Backups)
+	place, err := optionsOf(r.api).placeOf()
 	if err != nil {
 		return nil, err
 	}
-	dir, now := r.api.Manager.Backups, r.api.Store.Now()
+	dir, now := optionsOf(r.api).Dir, r.api.Store.Now()
 	name := x.prefix() + "-" + now.UTC().Format("20060102T150405.000Z")
 	path := filepath.Join(dir, name+unfinished)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // as above

@@ -96,7 +96,7 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 		return problem.Field("UnsupportedResourceFieldValue", "state",
 			"localBackupsEnabled and remoteBackupsEnabled are false: no file would be made")
 	}
-	if (x.now || makes) && c.API.Manager.Backups == "" {
+	if (x.now || makes) && optionsOf(c.API).Dir == "" {
 		return problem.Field("UnsupportedResourceFieldValue", "localBackupsEnabled",
 			"the manager has no directory for backups: start it with --data or --backup-dir")
 	}

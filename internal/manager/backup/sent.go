@@ -23,9 +23,6 @@ import (
 	"portolan/internal/engine/store/archive"
 )
 
-// checking has a token for the one backup that is looked at: that takes a processor for a while.
-var checking = make(chan struct{}, 1)
-
 // sentTo is where a backup that was sent goes: what check has found out without a transaction, as a directory may hang.
 type sentTo struct {
 	name, place string
@@ -33,7 +30,8 @@ type sentTo struct {
 
 // check refuses what is sent and is no whole backup that this portolan can restore, and finds where it goes.
 func check(ctx context.Context, c *resource.Content, a *resource.API) (any, error) {
-	dir := a.Manager.Backups
+	options := optionsOf(a)
+	dir := options.Dir
 	switch {
 	case dir == "":
 		return nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
@@ -43,8 +41,8 @@ func check(ctx context.Context, c *resource.Content, a *resource.API) (any, erro
 			"dots, dashes and underscores", c.Name)
 	}
 	select {
-	case checking <- struct{}{}:
-		defer func() { <-checking }()
+	case options.verify <- struct{}{}:
+		defer func() { <-options.verify }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -59,7 +57,7 @@ func check(ctx context.Context, c *resource.Content, a *resource.API) (any, erro
 		return nil, err
 	}
 	to := sentTo{name: strings.TrimSuffix(c.Name, suffix) + suffix}
-	if to.place, err = placeOf(dir); err != nil {
+	if to.place, err = options.placeOf(); err != nil {
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, sentFolder, to.name)); err == nil {
@@ -136,7 +134,7 @@ const againAfter = time.Minute
 // keepSent makes what was sent to this manager files of its directory. One that is killed meanwhile does it anew. What cannot be kept is
 // said, and tried again later: it holds up nothing else.
 func (r *Runner) keepSent(ctx context.Context) error {
-	place, err := placeOf(r.api.Manager.Backups)
+	place, err := optionsOf(r.api).placeOf()
 	if err != nil || time.Now().Before(r.sentAgain) {
 		return nil //nolint:nilerr // as for what is taken away
 	}
@@ -185,7 +183,7 @@ const begunSent = ".sent-*"
 // sweepSent removes what is left of those that were being written when a manager was killed. Another manager of the same directory whose
 // file goes writes it anew.
 func (r *Runner) sweepSent() {
-	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, sentFolder, begunSent))
+	left, err := filepath.Glob(filepath.Join(optionsOf(r.api).Dir, sentFolder, begunSent))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
@@ -196,13 +194,13 @@ func (r *Runner) sweepSent() {
 
 // keepOne makes a backup that was sent a file. Where it was deleted meanwhile there is nothing to keep.
 func (r *Runner) keepOne(ctx context.Context, id int64) error {
-	if err := os.MkdirAll(filepath.Join(r.api.Manager.Backups, sentFolder), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(optionsOf(r.api).Dir, sentFolder), 0o700); err != nil {
 		return err
 	}
-	begun := filepath.Join(r.api.Manager.Backups, sentFolder, strings.ReplaceAll(begunSent, "*", rand.Text()))
+	begun := filepath.Join(optionsOf(r.api).Dir, sentFolder, strings.ReplaceAll(begunSent, "*", rand.Text()))
 	x, err := r.writeSent(ctx, id, begun)
 	if err == nil && x != nil {
-		err = os.Rename(begun, filepath.Join(r.api.Manager.Backups, x.file()))
+		err = os.Rename(begun, filepath.Join(optionsOf(r.api).Dir, x.file()))
 	}
 	if err != nil || x == nil {
 		return errors.Join(err, os.RemoveAll(begun))

@@ -71,7 +71,7 @@ func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if !c.API.Manager.Sweeps { // it is refused where it is enabled
+	if !resource.Provided[Options](c.API.Provisions).Sweeps { // it is refused where it is enabled
 		return nil
 	}
 	return x.Times().Check(c.Tx.Now(), timesBefore(c))
@@ -268,7 +268,7 @@ func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string
 	switch {
 	case x.Enabled && method != pingSweep:
 		return problem.NotYet("enabled: networks are looked at by PINGSWEEP alone yet; a policy that is not enabled can be prepared")
-	case x.Enabled && !c.API.Manager.Sweeps:
+	case x.Enabled && !resource.Provided[Options](c.API.Provisions).Sweeps:
 		return problem.Field("UnsupportedResourceFieldValue", "enabled",
 			"this manager does not look at networks by itself: start it with --sweep; a policy that is not enabled can be prepared")
 	}

@@ -39,6 +39,12 @@ const (
 	findingReclaimed = "reclaimable"
 )
 
+// Options are how the manager was started.
+type Options struct {
+	// Sweeps allows the manager to probe networks by itself (--sweep).
+	Sweeps bool
+}
+
 // Sweeper works reconciliation policies off: of all managers of a database one at a time.
 type Sweeper struct {
 	api   *resource.API
@@ -57,7 +63,7 @@ func NewSweeper(a *resource.API, answers func(ctx context.Context, a netip.Addr)
 
 // Run works until ctx ends. A manager that may not look at networks leaves that to others.
 func (s *Sweeper) Run(ctx context.Context) {
-	if !s.api.Manager.Sweeps {
+	if !resource.Provided[Options](s.api.Provisions).Sweeps {
 		return
 	}
 	s.api.Store.Work(ctx, sweepEvery, s.log, "reconciliation", s.look, s.lease)

@@ -38,4 +38,5 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses a name that has anything else.
 func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *AliasRecord) SameData(schema.Object) bool { return true }

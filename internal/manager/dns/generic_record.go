@@ -56,7 +56,8 @@ func FromSigning(kind uint16) bool {
 	return kind == dns.TypeRRSIG || kind == dns.TypeNSEC || kind == dns.TypeNSEC3 || kind == dns.TypeNSEC3PARAM
 }
 
-// RefuseGenericType says why no zone has GenericRecords of a type; it gives nothing where they may be. mnemonics are those that have a name here.
+// RefuseGenericType says why no zone has GenericRecords of a type; it gives nothing where they may be. mnemonics are those that have a
+// name here.
 func RefuseGenericType(kind uint16, mnemonics []string) string {
 	mnemonic := dns.TypeToString[kind]
 	switch {
@@ -103,7 +104,8 @@ func GenericTypeNames(a *resource.API) []string {
 	return f.Enum
 }
 
-// GenericTypeAndData gives the type and the data of a record as a GenericRecord has them: in the form of RFC 3597 where the type has no name here.
+// GenericTypeAndData gives the type and the data of a record as a GenericRecord has them: in the form of RFC 3597 where the type has no
+// name here.
 func GenericTypeAndData(rr dns.RR, mnemonics []string) (recordType, data string, err error) {
 	recordType = dns.Type(rr.Header().Rrtype).String()
 	named := slices.Contains(mnemonics, recordType)
@@ -126,6 +128,7 @@ func GenericTypeAndData(rr dns.RR, mnemonics []string) (recordType, data string,
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *GenericRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *GenericRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*GenericRecord)
 	return ok && x.RecordType == y.RecordType && strings.Join(strings.Fields(x.Rdata), " ") == strings.Join(strings.Fields(y.Rdata), " ")

@@ -28,6 +28,7 @@ func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *HINFORecord) SameData(o schema.Object) bool {
 	y, ok := o.(*HINFORecord)
 	return ok && x.OS == y.OS && x.CPU == y.CPU

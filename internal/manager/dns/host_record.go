@@ -135,4 +135,5 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 // Validate refuses a second host of the name, and a name that is an alias.
 func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *HostRecord) SameData(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

@@ -33,6 +33,7 @@ func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *MXRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *MXRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*MXRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority

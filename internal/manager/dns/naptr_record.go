@@ -50,6 +50,7 @@ func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *NAPTRRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *NAPTRRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*NAPTRRecord)
 	return ok && x.Order == y.Order && x.Preference == y.Preference && x.Service == y.Service && x.Flags == y.Flags &&

@@ -37,6 +37,7 @@ func (x *SRVRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *SRVRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *SRVRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*SRVRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority && x.Weight == y.Weight && x.Port == y.Port

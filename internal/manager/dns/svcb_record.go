@@ -240,6 +240,7 @@ func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *SVCBRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *SVCBRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*SVCBRecord)
 	return ok && x.alike(&y.ServiceBinding)
@@ -258,6 +259,7 @@ func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) 
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *HTTPSRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *HTTPSRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*HTTPSRecord)
 	return ok && x.alike(&y.ServiceBinding)

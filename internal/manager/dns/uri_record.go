@@ -53,6 +53,7 @@ func IsURI(text string) bool {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *URIRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
+// SameData implements ComparableRecord.
 func (x *URIRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*URIRecord)
 	return ok && x.Priority == y.Priority && x.Weight == y.Weight && x.Target == y.Target

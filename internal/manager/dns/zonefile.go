@@ -78,6 +78,7 @@ func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resour
 	return zone, err
 }
 
+// FindZoneIn returns the zone of a name in a view; nil where there is none.
 func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
 	if name == RootName {
 		found, err := tx.ByName("zones", view.ID, RootName)
@@ -93,6 +94,7 @@ func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resourc
 	return same[0], nil
 }
 
+// FindView returns the view of a configuration, both by their names; it fails where there is none.
 func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
 	found, err := resource.ConfigurationNamed(tx, configuration)
 	if err != nil {

@@ -316,7 +316,8 @@ func (c *Copier) forget(ctx context.Context) error {
 }
 
 // isForeignServer finds the servers that are run by others.
-var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq", Value: serverconfig.IsOtherServer}
+var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq",
+	Value: serverconfig.IsOtherServer}
 
 // isPolicyOfOthers finds the response policy zones whose names come from elsewhere.
 var isPolicyOfOthers = store.All{

@@ -99,8 +99,9 @@ const neverDeployed = -1
 // tell adds the event.
 func (f *fault) tell(tx *store.Tx, configuration int64) error {
 	f.told = true
-	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: "live deployment",
-		Message: schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
+	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
+		SourceName: "live deployment",
+		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
 		configuration)
 }
 
@@ -194,8 +195,9 @@ func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow
 		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND configuration = ?", configuration); err != nil {
 			return err
 		}
-		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: "live deployment",
-			Message: schema.Cut("Changes could not be deployed: "+sentence(why), longestMessage)}, configuration); err != nil {
+		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
+			SourceName: "live deployment",
+			Message:    schema.Cut("Changes could not be deployed: "+sentence(why), longestMessage)}, configuration); err != nil {
 			return err
 		}
 		return now.done(tx)

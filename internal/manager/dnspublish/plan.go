@@ -102,7 +102,8 @@ type assigned struct {
 
 // answers reports whether the server answers for the zone from data of its own.
 func (a assigned) answers() bool {
-	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary || a.kind == serverconfig.RoleSecondary || a.kind == serverconfig.RoleStealthSecondary
+	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary || a.kind == serverconfig.RoleSecondary ||
+		a.kind == serverconfig.RoleStealthSecondary
 }
 
 // writes reports whether the server has the zone from the manager, and not from another server.
@@ -336,7 +337,8 @@ func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind s
 		}
 		for _, i := range r.RoleInterfaces {
 			server := p.interfaces[i.ID].server
-			if had, twice := own[server]; i.Kind == serverconfig.InterfaceZoneTransfer || i.Kind == serverconfig.InterfaceTarget || twice && had.writes() {
+			if had, twice := own[server]; i.Kind == serverconfig.InterfaceZoneTransfer || i.Kind == serverconfig.InterfaceTarget || twice &&
+				had.writes() {
 				continue
 			}
 			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}

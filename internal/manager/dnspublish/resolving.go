@@ -38,7 +38,8 @@ func (s *serving) recursionOf(p *plan, view, server int64, zones []*plannedZone)
 func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []zonedata.Forwarded) {
 	for _, z := range zones {
 		a := z.roles[server]
-		if a.kind != serverconfig.RoleForwarding && a.kind != serverconfig.RoleStub || a.at == z.view { // a view with such a role asks others for all there is
+		if a.kind != serverconfig.RoleForwarding && a.kind != serverconfig.RoleStub ||
+			a.at == z.view { // a view with such a role asks others for all there is
 			continue
 		}
 		one := zonedata.Forwarded{Name: z.fqdn(), To: withPorts(p.addressesOf(a.targets)), Stub: a.kind == serverconfig.RoleStub,

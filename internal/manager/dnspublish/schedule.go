@@ -186,8 +186,9 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 		if !ok || p.Status >= 500 {
 			return err
 		}
-		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: row.Name,
-			Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
+		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
+			SourceName: row.Name,
+			Message:    fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
 			return err
 		}
 	}

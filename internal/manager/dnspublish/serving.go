@@ -31,12 +31,18 @@ type zoneServer struct {
 	Connected bool `json:"connected"`
 }
 
+// Options connect the pipeline to the fleet.
+type Options struct {
+	// Serving returns the content that a service point has said that it serves (Serving.Content), and whether it is connected.
+	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
+}
+
 // servingReport tells of a zone who answers for it.
 func servingReport() resource.Report {
 	return resource.Report{Name: "serving", Summary: "What is deployed of a zone, and which servers answer it", Answer: zoneServing{},
 		Description: "The serial number, and for each server whether it has said that it serves that.",
 		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
-			answer := zoneServing{Servers: []zoneServer{}}
+			answer, serving := zoneServing{Servers: []zoneServer{}}, resource.Provided[Options](a.Provisions).Serving
 			id := zoneID(of.Ref("view"), of.Key)
 			z, there, err := readDeployed(tx, id)
 			if err != nil || !there {
@@ -76,8 +82,8 @@ func servingReport() resource.Report {
 				if err != nil {
 					return nil, err
 				}
-				if fields := serverconfig.FieldsOf(o); fields != nil && fields.ServicePoint != "" && a.Manager.Serving != nil {
-					content, connected, err := a.Manager.Serving(tx, fields.ServicePoint)
+				if fields := serverconfig.FieldsOf(o); fields != nil && fields.ServicePoint != "" && serving != nil {
+					content, connected, err := serving(tx, fields.ServicePoint)
 					if err != nil {
 						return nil, err
 					}

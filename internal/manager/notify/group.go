@@ -84,7 +84,7 @@ func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*NotificationGroup); ok && old.NotificationType == x.NotificationType { // it was said when it was made
 		return nil
 	}
-	switch can := c.API.Manager.Notifies; {
+	switch can := resource.Provided[Options](c.API.Provisions); {
 	case x.NotificationType == byMail && !can.Mail:
 		lacks = "no mail server: start it with --smtp"
 	case x.NotificationType == byTrap && !can.Traps:

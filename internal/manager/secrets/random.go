@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 )
 
+// RandomBytes returns n random octets.
 func RandomBytes(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // crypto/rand.Read never fails

@@ -37,7 +37,7 @@ const Base = published.Base
 
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
-	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{LastBackup: backup.Last}}
+	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, userfields.Register,
 		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
 		dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register, backup.Register, notify.Register,

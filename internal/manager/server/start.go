@@ -37,6 +37,7 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/settings"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
@@ -242,9 +243,12 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
-	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
-	m.Address.Manager.Sweeps = o.Sweep
-	m.Address.Manager.LogLevel, m.Address.Manager.Backups, m.Address.Manager.Logs = o.LogLevel, o.Backups, m.logFiles()
+	provisions := m.Address.Provisions
+	resource.Provide(provisions, notify.Options{Mail: o.Mail != nil, Traps: len(o.Traps) > 0})
+	resource.Provide(provisions, discovery.Options{Sweeps: o.Sweep})
+	resource.Provide(provisions, backup.NewOptions(o.Backups))
+	resource.Provide(provisions, audit.Options{Logs: m.logFiles()})
+	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.Last})
 	m.REST.SetCookie, m.REST.OfRequest = access.SetCookie, access.OfRequest
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
@@ -261,10 +265,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
-	m.Address.Manager.Serving = func(tx *store.Tx, servicePoint string) (string, bool, error) {
+	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
 		return is.Content, is.There && !is.Silent, err
-	}
+	}})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.Tell(serverconfig.PointsMoved)
 	m.observeStatus()

@@ -15,7 +15,9 @@ import (
 // affair of PostgreSQL, and refused here.
 func registerDatabases(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "databases", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
-		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeDatabase(tx, r.Manager, rows) }}, &AddressManagerDatabase{})
+		Complete: func(tx *store.Tx, rows []*store.Resource) error {
+			return completeDatabase(tx, resource.Provided[Options](r.Provisions()), rows)
+		}}, &AddressManagerDatabase{})
 	r.Collection(resource.Collection{Name: "databaseServers", Called: "servers", Guard: resource.Administration, NoSearch: true},
 		&AddressManagerServer{})
 	r.Collection(resource.Collection{Name: "trustRelationships", Parents: []string{""}, Guard: resource.Administration, NoSearch: true},
@@ -107,7 +109,8 @@ func notCopied() error {
 
 // BeforeWrite refuses to copy the database.
 func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
-	if raw, given := c.Sent["backupEnabled"]; given && string(raw) != strconv.FormatBool(c.API.Manager.Backups != "") {
+	if raw, given := c.Sent["backupEnabled"]; given &&
+		string(raw) != strconv.FormatBool(resource.Provided[Options](c.API.Provisions).Backups) {
 		return problem.Field("UnsupportedResourceFieldValue", "backupEnabled", "follows from how the manager was started (--data, --backup-dir)")
 	}
 	if x.ReplicationEnabled || len(x.Servers.Items) > 0 {
@@ -132,7 +135,7 @@ func (x *AddressManagerServer) BeforeWrite(*resource.Change) error { return notC
 func (x *TrustRelationship) BeforeWrite(*resource.Change) error { return notCopied() }
 
 // completeDatabase counts what the database holds.
-func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource) error {
+func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		entities, size, err := tx.Extent()
 		if err != nil {
@@ -153,7 +156,7 @@ func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last,
 			"entityCount": strconv.AppendInt(nil, entities, 10),
 			"size":        strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10),
-			"activeSessionCount": strconv.AppendInt(nil, open, 10), "backupEnabled": strconv.AppendBool(nil, m.Backups != "")}); err != nil {
+			"activeSessionCount": strconv.AppendInt(nil, open, 10), "backupEnabled": strconv.AppendBool(nil, m.Backups)}); err != nil {
 			return err
 		}
 	}

@@ -267,10 +267,11 @@ func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 
 // Validate takes one level for the parts that have no log lines of their own, and nothing new where the command line says what is logged.
 func (x *LogLevelSettings) Validate(c *resource.Change) error {
-	if old, ok := c.Old.(*LogLevelSettings); ok && c.API.Manager.LogLevel != "" && !maps.Equal(old.parts(), x.parts()) {
+	if old, ok := c.Old.(*LogLevelSettings); ok && resource.Provided[Options](c.API.Provisions).LogLevel != "" &&
+		!maps.Equal(old.parts(), x.parts()) {
 		return problem.Field("UnsupportedResourceFieldValue", "addressManager",
 			"the manager was started to log from %s on (--log-level), which goes "+
-				"before these settings", c.API.Manager.LogLevel)
+				"before these settings", resource.Provided[Options](c.API.Provisions).LogLevel)
 	}
 	for _, field := range slices.Sorted(maps.Keys(x.parts())) {
 		if level := x.parts()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {

@@ -54,7 +54,8 @@ func (i *zoneImport) makeOne(rr wire.RR) error {
 		o.Type = "HINFORecord"
 		return i.create(rr, o, ttl)
 	case *wire.NAPTR:
-		o := &dns.NAPTRRecord{Order: int64(x.Order), Preference: int64(x.Preference), Flags: dns.UnescapeText(x.Flags), Service: dns.UnescapeText(x.Service),
+		o := &dns.NAPTRRecord{Order: int64(x.Order), Preference: int64(x.Preference), Flags: dns.UnescapeText(x.Flags),
+			Service:           dns.UnescapeText(x.Service),
 			RegularExpression: dns.UnescapeText(x.Regexp), Replacement: strings.TrimPrefix(textOf(x.Replacement), dns.RootName)}
 		if !dns.IsText(o.Flags, o.Service, o.RegularExpression) || o.RegularExpression != "" && (o.Replacement != "" ||
 			strings.TrimSpace(o.RegularExpression) == "") {

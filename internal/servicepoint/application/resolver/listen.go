@@ -13,9 +13,7 @@ import (
 
 	"portolan/internal/base/fairlisten"
 
-	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 )
 
@@ -28,25 +26,6 @@ const (
 	endsServing   = "ends-serving"
 	beginsServing = "begins-serving"
 )
-
-// opening serves the configuration that is being put in force. CoreDNS gives a plugin its text alone; one resolver runs in a process, and
-// puts one configuration in force at a time.
-var opening atomic.Pointer[generation]
-
-func init() {
-	dnsserver.Directives = slices.Concat([]string{endsServing}, dnsserver.Directives, []string{beginsServing})
-	plugin.Register(endsServing, func(c *caddy.Controller) error {
-		g := opening.Load()
-		g.config = dnsserver.GetConfig(c)
-		g.config.ListenHosts = nil // CoreDNS itself listens nowhere
-		c.OnShutdown(g.end)
-		return nil
-	})
-	plugin.Register(beginsServing, func(c *caddy.Controller) error {
-		c.OnStartup(opening.Load().begin)
-		return nil
-	})
-}
 
 // socket is where the resolver listens: over TCP, and over UDP but for TLS.
 type socket struct {
@@ -123,7 +102,9 @@ type generation struct {
 	servers []server
 	copies  []io.Closer
 	log     *slog.Logger
-	ended   atomic.Bool
+	// most is how many connections the sockets take together where descriptors do not bound it sooner.
+	most  int
+	ended atomic.Bool
 }
 
 // begin serves the sockets. All servers are made before the first one serves: making one sets the plugins up, which all of them share.
@@ -135,7 +116,7 @@ func (g *generation) begin() error {
 		}
 		g.servers = append(g.servers, one)
 	}
-	most := fairlisten.Each(len(g.sockets), mostConnections)
+	most := fairlisten.Each(len(g.sockets), g.most)
 	for i, s := range g.sockets {
 		if err := g.serve(g.servers[i], s, most); err != nil {
 			return errors.Join(err, g.end())
@@ -221,4 +202,4 @@ func copyOfPackets(c *net.UDPConn) (net.PacketConn, error) {
 }
 
 // mostConnections is how many connections a listener takes where descriptors do not bound it sooner.
-var mostConnections = 4096 // a variable for tests
+const mostConnections = 4096

@@ -32,9 +32,8 @@ func version(from, at, network string) error {
 // A client that opens connections without end keeps nobody from an answer, over TCP and over TLS; its own newest connection is answered,
 // too.
 func TestNobodyExhaustsTheListeners(t *testing.T) {
-	defer func(most int) { mostConnections = most }(mostConnections)
-	mostConnections = 32
 	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	app.(*resolver).connections = 32
 	defer func() {
 		if err := app.Close(); err != nil {
 			t.Error(err)

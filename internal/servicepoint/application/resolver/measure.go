@@ -8,10 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -21,23 +17,6 @@ import (
 // measures is the plugin that counts questions and answers, in the place of CoreDNS's own, which would listen by itself and take any number
 // of connections.
 const measures = "measures"
-
-func init() {
-	for i, name := range dnsserver.Directives {
-		if name == "prometheus" {
-			dnsserver.Directives[i] = measures
-		}
-	}
-	plugin.Register(measures, func(c *caddy.Controller) error {
-		m := metrics.New("")
-		m.AddZone(".")
-		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
-			m.Next = next
-			return m
-		})
-		return nil
-	})
-}
 
 // Limits of the listener for metrics.
 const (

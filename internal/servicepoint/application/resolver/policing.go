@@ -6,13 +6,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"portolan/internal/wire/zonedata"
 
-	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/request"
@@ -25,24 +22,8 @@ import (
 var policed = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_policy_answers_total",
 	Help: "Questions for which a rule of a response policy matched, by policy and by what it does."}, []string{"policy", "action"})
 
-// policesFor is the resolver whose configuration is being put in force: CoreDNS is given a text.
-var policesFor atomic.Pointer[resolver]
-
 // policies is the name of the plugin. What comes from a cache is policed, too.
 const policies = "policies"
-
-func init() {
-	at := slices.Index(dnsserver.Directives, "cache")
-	dnsserver.Directives = slices.Insert(dnsserver.Directives, at, policies)
-	plugin.Register(policies, func(c *caddy.Controller) error {
-		p := &policing{of: policesFor.Load()}
-		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
-			p.next = next
-			return p
-		})
-		return nil
-	})
-}
 
 // policing answers as the policies of the client's view say.
 type policing struct {

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/request"
@@ -25,25 +22,6 @@ type QueryLog struct {
 
 // mostEvery bounds QueryLog.Every.
 const mostEvery = 1_000_000
-
-// logged is where queries are logged of the configuration that is being put in force: CoreDNS is given a text.
-var logged atomic.Pointer[slog.Logger]
-
-func init() {
-	plugin.Register("log", func(c *caddy.Controller) error {
-		c.Next()
-		every, err := strconv.ParseUint(c.RemainingArgs()[0], 10, 32)
-		if err != nil {
-			return plugin.Error("log", err)
-		}
-		q := &queryLog{every: every, log: logged.Load()}
-		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
-			q.next = next
-			return q
-		})
-		return nil
-	})
-}
 
 // queryLog logs queries with what came of them.
 type queryLog struct {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
 
 	// The plugins that corefile names.
@@ -47,7 +46,7 @@ func Kind() application.Kind {
 			return c.claims()
 		}},
 		New: func(log *slog.Logger) application.Application {
-			r := &resolver{log: log, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
+			r := &resolver{log: log, connections: mostConnections, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
 			r.content.Store(&content{})
 			ctx, stop := context.WithCancel(context.Background())
 			r.stop = stop
@@ -59,10 +58,12 @@ func Kind() application.Kind {
 
 // resolver is the running application.
 type resolver struct {
-	log     *slog.Logger
-	stop    context.CancelFunc
-	looks   sync.WaitGroup
-	started time.Time
+	log *slog.Logger
+	// connections is mostConnections, or fewer in tests.
+	connections int
+	stop        context.CancelFunc
+	looks       sync.WaitGroup
+	started     time.Time
 	// front is what the resolver answers itself, back what its upstreams answer.
 	front, back *look
 
@@ -134,14 +135,13 @@ func (r *resolver) start(given Configuration, of *content) error {
 	}()
 	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
 	dnsserver.Quiet, caddy.Quiet = true, true
-	logged.Store(r.log)
-	policesFor.Store(r)
+	next := &starting{resolver: r}
 	if c.TLS != nil {
 		pair, err := c.TLS.Pair()
 		if err != nil {
 			return err
 		}
-		offered.Store(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
+		next.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}}
 	}
 	sockets, err := r.openFor(c.Listen)
 	if err != nil {
@@ -159,7 +159,8 @@ func (r *resolver) start(given Configuration, of *content) error {
 			}
 		}
 	}()
-	opening.Store(&generation{sockets: sockets, log: r.log})
+	next.generation = &generation{sockets: sockets, log: r.log, most: r.connections}
+	next.begin()
 	instance := r.instance
 	if instance == nil {
 		if instance, err = caddy.Start(input); err != nil { // what plugins have opened before stays open: only an end closes it
@@ -185,17 +186,6 @@ func (r *resolver) start(given Configuration, of *content) error {
 		}
 	}
 	return nil
-}
-
-// offered is what the listeners over TLS show of the configuration that is being put in force: what CoreDNS is given is a text, and a
-// private key is to stand in no file.
-var offered atomic.Pointer[tls.Config]
-
-func init() {
-	plugin.Register("tls", func(c *caddy.Controller) error {
-		dnsserver.GetConfig(c).TLSConfig = offered.Load().Clone()
-		return nil
-	})
 }
 
 // How often the resolver asks itself and its upstreams, and how long an answer may take.

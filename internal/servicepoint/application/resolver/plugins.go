@@ -1,0 +1,87 @@
+package resolver
+
+import (
+	"crypto/tls"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
+)
+
+// starting is what the plugins need of a configuration that CoreDNS starts and that its text does not have.
+type starting struct {
+	resolver   *resolver
+	generation *generation
+	// tls is what the listeners over TLS show; nil where there are none. A private key is to stand in no file.
+	tls *tls.Config
+}
+
+// inProcess is what CoreDNS keeps for the whole process: its table of plugins, whose setup functions get a text alone. starts is the
+// configuration that they set up. One resolver runs in a process, and starts one configuration at a time.
+var inProcess struct {
+	register sync.Once
+	starts   atomic.Pointer[starting]
+}
+
+// begin lets the plugins set up this configuration. The first call registers them.
+func (s *starting) begin() {
+	inProcess.starts.Store(s)
+	inProcess.register.Do(registerPlugins)
+}
+
+// registerPlugins adds the plugins of the resolver to CoreDNS, in their places of the chain.
+func registerPlugins() {
+	chain := slices.Concat([]string{endsServing}, dnsserver.Directives, []string{beginsServing})
+	chain[slices.Index(chain, "prometheus")] = measures
+	dnsserver.Directives = slices.Insert(chain, slices.Index(chain, "cache"), policies)
+	plugin.Register(endsServing, func(c *caddy.Controller) error {
+		g := inProcess.starts.Load().generation
+		g.config = dnsserver.GetConfig(c)
+		g.config.ListenHosts = nil // CoreDNS itself listens nowhere
+		c.OnShutdown(g.end)
+		return nil
+	})
+	plugin.Register(beginsServing, func(c *caddy.Controller) error {
+		c.OnStartup(inProcess.starts.Load().generation.begin)
+		return nil
+	})
+	plugin.Register("tls", func(c *caddy.Controller) error {
+		dnsserver.GetConfig(c).TLSConfig = inProcess.starts.Load().tls.Clone()
+		return nil
+	})
+	plugin.Register("log", func(c *caddy.Controller) error {
+		c.Next()
+		every, err := strconv.ParseUint(c.RemainingArgs()[0], 10, 32)
+		if err != nil {
+			return plugin.Error("log", err)
+		}
+		q := &queryLog{every: every, log: inProcess.starts.Load().resolver.log}
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			q.next = next
+			return q
+		})
+		return nil
+	})
+	plugin.Register(policies, func(c *caddy.Controller) error {
+		p := &policing{of: inProcess.starts.Load().resolver}
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			p.next = next
+			return p
+		})
+		return nil
+	})
+	plugin.Register(measures, func(c *caddy.Controller) error {
+		m := metrics.New("")
+		m.AddZone(".")
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			m.Next = next
+			return m
+		})
+		return nil
+	})
+}
