@@ -1,6 +1,7 @@
 package servicepoint
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,7 +16,7 @@ import (
 
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
-	"portolan/internal/wire/zonedata"
+	"portolan/internal/wire/content"
 )
 
 // contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With
@@ -110,11 +111,8 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	h, err := zonedata.ReadHeader(f)
+	h, err := content.Verify(f)
 	if err != nil {
-		return "", err
-	}
-	if _, err := zonedata.ParseRevision(h.To); err != nil {
 		return "", err
 	}
 	number := 0
@@ -150,7 +148,7 @@ func (c contents) chains() (chains [][]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		h, err := zonedata.ReadHeader(f)
+		h, err := content.Read(bufio.NewReader(f))
 		_ = f.Close()
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/checkin"
 )
 
 // Times of the work of a manager on deployments.
@@ -40,9 +41,9 @@ type Points interface {
 
 // Serving is what a service point serves.
 type Serving struct {
-	// There says that there is such a service point, Answers that it is to run what answers for zones, Drives that it has another program do
-	// so, which resolves names, too, and Resolves that it runs what resolves names.
-	There, Answers, Drives, Resolves bool
+	// There says that there is such a service point, Provides what the applications can do that it is to run.
+	There    bool
+	Provides checkin.Capabilities
 	// Content names what it has said that it serves.
 	Content string
 	// Silent says that it is not connected.

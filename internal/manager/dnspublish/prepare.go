@@ -10,6 +10,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/zonedata"
 )
 
@@ -88,7 +89,7 @@ func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error 
 			asking++
 		}
 	}
-	if asking > 1 && is.Resolves {
+	if asking > 1 && is.Provides[checkin.ForwardsAlike] {
 		s.warn("service point %s asks the same servers for the clients of all views: those that the views name first", point)
 	}
 	switch {
@@ -96,12 +97,13 @@ func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error 
 		return err
 	case !is.There:
 		return problem.BadRequest("ServerNotConnected", "there is no service point %q in the fleet", point)
-	case !is.Answers && (s.answers || !is.Resolves):
+	case !is.Provides[checkin.AnswersZones] && (s.answers || !is.Provides[checkin.ResolvesNames]):
 		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
 			"to it first (portolan fleet deploy)", point)
-	case is.Drives && slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
+	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.TakesUpdates] &&
+		slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
 		s.warn("service point %s drives BIND, which takes no updates from us: allow-update is not acted upon", point)
-	case resolves && !is.Resolves && !is.Drives:
+	case resolves && !is.Provides[checkin.ResolvesNames]:
 		s.warn("service point %s does not run the application dns-resolver-service: response policies, and the roles FORWARDING, STUB and "+
 			"RECURSIVE, are not acted upon", point)
 	}

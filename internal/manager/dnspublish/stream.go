@@ -14,7 +14,7 @@ import (
 
 // IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what
 // came later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
-func IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
+func (p Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
 		return false, err
@@ -55,9 +55,12 @@ func revisionOf(tx *store.Tx, server int64) (r zonedata.Revision, row serverRow,
 	return r, row, err == nil, err
 }
 
-// WriteContent writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
+// Planner makes the content of name servers and resolvers.
+type Planner struct{ Sealer resource.Sealer }
+
+// Write writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
 // what is kept does not go back so far.
-func WriteContent(tx *store.Tx, sealer resource.Sealer, servicePoint, from string, out io.Writer) error {
+func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) error {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func WriteContent(tx *store.Tx, sealer resource.Sealer, servicePoint, from strin
 	}
 	w := zonedata.NewWriter(out, zonedata.Header{From: from, To: to.String()})
 	if from == "" || row.settingsNumber > before.Number {
-		settings, err := sealer.Open(tx, settingsOfServer, row.settings)
+		settings, err := p.Sealer.Open(tx, settingsOfServer, row.settings)
 		if err != nil {
 			return err
 		}

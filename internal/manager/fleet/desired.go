@@ -120,14 +120,14 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is what the applications of a service point that have content serve.
 type Served struct {
-	// There says that there is such a service point. Applications are the names of those that it is to run and that have content; of what
-	// was never reported the first one that ever had is known alone.
-	There        bool
-	Applications []string
+	// There says that there is such a service point. Provides is what those applications can do together that it is to run and that have
+	// content; of what was never reported the first one that ever had is known alone.
+	There    bool
+	Provides checkin.Capabilities
 	// Content names what all of them serve: the earliest of theirs, empty while one serves nothing.
 	Content string
-	// Trouble is what they say is wrong, Engines what answers in the place of some.
-	Trouble, Engines []string
+	// Trouble is what they say is wrong.
+	Trouble []string
 }
 
 // Serves says, in a transaction, what a service point serves.
@@ -161,12 +161,17 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 		if !now.Contented && !s.programs[a.Name].Contented {
 			continue
 		}
-		if len(is.Applications) == 0 || earlier(now.Content, is.Content) {
+		if is.Provides == nil || earlier(now.Content, is.Content) {
 			is.Content = now.Content
 		}
-		is.Applications, is.Trouble = append(is.Applications, a.Name), append(is.Trouble, now.ErrorConditions...)
-		if now.Engine != "" {
-			is.Engines = append(is.Engines, now.Engine)
+		is.Trouble = append(is.Trouble, now.ErrorConditions...)
+		if is.Provides == nil {
+			is.Provides = checkin.Capabilities{}
+		}
+		if provides := s.programs[a.Name].Provides; provides != nil {
+			for _, c := range provides(now.Engine) {
+				is.Provides[c] = true
+			}
 		}
 	}
 	return is, nil

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/wire/checkin"
-	"portolan/internal/wire/zonedata"
+	"portolan/internal/wire/content"
 )
 
 // name is what a sentence calls it: by its number, and what its machine is called.
@@ -131,8 +131,8 @@ var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying,
 
 // earlier reports whether a revision of content comes before another one.
 func earlier(one, other string) bool {
-	a, err := zonedata.ParseRevision(one)
-	b, e := zonedata.ParseRevision(other)
+	a, err := content.ParseRevision(one)
+	b, e := content.ParseRevision(other)
 	return e == nil && (err != nil || a.Number < b.Number)
 }
 

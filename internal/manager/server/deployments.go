@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/content"
 )
 
 // fleetPoints introduces the fleet to deployments: neither knows the other.
@@ -35,13 +36,41 @@ func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 // Serving says what a service point serves.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint)
-	s = dnspublish.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
-		Answers: slices.Contains(is.Applications, checkin.Authority), Drives: len(is.Engines) > 0,
-		Resolves: slices.Contains(is.Applications, checkin.Resolver)}
+	s = dnspublish.Serving{There: is.There, Provides: is.Provides, Content: is.Content, Trouble: is.Trouble}
 	if err == nil && s.There {
 		s.Silent, err = p.fleet.Silent(tx, servicePoint)
 	}
 	return s, err
+}
+
+// planner makes the content of the applications of one service from what is configured.
+type planner interface {
+	// IsBehind reports whether a service point that serves a revision is to serve another one.
+	IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
+	// Write writes how it comes from a revision to what it is to serve (portolan/internal/wire/content).
+	Write(tx *store.Tx, servicePoint, from string, out io.Writer) error
+}
+
+// planners returns the planners by the names of the applications that take their content.
+func (m *Manager) planners() map[string]planner {
+	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
+	return map[string]planner{checkin.Authority: zones, checkin.Resolver: zones}
+}
+
+// planner returns the planner of the application that asks. Service points of releases before 1.0 do not say which one: it serves zones.
+func (c *wantedContent) planner(tx *store.Tx) (planner, error) {
+	name := checkin.Authority
+	if c.application != "" {
+		var err error
+		if name, err = fleet.ApplicationName(tx, c.servicePoint, c.application); err != nil {
+			return nil, err
+		}
+	}
+	p, there := c.m.planners()[name]
+	if !there {
+		return nil, problem.Invalid("application", "%q, a %s, has no content", c.application, name)
+	}
+	return p, nil
 }
 
 // contentTime is how long it may take to give a service point what it is to serve.
@@ -52,6 +81,7 @@ type wantedContent struct {
 	m            *Manager
 	shown        *x509.Certificate
 	servicePoint string
+	application  string
 	from         string
 	until        time.Time
 	held         *fleet.Held
@@ -65,7 +95,7 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err != nil {
 		return err
 	}
-	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, from: rq.From, held: m.Fleet.Hold(shown, rq.Application),
+	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From, held: m.Fleet.Hold(shown, rq.Application),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.look(r.Context(), false)
 	if err == nil && !over {
@@ -94,7 +124,10 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 		return false, false, err
 	}
 	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-		other, err = dnspublish.IsBehind(tx, c.servicePoint, c.from)
+		p, err := c.planner(tx)
+		if err == nil {
+			other, err = p.IsBehind(tx, c.servicePoint, c.from)
+		}
 		return err
 	})
 	return other, other || last || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
@@ -140,14 +173,19 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		return errors.Join(f.Truncate(0), dnspublish.WriteContent(tx, c.m.Address.Sealer, c.servicePoint, c.from, f))
+		p, err := c.planner(tx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(0), p.Write(tx, c.servicePoint, c.from, f))
 	}); err != nil {
 		return err
 	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
+	envelope, rest, err := content.Seal(f)
+	if err != nil {
+		return err
 	}
+	head, err := envelope.Bytes()
 	if err == nil {
 		err = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(contentTime))
 	}
@@ -155,8 +193,8 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-	if _, err = io.Copy(w, f); err != nil { // the service point asks again
+	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(head))+envelope.Size, 10))
+	if _, err = io.Copy(w, io.MultiReader(bytes.NewReader(head), rest)); err != nil { // the service point asks again
 		c.m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
 	}
 	return nil

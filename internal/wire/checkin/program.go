@@ -25,7 +25,28 @@ type Program struct {
 	// Contented reports that the application serves content beyond its configuration, and did so in its first version: service points that
 	// do not report this themselves are told by their manager.
 	Contented bool
+	// Provides, which may be nil, returns what the application can do for who publishes to it, where an engine answers in its place; empty
+	// where it answers itself.
+	Provides func(engine string) []Capability
 }
+
+// Capability is something that an application can do, on which it depends what a manager publishes to it.
+type Capability string
+
+// The capabilities of applications.
+const (
+	// AnswersZones answers for zones with authority.
+	AnswersZones Capability = "zones"
+	// TakesUpdates takes dynamic updates (RFC 2136) of the zones that it answers for.
+	TakesUpdates Capability = "updates"
+	// ResolvesNames resolves names for clients, and acts on response policies and on the roles that ask other servers.
+	ResolvesNames Capability = "recursion"
+	// ForwardsAlike asks the same servers for the clients of all views.
+	ForwardsAlike Capability = "forwards alike"
+)
+
+// Capabilities are a set.
+type Capabilities map[Capability]bool
 
 // Programs are applications by name.
 type Programs map[string]Program

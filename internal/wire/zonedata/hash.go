@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
+
+	"portolan/internal/wire/content"
 )
 
 // Hash names the content of a zone: it is the sum of the SHA-256 of its records, in four lanes of 64 bits. It does not depend on their
@@ -76,14 +76,17 @@ type Revision struct {
 }
 
 // String is the number and the hash, with a hyphen between them.
-func (r Revision) String() string { return fmt.Sprintf("%d-%s", r.Number, r.Hash) }
+func (r Revision) String() string {
+	return content.Revision{Number: r.Number, Hash: r.Hash.String()}.String()
+}
 
 // ParseRevision reads what String writes.
 func ParseRevision(text string) (r Revision, err error) {
-	number, hash, _ := strings.Cut(text, "-")
-	if r.Number, err = strconv.ParseInt(number, 10, 64); err != nil || r.Number < 0 {
-		return r, fmt.Errorf("%q is no revision", text)
+	named, err := content.ParseRevision(text)
+	if err != nil {
+		return r, err
 	}
-	r.Hash, err = ParseHash(hash)
+	r.Number = named.Number
+	r.Hash, err = ParseHash(named.Hash)
 	return r, err
 }

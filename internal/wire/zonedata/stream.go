@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"portolan/internal/wire/content"
 )
 
-// A stream says how to come from one revision of what a server serves to another one: a Header, the settings where they are others, what
+// Kind is the kind of content that a stream has (content.Envelope).
+const Kind = "zones"
+
+// A stream says how to come from one revision of what a server serves to another one: an envelope, the settings where they are others, what
 // there is of each zone that changed, and the end. Each part has a letter, its length, and its bytes.
 const (
-	partHeader   = 'H'
 	partSettings = 'S'
 	partZone     = 'Z'
 	partRemoved  = '-'
@@ -22,11 +26,7 @@ const (
 )
 
 // Header begins a stream.
-type Header struct {
-	// From is the Revision that the stream begins at; empty is nothing. To is the one that it leads to.
-	From string `json:"from,omitempty"`
-	To   string `json:"to"`
-}
+type Header = content.Envelope
 
 // Change begins what a stream says of a zone: records that are removed, then those that are added.
 type Change struct {
@@ -55,7 +55,11 @@ type Writer struct {
 // NewWriter begins a stream.
 func NewWriter(w io.Writer, h Header) *Writer {
 	out := &Writer{out: bufio.NewWriterSize(w, partSize)}
-	out.document(partHeader, h)
+	h.Kind = Kind
+	head, err := h.Bytes()
+	if out.err = err; err == nil {
+		_, out.err = out.out.Write(head)
+	}
 	return out
 }
 
@@ -134,7 +138,7 @@ func Records(text []byte, fn func(Record) error) error {
 	for len(text) > 0 {
 		length, n := binary.Uvarint(text)
 		if n <= 0 || length > uint64(len(text)-n) {
-			return errCut
+			return content.ErrCut
 		}
 		r := Record(text[n : n+int(length)]) //nolint:gosec // it is at most the length of text
 		if err := r.Check(); err != nil {
@@ -147,9 +151,6 @@ func Records(text []byte, fn func(Record) error) error {
 	}
 	return nil
 }
-
-// errCut is what a stream says that has no end.
-var errCut = errors.New("the data of zones ends too early")
 
 // Taker takes what a stream says, in its order. Records stay as they are while it is being read and after.
 type Taker interface {
@@ -166,22 +167,25 @@ type Taker interface {
 // Read reads a stream to its end.
 func Read(in io.Reader, t Taker) error {
 	r := bufio.NewReaderSize(in, partSize)
-	begun, zone := false, false
-	for {
+	h, err := content.Read(r)
+	if err == nil && h.Kind != "" && h.Kind != Kind {
+		err = fmt.Errorf("the content is of the kind %q, and not %s", h.Kind, Kind)
+	}
+	if err == nil {
+		err = t.Begin(h)
+	}
+	if err != nil {
+		return err
+	}
+	for zone := false; ; {
 		kind, text, err := readPart(r)
 		if err != nil {
 			return err
 		}
-		if begun == (kind == partHeader) || !zone && (kind == partAdded || kind == partRemoved) {
+		if !zone && (kind == partAdded || kind == partRemoved) {
 			return fmt.Errorf("the data of zones has a part %q in a wrong place", kind)
 		}
 		switch kind {
-		case partHeader:
-			var h Header
-			if err = json.Unmarshal(text, &h); err == nil {
-				err = t.Begin(h)
-			}
-			begun = true
 		case partSettings:
 			err = t.Settings(text)
 		case partZone:
@@ -221,21 +225,9 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 		}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errCut
+		err = content.ErrCut
 	}
 	return kind, text, err
-}
-
-// ReadHeader gives the header of a stream.
-func ReadHeader(in io.Reader) (h Header, err error) {
-	kind, text, err := readPart(bufio.NewReaderSize(in, 1<<10))
-	if err == nil && kind != partHeader {
-		err = fmt.Errorf("the data of zones begins with a part %q", kind)
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &h)
-	}
-	return h, err
 }
 
 // Nothing names the content of a server that serves nothing, and WriteNothing writes the stream that leads to it.

@@ -82,11 +82,20 @@ const (
 	maxIdentity  = 64
 )
 
+// provides returns what the name server can do: BIND resolves names, too, and takes no updates from a manager.
+func provides(engine string) []checkin.Capability {
+	if engine == "" {
+		return []checkin.Capability{checkin.AnswersZones, checkin.TakesUpdates}
+	}
+	return []checkin.Capability{checkin.AnswersZones, checkin.ResolvesNames}
+}
+
 // Kind is the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", Contented: true, Fill: application.FillKey,
-		Hide:  func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
-		Check: func(text json.RawMessage) error { _, err := read(text); return err },
+		Provides: provides,
+		Hide:     func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
+		Check:    func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
 			c, err := read(text)
 			if err != nil {

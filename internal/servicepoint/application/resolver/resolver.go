@@ -37,6 +37,9 @@ import (
 // Kind is the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
+		Provides: func(string) []checkin.Capability {
+			return []checkin.Capability{checkin.ResolvesNames, checkin.ForwardsAlike}
+		},
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)
