@@ -393,11 +393,12 @@ func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error
 		})
 }
 
-// ApplicationName returns the name of an application of a service point by its id, also of one that is being deleted.
+// ApplicationName returns the name of an application of a service point by its id, also of one that is being deleted; empty where there is
+// none.
 func ApplicationName(tx *store.Tx, servicePoint, id string) (name string, err error) {
 	err = tx.QueryRow("SELECT name FROM application WHERE id = ? AND service_point = ?", id, servicePoint).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = problem.NotFound("service point %q has no application %q", servicePoint, id)
+		return "", nil
 	}
 	return name, err
 }

@@ -57,7 +57,8 @@ func (m *Manager) planners() map[string]planner {
 	return map[string]planner{checkin.Authority: zones, checkin.Resolver: zones}
 }
 
-// planner returns the planner of the application that asks. Service points of releases before 1.0 do not say which one: it serves zones.
+// planner returns the planner of the application that asks; nil where the service point has no such application, or one without content: it
+// waits. Service points of releases before 1.0 do not say which application asks: it serves zones.
 func (c *wantedContent) planner(tx *store.Tx) (planner, error) {
 	name := checkin.Authority
 	if c.application != "" {
@@ -66,11 +67,7 @@ func (c *wantedContent) planner(tx *store.Tx) (planner, error) {
 			return nil, err
 		}
 	}
-	p, there := c.m.planners()[name]
-	if !there {
-		return nil, problem.Invalid("application", "%q, a %s, has no content", c.application, name)
-	}
-	return p, nil
+	return c.m.planners()[name], nil
 }
 
 // contentTime is how long it may take to give a service point what it is to serve.
@@ -125,9 +122,10 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 	}
 	err = c.m.Store.Read(ctx, func(tx *store.Tx) (err error) {
 		p, err := c.planner(tx)
-		if err == nil {
-			other, err = p.IsBehind(tx, c.servicePoint, c.from)
+		if err != nil || p == nil {
+			return err
 		}
+		other, err = p.IsBehind(tx, c.servicePoint, c.from)
 		return err
 	})
 	return other, other || last || !time.Now().Before(c.until) || c.m.Fleet.Ends(), err
@@ -174,6 +172,9 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 			return err
 		}
 		p, err := c.planner(tx)
+		if err == nil && p == nil { // it has gone meanwhile
+			err = problem.NotFound("application %q has no content", c.application)
+		}
 		if err != nil {
 			return err
 		}
