@@ -303,6 +303,13 @@ func TestResolverOfAServicePoint(t *testing.T) {
 
 	m.start()
 	p.becomes("dns-resolver-service  HEALTHY")
+	// What happened while there was no manager comes up behind that.
+	if !until(func() bool {
+		text := p.fleet("events", "edge")
+		return strings.Contains(text, id+"/process") && strings.Contains(text, "ENDED") && strings.Contains(text, "RUNNING")
+	}) {
+		t.Errorf("the end of the resolver's process is not told: %s", p.fleet("events", "edge"))
+	}
 	p.hang(at)
 	p.forget(at)
 	other, file := p.configuration(up, `,"cache":{"serveStaleSeconds":60,"prefetch":true},"allow":["127.0.0.0/8"]`)

@@ -231,6 +231,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
 		leaving: map[string]*process{}}
 	a.supervisor.groups = a.groups()
+	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
 	a.supervisor.start(wanted, err == nil)
 	defer a.supervisor.group.Wait()
@@ -240,6 +241,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		group.Go(func() { a.serveStatus(ctx, address) })
 	}
 	group.Go(func() { a.anycast.run(ctx) })
+	group.Go(func() { a.supervisor.streams.run(ctx) })
 	group.Go(func() { a.probes.run(ctx) })
 	group.Go(func() { a.machine.run(ctx) })
 	group.Go(func() {

@@ -43,7 +43,7 @@ func revision(n int64) string {
 }
 
 // stream writes a stream from one revision, 0 for nothing, to another one.
-func stream(from, to int64) func(io.Writer) error {
+func streamOf(from, to int64) func(io.Writer) error {
 	return func(out io.Writer) error {
 		h := zonedata.Header{To: revision(to)}
 		if from != 0 {
@@ -71,7 +71,7 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	}
 	add := func(from, to int64) {
 		t.Helper()
-		if _, err := c.add(stream(from, to)); err != nil {
+		if _, err := c.add(streamOf(from, to)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 		t.Error("nothing was refused")
 	}
 	files("4") // there is nothing else
-	if _, err := c.add(stream(1, 5)); err == nil {
+	if _, err := c.add(streamOf(1, 5)); err == nil {
 		t.Error("what begins at another revision is kept")
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, newContent+"x"), nil, 0o600); err != nil {

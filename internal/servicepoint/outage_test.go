@@ -108,6 +108,7 @@ func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	a.probes = &probes{log: a.log, reasons: map[string]string{}}
 	a.supervisor = &supervisor{dir: a.options.State, log: a.log, moved: a.move, ctx: ctx, applied: make(chan struct{}),
 		processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
 	a.end = func(error) {}
 	return a

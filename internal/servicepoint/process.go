@@ -55,6 +55,8 @@ type process struct {
 	engine    string
 	// refused is why it did not take the last content; empty where it did.
 	refused string
+	// ran says that the process has answered, down that it had ended by itself and does not run again yet.
+	ran, down bool
 }
 
 // Times of a process.
@@ -185,6 +187,7 @@ func (p *process) run(ctx context.Context) {
 		if errors.Is(err, errAnew) {
 			continue
 		}
+		p.noteEnd(true, err.Error())
 		if time.Since(began) > deployTime {
 			b = backoff{}
 		}
@@ -240,12 +243,13 @@ func (p *process) serve(ctx context.Context) error {
 	var supplies sync.WaitGroup
 	defer supplies.Wait()
 	defer stop()
-	supplying := false
+	supplying, collecting := false, false
 	for silent := 0; ; {
 		now, err := p.askNoting(ctx)
 		switch {
 		case err == nil:
 			silent, answered = 0, true
+			p.noteEnd(false, "")
 			a, generation := p.now()
 			if (now.Contented || a.Contented) && !supplying {
 				if supplying = true; now.Configured == "" && !a.Contented {
@@ -256,6 +260,10 @@ func (p *process) serve(ctx context.Context) error {
 				if now.Updated || a.Contented { // a process that an older version began does not say
 					supplies.Go(func() { p.relay(supplied) })
 				}
+			}
+			if now.Telling && !collecting {
+				collecting = true
+				supplies.Go(func() { p.collect(supplied) })
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) { // what is asked for is handled: it cannot be had yet
@@ -432,6 +440,7 @@ func (p *process) remove(ctx context.Context) bool {
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
 		err := errors.Join(p.s.groups.end(p.id), os.RemoveAll(p.folder), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
 		if err == nil {
+			p.s.streams.forget(p.id)
 			p.log.Info("an application was removed")
 			return true
 		}

@@ -24,6 +24,7 @@ import (
 	"portolan/internal/servicepoint/anycast"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/stream"
 )
 
 // applicationArgument, where it is the first argument, makes the program of the tests an application: the second one is its name.
@@ -111,6 +112,9 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 		processes: map[string]*process{}, leaving: map[string]*process{},
 		program:  []string{filepath.Join(state, programFile), applicationArgument},
 		versions: map[string]string{"ferry": "1", "dying": "1"}}
+	s.streams = newStreams(state, s.log, func(context.Context, stream.Batch) (stream.Answer, error) {
+		return stream.Answer{}, errors.New("no manager")
+	})
 	return s, end
 }
 

@@ -39,6 +39,8 @@ type supervisor struct {
 	decide func(ctx context.Context, one application.Update) (application.UpdateAnswer, error)
 	// fetch writes what leads from a revision of content to the one that is to be served.
 	fetch func(ctx context.Context, application, from string, to io.Writer) error
+	// streams take the records of applications.
+	streams *streams
 	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.
 	ctx   context.Context
 	group sync.WaitGroup

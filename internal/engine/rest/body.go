@@ -21,12 +21,13 @@ type Bounds struct {
 	Time time.Duration
 }
 
-// Bounds of bodies: of changes by somebody who is known, of a sign-in or the like by somebody who is not, and
-// of a service point's report.
+// Bounds of bodies: of changes by somebody who is known, of a sign-in or the like by somebody who is not, of a service point's report, and
+// of a batch of its records.
 var (
 	AnyBody    = Bounds{Bytes: 10 << 20, Members: 200_000}
 	SmallBody  = Bounds{Bytes: 16 << 10, Members: 100, Time: 10 * time.Second}
 	ReportBody = Bounds{Bytes: 256 << 10, Members: 20_000, Time: 30 * time.Second}
+	StreamBody = Bounds{Bytes: 1 << 20, Members: 100_000, Time: 30 * time.Second}
 )
 
 // ReadBody reads a request's JSON object within the bounds. It refuses what is no object, holds

@@ -46,6 +46,7 @@ func Extension() *store.Extension {
 				Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status", "conditions",
 					"configuration", "generation", "created", "deleted"}}}},
 		{Name: "lineage", Columns: []string{"service_point", "node", "process", "body"}, Key: 2},
+		{Name: "stream", Columns: []string{"service_point", "node", "application", "kind", "spool", "next", "lost"}, Key: 4},
 		{Name: "deleted_service_point", Columns: []string{"id"}, Key: 1},
 		{Name: "spent_key", Columns: []string{"key_hash", "until"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},

@@ -12,6 +12,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/stream"
 )
 
 // States of a service point (spec.md section 3).
@@ -70,6 +71,8 @@ type Service struct {
 	heardNodes map[seat]heard
 	// reports are what is to be written of what service points say. Guarded by mu.
 	reports reports
+	// streams are the batches of records that come up. Guarded by mu, but for what is set before the first one comes.
+	streams streams
 	// holds are the service points with something held open. Guarded by mu.
 	holds map[string]*hold
 	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
@@ -104,6 +107,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
 	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
+	f.streams.takers = map[string]StreamTaker{stream.Events: f.takesEvents()}
 	a.now = f.now
 	f.Begins(f.now())
 	f.reports.busy = map[string]bool{}

@@ -283,7 +283,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if err := tx.Write("INSERT INTO deleted_service_point (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
 			return err
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage"} {
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage", "stream"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

@@ -23,8 +23,10 @@ type metrics struct {
 	imports  *prometheus.CounterVec
 	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
-	deployed *prometheus.CounterVec
-	live     prometheus.Counter
+	// streamed counts records that came up from service points and were applied, gaveUp those that their sources gave up.
+	streamed, gaveUp *prometheus.CounterVec
+	deployed         *prometheus.CounterVec
+	live             prometheus.Counter
 	// links counts transactions that were chained, historyLines those that were sent to the syslog, historyFailures what could not be done.
 	links, historyLines, historyFailures prometheus.Counter
 	keys                                 *prometheus.CounterVec
@@ -54,6 +56,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
 		Help: "Moves of service points, their applications and updates, and of rollouts: the field, and what it became."},
 		[]string{"field", "to"})
+	m.streamed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_stream_records_total",
+		Help: "Records of service points that were applied, by kind."}, []string{"kind"})
+	m.gaveUp = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_stream_lost_records_total",
+		Help: "Records that service points gave up before they could be sent, by kind."}, []string{"kind"})
+	registry.MustRegister(m.streamed, m.gaveUp)
 	m.imports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_imports_total",
 		Help: "Imports that have ended, by the state that they ended in."}, []string{"state"})
 	m.rows = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_import_rows_total",
@@ -109,6 +116,12 @@ func (m *metrics) batched(changes int, result string) {
 
 // fleetMoved counts a move.
 func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
+
+// recordsTaken counts records of a kind.
+func (m *metrics) recordsTaken(kind string, applied int, lost int64) {
+	m.streamed.WithLabelValues(kind).Add(float64(applied))
+	m.gaveUp.WithLabelValues(kind).Add(float64(lost))
+}
 
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }

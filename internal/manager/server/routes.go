@@ -16,6 +16,7 @@ import (
 	"portolan/internal/manager/fleet"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
+	"portolan/internal/wire/stream"
 )
 
 // routes is a multiplexer that tells what it has.
@@ -428,6 +429,11 @@ func (m *Manager) checkinHandler() http.Handler {
 	})
 	post(checkin.ContentPath, rest.SmallBody, m.giveContent)
 	post(checkin.UpdatePath, rest.ReportBody, m.takeUpdate)
+	post(stream.Path, rest.StreamBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		return answer(w, body, func(b stream.Batch) (stream.Answer, error) {
+			return m.Fleet.TakeBatch(r.Context(), r.TLS.PeerCertificates[0], b)
+		})
+	})
 	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))

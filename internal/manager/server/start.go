@@ -270,6 +270,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return is.Content, is.There && !is.Silent, err
 	}})
 	m.Fleet.Observe(m.metrics.fleetMoved)
+	m.Fleet.ObserveStream(m.metrics.recordsTaken)
 	m.Fleet.Tell(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {

@@ -75,6 +75,21 @@ type UpdateAnswer struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
+// Telling is an application with records for the manager (portolan/internal/wire/stream).
+type Telling interface {
+	// Records returns the records that wait, once there are some; nothing when ctx ends. They stay until they are kept.
+	Records(ctx context.Context) []Record
+	// Kept says that the service point has the records up to a number on its disk.
+	Kept(number int64)
+}
+
+// Record is a record of a kind. Number counts those of the application from 1 on, of all kinds together.
+type Record struct {
+	Number int64           `json:"number"`
+	Kind   string          `json:"kind"`
+	Data   json.RawMessage `json:"data"`
+}
+
 // Kind is an application that there is.
 type Kind struct {
 	// Name is the name by which it is deployed.
@@ -117,6 +132,8 @@ type Status struct {
 	// Contented says that the application is a Contented, Updated that it is an Updated.
 	Contented bool `json:"contented,omitempty"`
 	Updated   bool `json:"updated,omitempty"`
+	// Telling says that the application is a Telling.
+	Telling bool `json:"telling,omitempty"`
 	// Engine is what answers in its place; empty where it does so itself.
 	Engine string `json:"engine,omitempty"`
 	// Conditions are what is wrong.
@@ -133,7 +150,15 @@ const (
 	// UpdatesPath gives, to GET, the updates that wait for a decision, as a list of Update, or 204 where there are none within UpdatesWait;
 	// POST takes a list of UpdateAnswer.
 	UpdatesPath = "/updates"
+	// RecordsPath gives, to GET, the records that wait, as a list of Record, or 204 where there are none within UpdatesWait; POST takes a
+	// RecordsKept.
+	RecordsPath = "/records"
 )
+
+// RecordsKept says that the records up to a number are on the disk of the service point.
+type RecordsKept struct {
+	Number int64 `json:"number"`
+}
 
 // UpdatesWait is how long it is waited for updates.
 const UpdatesWait = 20 * time.Second

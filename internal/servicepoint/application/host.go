@@ -51,6 +51,8 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	mux.HandleFunc("PUT "+ContentPath, h.takeContent)
 	mux.HandleFunc("GET "+UpdatesPath, h.updates)
 	mux.HandleFunc("POST "+UpdatesPath, h.decide)
+	mux.HandleFunc("GET "+RecordsPath, h.records)
+	mux.HandleFunc("POST "+RecordsPath, h.kept)
 	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		h.stop()
@@ -87,6 +89,7 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 		s.Engine = app.Engine()
 	}
 	_, s.Updated = h.app.(Updated)
+	_, s.Telling = h.app.(Telling)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
 }
@@ -141,6 +144,36 @@ func (h *host) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	app.Decide(answers)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// records gives the records that wait.
+func (h *host) records(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(Telling)
+	if !ok {
+		http.Error(w, "this application has no records", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), UpdatesWait)
+	defer cancel()
+	all := app.Records(ctx)
+	if len(all) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all) // they stay until they are kept
+}
+
+// kept takes that records are on the disk.
+func (h *host) kept(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(Telling)
+	var kept RecordsKept
+	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&kept) != nil {
+		http.Error(w, "no number of a record", http.StatusBadRequest)
+		return
+	}
+	app.Kept(kept.Number)
 	w.WriteHeader(http.StatusNoContent)
 }
 

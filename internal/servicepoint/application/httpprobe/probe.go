@@ -23,6 +23,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/stream"
 
 	"golang.org/x/net/http/httpproxy"
 )
@@ -148,6 +149,8 @@ func (t Target) called() string {
 // probe is the running application.
 type probe struct {
 	log *slog.Logger
+	// Outbox has the events of targets that answer otherwise, for the manager.
+	application.Outbox
 
 	mu sync.Mutex
 	// What follows is guarded by mu. stop ends those that ask, which group waits for.
@@ -209,9 +212,21 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 		if into.Status != r.Status {
 			p.log.Info("a target answers otherwise", "target", r.Target, "was", into.Status, "is", r.Status, "reason", r.Reason)
 		}
+		if into.Status != r.Status && (into.Status != unknown || r.Status != ok) { // that a new target answers is no news
+			p.tell(into.Status, r)
+		}
 		*into = r
 		p.mu.Unlock()
 		timer.Reset(every)
+	}
+}
+
+// tell tells the manager that a target answers otherwise than before.
+func (p *probe) tell(before string, r Result) {
+	target := strings.ToValidUTF8(r.Target[:min(len(r.Target), stream.MaxName-len("targets/"))], "")
+	if err := p.Tell(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
+		Reason: strings.ToValidUTF8(r.Reason[:min(len(r.Reason), stream.MaxReason)], "")}); err != nil {
+		p.log.Error("tell the manager failed", "target", r.Target, "error", err)
 	}
 }
 

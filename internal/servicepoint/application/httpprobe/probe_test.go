@@ -1,14 +1,19 @@
 package httpprobe
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"portolan/internal/wire/stream"
 )
 
 // asked runs the application until all its targets were asked, and gives what they answered.
@@ -144,4 +149,52 @@ func TestProxy(t *testing.T) {
 	if results[0].Status != "OK" || results[1].Status != "FAILED" || len(hosts) != 1 || hosts[0] != "quay.example" {
 		t.Errorf("they answer %+v, the proxy was asked for %q", results, hosts)
 	}
+}
+
+// A target that begins to fail, and one that answers again, are told to the manager; that a new one answers is not.
+func TestTellsOfTargets(t *testing.T) {
+	var fails atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if fails.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	p := &probe{log: slog.New(slog.DiscardHandler)}
+	defer p.end()
+	target, answers := Target{Name: "quay", URL: server.URL}, &Result{Status: unknown}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	go p.repeat(ctx, answers, target, 5*time.Millisecond, 0)
+	var last int64
+	took := func(want string) {
+		t.Helper()
+		waits, done := context.WithTimeout(t.Context(), time.Minute)
+		defer done()
+		all := p.Records(waits)
+		if len(all) == 0 {
+			t.Fatal("nothing comes")
+		}
+		var e stream.Event
+		if err := json.Unmarshal(all[0].Data, &e); err != nil || e.Check() != nil || e.Field != "targets/quay" ||
+			e.Before+" "+e.After != want || all[0].Number != last+1 {
+			t.Fatalf("number %d behind %d is %+v %v, want %s", all[0].Number, last, e, err, want)
+		}
+		last = all[0].Number
+		p.Kept(last)
+	}
+	for p.statusOf(answers) != ok {
+		time.Sleep(time.Millisecond) // between two looks
+	}
+	fails.Store(true)
+	took("OK FAILED")
+	fails.Store(false)
+	took("FAILED OK")
+}
+
+// statusOf reads a result that is being written.
+func (p *probe) statusOf(r *Result) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return r.Status
 }

@@ -1,0 +1,249 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/stream"
+)
+
+// StreamSource is where the records of a batch come from. Application is the id of an application; empty for the agent itself.
+type StreamSource struct {
+	ServicePoint string
+	Node         int64
+	Application  string
+}
+
+// StreamTaker applies the records of one kind.
+type StreamTaker struct {
+	// Decode reads a record, and refuses one that cannot be applied with a problem that names the field. It runs before any transaction.
+	Decode func(record json.RawMessage) (any, error)
+	// Apply applies records, as Decode gave them, in a transaction that may be repeated. A record comes once, and those of a source in their
+	// order.
+	Apply func(tx *store.Tx, from StreamSource, records []any) error
+}
+
+// TakeStream has the records of a kind applied by a taker. It is called before the first batch comes.
+func (s *Service) TakeStream(kind string, t StreamTaker) { s.streams.takers[kind] = t }
+
+// ObserveStream has the records counted that are applied, and those that their sources gave up. It is called before the first batch comes.
+func (s *Service) ObserveStream(observe func(kind string, applied int, lost int64)) {
+	s.streams.observe = observe
+}
+
+// streams are the batches that wait to be applied. As many as wait are applied in one transaction.
+type streams struct {
+	takers  map[string]StreamTaker
+	observe func(kind string, applied int, lost int64)
+	// waiting are the batches in the order in which they came, writing says that a goroutine applies some. Guarded by Service.mu.
+	waiting []*pendingBatch
+	writing bool
+}
+
+// pendingBatch is a batch that waits.
+type pendingBatch struct {
+	stream.Batch
+	from    StreamSource
+	records []any
+	// next is the answer, applied and lost what was counted, err why it was not applied; done is closed behind that.
+	next    int64
+	applied int
+	lost    int64
+	err     error
+	done    chan struct{}
+}
+
+// Bounds of the batches that wait, and for how long a source waits where there are more.
+const (
+	mostBatches = 1024
+	behindWait  = time.Second
+)
+
+// errStreamMoved is the refusal of a batch whose source has sent another one to another manager at the same time.
+var errStreamMoved = problem.Conflict("StreamMoved", "another batch of the same source was applied meanwhile: send it again")
+
+// TakeBatch applies a batch of records of the service point whose certificate is shown, and acknowledges it once that is committed. Records
+// that were applied before are passed over. A kind that this manager does not know is refused: its source keeps the records.
+func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stream.Batch) (a stream.Answer, err error) {
+	if err := b.Check(); err != nil {
+		return a, err
+	}
+	taker, there := s.streams.takers[b.Kind]
+	if !there {
+		return a, problem.Invalid("kind", "%q is not known to this manager", b.Kind)
+	}
+	if err := s.Know(ctx, shown); err != nil {
+		return a, err
+	}
+	at := seatOf(shown)
+	w := &pendingBatch{Batch: b, from: StreamSource{at.id, at.node, b.Application}, done: make(chan struct{})}
+	for i, text := range b.Records {
+		record, err := taker.Decode(text)
+		if err != nil {
+			return a, problem.BadRequest(stream.InvalidRecord, "records[%d]: %v", i, err)
+		}
+		w.records = append(w.records, record)
+	}
+	if !s.queueBatch(w) {
+		return stream.Answer{Next: b.First, WaitMillis: behindWait.Milliseconds()}, nil
+	}
+	<-w.done // within lookTime
+	if w.err == nil && s.streams.observe != nil {
+		s.streams.observe(b.Kind, w.applied, w.lost)
+	}
+	return stream.Answer{Next: w.next}, w.err
+}
+
+// queueBatch has a batch applied; it reports false where too many wait.
+func (s *Service) queueBatch(w *pendingBatch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams.waiting) >= mostBatches {
+		return false
+	}
+	s.streams.waiting = append(s.streams.waiting, w)
+	if !s.streams.writing {
+		s.streams.writing = true
+		go s.applyWaiting()
+	}
+	return true
+}
+
+// applyWaiting applies what waits, until nothing does.
+func (s *Service) applyWaiting() {
+	for {
+		s.mu.Lock()
+		some := s.streams.waiting[:min(mostTogether, len(s.streams.waiting))]
+		s.streams.waiting = slices.Clone(s.streams.waiting[len(some):])
+		s.streams.writing = len(some) > 0
+		s.mu.Unlock()
+		if len(some) == 0 {
+			return
+		}
+		s.applyTogether(some)
+		for _, w := range some {
+			close(w.done)
+		}
+	}
+}
+
+// applyTogether applies batches in one transaction or, where one of them cannot be applied, each in one of its own.
+func (s *Service) applyTogether(some []*pendingBatch) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	slices.SortStableFunc(some, func(a, b *pendingBatch) int { // in one order everywhere: no two transactions wait for each other
+		return cmp.Or(cmp.Compare(a.from.ServicePoint, b.from.ServicePoint), cmp.Compare(a.from.Node, b.from.Node),
+			cmp.Compare(a.from.Application, b.from.Application), cmp.Compare(a.Kind, b.Kind))
+	})
+	err := guarded(func() error {
+		return s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
+			for _, w := range some {
+				if err := s.applyBatch(tx, w); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if len(some) > 1 && ofOne(ctx, err) {
+		for _, w := range some {
+			s.applyTogether([]*pendingBatch{w})
+		}
+		return
+	}
+	for _, w := range some {
+		w.err = err
+	}
+}
+
+// applyBatch applies what is new of a batch, and notes how far its source has come.
+func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
+	key := []any{w.from.ServicePoint, w.from.Node, w.from.Application, w.Kind}
+	var spool string
+	next := int64(1)
+	err := tx.QueryRow("SELECT spool, next FROM stream WHERE service_point = ? AND node = ? AND application = ? AND kind = ?", key...).
+		Scan(&spool, &next)
+	begins := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !begins {
+		return err
+	}
+	before := next
+	if spool != w.Spool {
+		next = 1
+	}
+	skip := min(max(0, next-w.First), int64(len(w.records)))
+	w.next = max(next, w.First+int64(len(w.records)))
+	w.applied, w.lost = len(w.records)-int(skip), max(0, w.First-next)
+	if w.applied == 0 {
+		return nil
+	}
+	if there, err := There(tx, w.from.ServicePoint); err != nil || !there {
+		return cmp.Or(err, unknown(tx, w.from.ServicePoint))
+	}
+	if err := s.streams.takers[w.Kind].Apply(tx, w.from, w.records[skip:]); err != nil {
+		return err
+	}
+	var n int64
+	if begins {
+		n, err = tx.Exec("INSERT INTO stream (service_point, node, application, kind, spool, next, lost) VALUES (?,?,?,?,?,?,?) "+
+			"ON CONFLICT DO NOTHING", append(key, w.Spool, w.next, w.lost)...)
+	} else {
+		n, err = tx.Exec("UPDATE stream SET spool = ?, next = ?, lost = lost + ? WHERE service_point = ? AND node = ? AND application = ? AND "+
+			"kind = ? AND spool = ? AND next = ?", append(append([]any{w.Spool, w.next, w.lost}, key...), spool, before)...)
+	}
+	if err == nil && n == 0 {
+		err = errStreamMoved
+	}
+	return err
+}
+
+// takesEvents applies records of the kind stream.Events: they are listed with the moves of their service point.
+func (s *Service) takesEvents() StreamTaker {
+	return StreamTaker{
+		Decode: func(text json.RawMessage) (any, error) {
+			var e stream.Event
+			if err := json.Unmarshal(text, &e); err != nil {
+				return nil, err
+			}
+			return e, e.Check()
+		},
+		Apply: func(tx *store.Tx, from StreamSource, records []any) error {
+			all, now := s.movesIn(tx), s.now().UnixMilli()
+			name := ""
+			if from.Application != "" {
+				var err error
+				if name, err = ApplicationName(tx, from.ServicePoint, from.Application); err != nil {
+					return err
+				}
+			}
+			for _, one := range records {
+				e, ok := one.(stream.Event)
+				if !ok {
+					return fmt.Errorf("%T is not an event", one)
+				}
+				if from.Application != "" { // it speaks for itself alone
+					e.Application = cmp.Or(name, "unknown") + "/" + from.Application
+				}
+				if e.Application != "" {
+					e.Field = "applications/" + e.Application + "/" + e.Field
+				}
+				if from.Node > 1 {
+					e.Reason = fmt.Sprintf("node-%d: %s", from.Node, e.Reason)
+				}
+				if e.At == 0 || e.At > now { // the clock of the service point is ahead
+					e.At = now
+				}
+				all.events = append(all.events, event{from.ServicePoint, Event{e.At, e.Field, e.Before, e.After, e.Reason}})
+			}
+			return nil
+		}}
+}

@@ -1,0 +1,74 @@
+package application
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"portolan/internal/wire/stream"
+)
+
+// Outbox holds the records of an application in memory until the service point has them on its disk: an application embeds it, and is a
+// Telling. The zero value is ready. It is safe for concurrent use.
+type Outbox struct {
+	mu sync.Mutex
+	// What follows is guarded by mu: the records that wait, the number of the last one, and what is closed when one comes.
+	waiting []Record
+	last    int64
+	more    chan struct{}
+}
+
+// mostInMemory is how many records wait at the most: of more the oldest are given up.
+const mostInMemory = 1000
+
+// Tell adds a record. It fails where the record has no form in JSON, or is too long.
+func (o *Outbox) Tell(kind string, record any) error {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if len(data) > stream.MaxRecord {
+		return stream.ErrTooLong
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last++
+	o.waiting = append(o.waiting, Record{Number: o.last, Kind: kind, Data: data})
+	if len(o.waiting) > mostInMemory {
+		o.waiting = slices.Clone(o.waiting[1:])
+	}
+	if o.more != nil {
+		close(o.more)
+		o.more = nil
+	}
+	return nil
+}
+
+// Records implements Telling.
+func (o *Outbox) Records(ctx context.Context) []Record {
+	for {
+		o.mu.Lock()
+		if len(o.waiting) > 0 {
+			defer o.mu.Unlock()
+			return slices.Clone(o.waiting)
+		}
+		if o.more == nil {
+			o.more = make(chan struct{})
+		}
+		more := o.more
+		o.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-more:
+		}
+	}
+}
+
+// Kept implements Telling.
+func (o *Outbox) Kept(number int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = slices.DeleteFunc(o.waiting, func(r Record) bool { return r.Number <= number })
+}

@@ -1,0 +1,118 @@
+package servicepoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"portolan/internal/wire/stream"
+)
+
+// aManager takes batches as one does. Its fields are guarded by mu.
+type aManager struct {
+	mu sync.Mutex
+	// away is how many batches it does not answer, refuses the reason of the records that it refuses.
+	away    int
+	refuses string
+	next    map[string]int64
+	taken   []string
+}
+
+func (m *aManager) post(_ context.Context, b stream.Batch) (stream.Answer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away > 0 {
+		m.away--
+		return stream.Answer{}, errors.New("nobody answers")
+	}
+	var reasons []string
+	for _, text := range b.Records {
+		var e stream.Event
+		if err := json.Unmarshal(text, &e); err != nil {
+			return stream.Answer{}, err
+		}
+		if e.Reason == m.refuses {
+			return stream.Answer{}, &refusal{Status: 400, Code: stream.InvalidRecord, Message: "records[0]"}
+		}
+		reasons = append(reasons, e.Reason)
+	}
+	key := b.Application + "/" + b.Kind + "/" + b.Spool
+	next := max(1, m.next[key])
+	if skip := next - b.First; skip > 0 {
+		reasons = reasons[min(int(skip), len(reasons)):]
+	}
+	m.next[key] = max(next, b.First+int64(len(b.Records)))
+	m.taken = append(m.taken, reasons...)
+	if m.away--; m.away == -3 { // it takes one, and its answer is lost
+		return stream.Answer{}, errors.New("the connection was cut")
+	}
+	return stream.Answer{Next: m.next[key]}, nil
+}
+
+// The events of a service point come up in order and once, also what happened while no manager answered and before the agent was started
+// again; one that a manager refuses for good holds nothing up. In virtual time.
+func TestStreamsComeUp(t *testing.T) {
+	state := t.TempDir()
+	m := &aManager{away: 4, refuses: "7", next: map[string]int64{}}
+	var want []string
+	for round := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
+			ended := make(chan struct{})
+			note := func(n int) {
+				s.event(stream.Event{Field: "process", Reason: fmt.Sprint(n)})
+				if n != 7 {
+					want = append(want, fmt.Sprint(n))
+				}
+			}
+			note(10 * round)
+			go func() { s.run(ctx); close(ended) }()
+			for n := range 9 {
+				note(10*round + n + 1)
+				if n%4 == 0 {
+					time.Sleep(time.Minute)
+				}
+			}
+			if round != 1 { // the second time it ends before all is sent
+				time.Sleep(10 * time.Minute)
+			}
+			end()
+			<-ended
+		})
+	}
+	if !slices.Equal(m.taken, want) {
+		t.Errorf("what has come is %v, want %v", m.taken, want)
+	}
+}
+
+// What an application that is removed has not sent goes with it.
+func TestStreamsOfARemovedApplication(t *testing.T) {
+	state := t.TempDir()
+	s := newStreams(state, slog.New(slog.DiscardHandler), (&aManager{away: 1 << 30}).post)
+	to, err := s.spool(streamKey{"app", stream.Events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Append(json.RawMessage(`{"field":"x"}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.run(ctx) })
+	s.forget("app")
+	end()
+	running.Wait()
+	if left, err := os.ReadDir(filepath.Join(state, streamFolder)); err != nil || len(left) != 0 {
+		t.Errorf("left are %v %v", left, err)
+	}
+}
