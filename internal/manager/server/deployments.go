@@ -92,7 +92,8 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	if err != nil {
 		return err
 	}
-	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From, held: m.Fleet.Hold(shown, rq.Application),
+	c := &wantedContent{m: m, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From,
+		held:  m.Fleet.Hold(shown, rq.Application),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.look(r.Context(), false)
 	if err == nil && !over {

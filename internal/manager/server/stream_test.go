@@ -86,13 +86,15 @@ func TestStream(t *testing.T) {
 	if n := len(m.reasons(id, "process")); n != 7 {
 		t.Errorf("what was refused has left %d events", n)
 	}
-	if status, _ := m.doorPost(stream.Path, stream.Batch{Kind: stream.Events, Spool: "A", First: 10, Records: events(10, 10)}, nil); status != 401 {
+	if status, _ := m.doorPost(stream.Path, stream.Batch{Kind: stream.Events, Spool: "A", First: 10, Records: events(10, 10)},
+		nil); status != 401 {
 		t.Errorf("without a certificate it is %d", status)
 	}
 	if err := m.Fleet.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := m.doorPost(stream.Path, stream.Batch{Kind: stream.Events, Spool: "A", First: 10, Records: events(10, 10)}, certificate); status != 403 &&
+	if status, _ := m.doorPost(stream.Path, stream.Batch{Kind: stream.Events, Spool: "A", First: 10, Records: events(10, 10)},
+		certificate); status != 403 &&
 		status != 401 && status != 410 {
 		t.Errorf("of a service point that was deleted it is %d", status)
 	}

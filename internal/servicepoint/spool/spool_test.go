@@ -97,7 +97,8 @@ func TestQueue(t *testing.T) {
 					if err != nil {
 						r.Fatal(err)
 					}
-					_, err = f.Write(rapid.SampledFrom([][]byte{make([]byte, 40), {0, 0, 0, 9, 1}, []byte("\x00\x00\x00\x02\x01\x02\x03\x04{}")}).Draw(r, "tail"))
+					_, err = f.Write(rapid.SampledFrom([][]byte{make([]byte, 40), {0, 0, 0, 9, 1},
+						[]byte("\x00\x00\x00\x02\x01\x02\x03\x04{}")}).Draw(r, "tail"))
 					if err := errors.Join(err, f.Close()); err != nil {
 						r.Fatal(err)
 					}

@@ -95,7 +95,8 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
 			tx.Write("INSERT INTO lineage (service_point, node, process, body) SELECT id, 1, 'p', '{}' FROM service_point"),
-			tx.Write("INSERT INTO stream (service_point, node, application, kind, spool, next) SELECT id, 1, '', 'events', 's', 2 FROM service_point"),
+			tx.Write("INSERT INTO stream (service_point, node, application, kind, spool, next) "+
+				"SELECT id, 1, '', 'events', 's', 2 FROM service_point"),
 			tx.Write("INSERT INTO deleted_service_point (id) VALUES ('gone')"),
 			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
 			tx.Write("INSERT INTO node (service_point, number, key_public) SELECT id, 1, 'p' FROM service_point"),
