@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
+.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -60,8 +60,19 @@ screenshots: ## a picture of every screen of the console, into bin/screenshots
 bench-big:
 	go run ./bench -big
 
-types: ## check the console's sources, where Node and TypeScript are (npm install -g typescript)
-	cd console && tsc -p .
+# The development tools of the console, with their versions in console/tools; a folder with a dot is no place for packages of Go.
+bin/.console/made: console/tools/package.json console/tools/package-lock.json
+	mkdir -p bin/.console && cp console/tools/*.json bin/.console/ && cd bin/.console && npm ci --no-audit --no-fund --loglevel=error && touch made
+
+console-lint: bin/.console/made ## check the console's sources: types, rules, formatting
+	@cp console/tools/eslint.config.js console/tools/prettier.json bin/.console/
+	bin/.console/node_modules/.bin/tsc -p console
+	bin/.console/node_modules/.bin/eslint -c bin/.console/eslint.config.js console/src
+	bin/.console/node_modules/.bin/prettier --config bin/.console/prettier.json --log-level warn --check 'console/src/**/*.{ts,tsx}' '!console/src/types.ts'
+
+console-format: bin/.console/made ## format the console's sources
+	@cp console/tools/prettier.json bin/.console/
+	bin/.console/node_modules/.bin/prettier --config bin/.console/prettier.json --log-level warn --write 'console/src/**/*.{ts,tsx}' '!console/src/types.ts'
 
 # VERSION is that of the tag where it is left out; KEY is a minisign key that signs the checksums.
 VERSION ?=
@@ -100,6 +111,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	$(GOTOOL) golangci-lint run ./...
 	@dead="$$($(GOTOOL) deadcode -test ./...)" && [ -z "$$dead" ] || { echo "$$dead"; exit 1; }
 	cd packaging/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
+	@if command -v npm >/dev/null; then $(MAKE) console-lint; else echo "npm is not on the PATH: the console's sources are not checked"; [ -z "$$CI" ]; fi
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/*_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 

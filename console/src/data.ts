@@ -20,17 +20,17 @@ export function problemOf(e: unknown): Problem {
  * reads nothing.
  */
 export function useData<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, collections: string[] = []): Loaded<T> {
-  const [state, set] = useState<{ key: string | null; data?: T; problem?: Problem; loading: boolean }>({ key: null, loading: key !== null })
-  const [turn, again] = useState(0)
-  const reload = useCallback(() => again(n => n + 1), [])
+  const [state, setState] = useState<{ key: string | null; data?: T; problem?: Problem; loading: boolean }>({ key: null, loading: key !== null })
+  const [turn, setTurn] = useState(0)
+  const reload = useCallback(() => setTurn(n => n + 1), [])
   useEffect(() => {
     if (key === null) return
     const abort = new AbortController()
     if (turn > 0) unattended.add(abort.signal)
-    set(s => ({ ...s, data: s.key === key ? s.data : undefined, problem: s.key === key ? s.problem : undefined, key, loading: true }))
+    setState(s => ({ ...s, data: s.key === key ? s.data : undefined, problem: s.key === key ? s.problem : undefined, key, loading: true }))
     read(abort.signal).then(
-      data => abort.signal.aborted || set({ key, data, loading: false }),
-      e => abort.signal.aborted || set(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e), loading: false })))
+      data => abort.signal.aborted || setState({ key, data, loading: false }),
+      e => abort.signal.aborted || setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e), loading: false })))
     return () => abort.abort()
   }, [key, turn])
   const watched = collections.join(",")
@@ -62,7 +62,7 @@ const pageSize = 200
 /** Rows of a collection or subcollection, in the order asked for. Each page that comes into sight is read once. */
 export function useRows<T = Resource>(path: string | null, parameters: Record<string, string | undefined>, collections: string[]): Rows<T> {
   const key = path === null ? null : path + query(parameters)
-  const [, redraw] = useState(0)
+  const [, setDrawn] = useState(0)
   const held = useRef<{ key: string | null; total?: number; problem?: Problem; pages: Map<number, T[] | "coming">; abort: AbortController }>(
     { key: null, pages: new Map(), abort: new AbortController() })
   const begin = (keep: boolean) => {
@@ -83,14 +83,14 @@ export function useRows<T = Resource>(path: string | null, parameters: Record<st
         h.pages.set(n, page.data)
         stale.current.delete(n)
         if (page.totalCount !== undefined) h.total = page.totalCount
-        if (h === held.current) redraw(x => x + 1)
+        if (h === held.current) setDrawn(x => x + 1)
       }, e => {
         if (h.abort.signal.aborted) return
         h.problem = problemOf(e)
-        if (h === held.current) redraw(x => x + 1)
+        if (h === held.current) setDrawn(x => x + 1)
       })
   }
-  const reload = useCallback(() => { begin(true); unattended.add(held.current.abort.signal); load(0); redraw(x => x + 1) }, [key])
+  const reload = useCallback(() => { begin(true); unattended.add(held.current.abort.signal); load(0); setDrawn(x => x + 1) }, [key])
   useEffect(() => { const own = held.current.abort; load(0); return () => own.abort() }, [key])
   useEffect(() => () => held.current.abort.abort(), [])
   useEffect(() => key === null ? undefined : onChanges(collections, reload), [key, reload])

@@ -90,16 +90,16 @@ function useTheme() {
 }
 
 function Account() {
-  const [open, set] = useState(false)
+  const [open, setOpen] = useState(false)
   return <>
-    <button class="plain account" aria-label={"Account of " + session.value?.user.name} onClick={() => set(true)}><Icon name="users" /><span class="wide-only">{session.value?.user.name}</span></button>
-    {open && <Dialog title={session.value?.user.name ?? ""} close={() => set(false)}>
+    <button class="plain account" aria-label={"Account of " + session.value?.user.name} onClick={() => setOpen(true)}><Icon name="users" /><span class="wide-only">{session.value?.user.name}</span></button>
+    {open && <Dialog title={session.value?.user.name ?? ""} close={() => setOpen(false)}>
       <p class="muted">{session.value?.administrator ? "Administrator." : "You see and change what your access rights allow."}{session.value?.readOnly ? " This session only reads." : ""}</p>
       <fieldset class="choice"><legend>Colours</legend>
         {[["system", "As the system", "settings"], ["light", "Light", "sun"], ["dark", "Dark", "moon"]].map(([value, word, icon]) => <label key={value}>
           <input type="radio" name="theme" value={value} checked={theme.value === value} onChange={() => { theme.value = value }} /><Icon name={icon} />{word}</label>)}
       </fieldset>
-      <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => set(false)}>My user and sessions</a><a class="button" href="/ui/tokens" onClick={() => set(false)}>My tokens</a>
+      <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => setOpen(false)}>My user and sessions</a><a class="button" href="/ui/tokens" onClick={() => setOpen(false)}>My tokens</a>
         <Button icon="log-out" onClick={() => { if (mayLeave() && (!stagedCount.value || confirm("What is on the change list is not made, and goes. Sign out?"))) void leave() }}>Sign out, in all tabs</Button></div>
     </Dialog>}
   </>

@@ -19,8 +19,8 @@ class Fence extends Component<{ children: ComponentChildren }, { problem?: Probl
 }
 
 function App() {
-  const [problem, fail] = useState<Problem>()
-  const start = () => { fail(undefined); begin().catch(e => fail(problemOf(e))) }
+  const [problem, setProblem] = useState<Problem>()
+  const start = () => { setProblem(undefined); begin().catch(e => setProblem(problemOf(e))) }
   useEffect(start, [])
   if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
   if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>

@@ -21,11 +21,11 @@ export function readSchema(): Promise<Schema> {
 }
 
 export function useSchema(): Schema | undefined {
-  const [schema, set] = useState(known)
+  const [schema, setSchema] = useState(known)
   useEffect(() => {
     if (schema) return
     let timer: ReturnType<typeof setTimeout> | undefined
-    const ask = () => { readSchema().then(set, () => { timer = setTimeout(ask, 2000) }) } // as long as the manager is away
+    const ask = () => { readSchema().then(setSchema, () => { timer = setTimeout(ask, 2000) }) } // as long as the manager is away
     ask()
     return () => clearTimeout(timer)
   }, [])

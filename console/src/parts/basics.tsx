@@ -172,9 +172,9 @@ export function Tabs({ tabs, chosen, choose }: { tabs: [key: string, label: stri
 
 /** Text that follows an input, a moment behind. */
 export function useSettled<T>(value: T, ms: number): T {
-  const [settled, set] = useState(value)
+  const [settled, setSettled] = useState(value)
   useEffect(() => {
-    const t = setTimeout(() => set(value), ms)
+    const t = setTimeout(() => setSettled(value), ms)
     return () => clearTimeout(t)
   }, [value, ms])
   return settled

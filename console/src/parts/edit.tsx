@@ -15,7 +15,7 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
   path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; head?: ComponentChildren; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
 }) {
   const schema = useSchema(), names = types ?? Object.keys(makes.n ?? {})
-  const [type, choose] = useState(names[0]), [values, set] = useState<Values>(begin ?? {}), [all, more] = useState(!only), defined = useDefinitions([type])
+  const [type, setType] = useState(names[0]), [values, setValues] = useState<Values>(begin ?? {}), [all, setAll] = useState(!only), defined = useDefinitions([type])
   if (!schema) return <Dialog title="New" close={close}><Loading what="the schema" /></Dialog>
   const t = schema.types[type], required = makes.n?.[type] ?? []
   if (!t) return <Dialog title="New" close={close}><p>This cannot be made here.</p></Dialog>
@@ -25,9 +25,9 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
   return <Preview title={heading ?? "New " + kind(type)} close={close} done={done} waits
     wanted={missing.length ? null : { method: "POST", path, body: bodyOf(filled, type), says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " ") }}>
     {problem => <>
-      {head}{names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => choose(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
-      <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} of={type} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
-      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
+      {head}{names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
+      <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} of={type} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => setValues(s => ({ ...s, [f.n]: v }))} />)}</div>
+      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => setAll(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>
 }
@@ -38,11 +38,11 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
  */
 export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; close: () => void; done?: () => void }) {
   const schema = useSchema(), path = pathOf(r)
-  const [opened, open] = useState<Answer<Resource>>(), [problem, fail] = useState<Problem>()
-  const [values, set] = useState<Values>({}), [all, more] = useState(!only), defined = useDefinitions([r.type])
+  const [opened, setOpened] = useState<Answer<Resource>>(), [problem, setProblem] = useState<Problem>()
+  const [values, setValues] = useState<Values>({}), [all, setAll] = useState(!only), defined = useDefinitions([r.type])
   const read = () => {
     const host = r.type === "HostRecord" ? "?fields=embed(addresses)" : ""
-    call<Resource>("GET", path + host).then(a => { open({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => fail(problemOf(e)))
+    call<Resource>("GET", path + host).then(a => { setOpened({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => setProblem(problemOf(e)))
   }
   useEffect(read, [])
   if (problem) return <Dialog title={"Change " + title(r)} close={close}><Trouble problem={problem} /></Dialog>
@@ -54,8 +54,8 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
     wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
     {problem => <>
-      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} of={r.type} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
-      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
+      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} of={r.type} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => setValues(s => ({ ...s, [f.n]: v }))} />)}</div>
+      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => setAll(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>
 }

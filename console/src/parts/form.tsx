@@ -61,9 +61,9 @@ export function FieldInput({ field, value, set, required, problem, of }: { field
 
 /** The addresses of a host, one behind the other. */
 function AddressesInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
-  const [text, type] = useState(((value ?? []) as any[]).map(a => a.address ?? "").join(", "))
+  const [text, setText] = useState(((value ?? []) as any[]).map(a => a.address ?? "").join(", "))
   return <input {...attributes} class="mono" spellcheck={false} autocomplete="off" value={text} placeholder="10.0.0.7, 2001:db8::7" onInput={e => {
-    type(e.currentTarget.value)
+    setText(e.currentTarget.value)
     set(e.currentTarget.value.split(/[\s,]+/).filter(Boolean).map(address => ({ address })))
   }} />
 }
@@ -84,10 +84,10 @@ function ListInput({ attributes, field, value, set, problem }: { attributes: any
 
 /** Texts or numbers, a line each. */
 function LinesInput({ attributes, item, list, set }: { attributes: any; item: FieldSchema; list: any[]; set: (v: any) => void }) {
-  const [text, type] = useState(list.join("\n"))
+  const [text, setText] = useState(list.join("\n"))
   const read = (line: string) => item.k === "number" && /^-?\d+$/.test(line) ? Number(line) : item.k === "yes" ? line === "true" : line
   return <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class={item.e ? "" : "mono"} value={text} placeholder={item.e ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one a line" : "; one a line") : "one a line"} onInput={e => {
-    type(e.currentTarget.value)
+    setText(e.currentTarget.value)
     set(e.currentTarget.value.split("\n").map(l => l.trim()).filter(Boolean).map(read))
   }} />
 }
@@ -113,13 +113,13 @@ function UserDefined({ attributes, field, of, value, set, problem }: { attribute
 
 /** Anything, as JSON: what the schema says nothing more of. */
 function JSONInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
-  const [text, type] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)), [wrong, fail] = useState(false)
+  const [text, setText] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)), [wrong, setWrong] = useState(false)
   return <>
     <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class="mono" value={text} placeholder="JSON" aria-invalid={wrong} onInput={e => {
       const t = e.currentTarget.value
-      type(t)
-      if (!t.trim()) { fail(false); set(null); return }
-      try { set(JSON.parse(t)); fail(false) } catch { fail(true) }
+      setText(t)
+      if (!t.trim()) { setWrong(false); set(null); return }
+      try { set(JSON.parse(t)); setWrong(false) } catch { setWrong(true) }
     }} />
     {wrong && <p class="fault">This is not JSON yet.</p>}
   </>
@@ -149,26 +149,26 @@ async function found(schema: Schema | undefined, types: string[], text: string, 
 /** A resource, found by search; or, where named says by what member, the text itself. */
 export function RefInput({ attributes, value, set, field, named, types: given }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; field?: string; named?: string; types?: string[] }) {
   const schema = useSchema(), types = given ?? typesOf(schema, field)
-  const [q, type] = useState<string | null>(null), [hits, show] = useState<Resource[]>([]), [chosen, choose] = useState(0), [nothing, find] = useState(""), [hitsOf, of] = useState("")
+  const [q, setQ] = useState<string | null>(null), [hits, setHits] = useState<Resource[]>([]), [chosen, setChosen] = useState(0), [nothing, setNothing] = useState(""), [hitsOf, setHitsOf] = useState("")
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const text = q?.trim(), abort = new AbortController()
-    find("")
-    if (!text) { show([]); return }
-    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { show(list); of(text); choose(0); if (!list.length && !named) find(text) } }, () => {})
+    setNothing("")
+    if (!text) { setHits([]); return }
+    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { setHits(list); setHitsOf(text); setChosen(0); if (!list.length && !named) setNothing(text) } }, () => {})
     return () => abort.abort()
   }, [q, !schema])
-  const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); type(null); show([]) } }
+  const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); setQ(null); setHits([]) } }
   const shown = q ?? (value && !value.id ? String((value as any)[named ?? "name"] ?? "") : value ? value.name || value.range || value.address ? `${title(value)}` : "#" + value.id : "")
   const list = attributes.id + "-hits"
   return <div class="reference" ref={box}>
     <input {...attributes} role="combobox" aria-expanded={hits.length > 0} aria-controls={list} autocomplete="off" spellcheck={false} placeholder="Search for it" value={shown}
-      onInput={e => { const t = e.currentTarget.value; type(t); if (!t) set(null); else if (named) set({ [named]: t.trim() }) }} onBlur={() => setTimeout(() => { type(null); show([]) }, 150)}
+      onInput={e => { const t = e.currentTarget.value; setQ(t); if (!t) set(null); else if (named) set({ [named]: t.trim() }) }} onBlur={() => setTimeout(() => { setQ(null); setHits([]) }, 150)}
       onKeyDown={e => {
         if (!hits.length) return
-        if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); choose((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length) }
+        if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); setChosen((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length) }
         else if (e.key === "Enter") { e.preventDefault(); if (hitsOf === q?.trim()) take(hits[chosen]) }
-        else if (e.key === "Escape") { e.stopPropagation(); e.preventDefault(); type(null); show([]) }
+        else if (e.key === "Escape") { e.stopPropagation(); e.preventDefault(); setQ(null); setHits([]) }
       }} />
     {nothing && <p class="muted small" role="status">Nothing is found by “{nothing}”.</p>}
     {hits.length > 0 && <div id={list} role="listbox" class="hits" aria-label="What was found">{hits.map((r, i) => <div key={r.id} role="option" aria-selected={i === chosen} class={"hit" + (i === chosen ? " chosen" : "")}

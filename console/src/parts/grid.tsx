@@ -47,7 +47,7 @@ const highest = 15_000_000
 export function Grid<T>(p: Props<T>) {
   const ref = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 600 })
-  const [chosen, choose] = useState(0)
+  const [chosen, setChosen] = useState(0)
   const narrow = useNarrow()
   const columns = p.columns.filter(c => !c.minor || !narrow)
   const width = (c: Column<T>) => !narrow ? c.width ?? "minmax(6rem,1fr)" : c.narrow ?? (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)")
@@ -81,17 +81,17 @@ export function Grid<T>(p: Props<T>) {
   const pick = (i: number) => {
     const row = p.at(i)
     id.current = row !== undefined && p.id ? p.id(row) : undefined
-    choose(i)
+    setChosen(i)
   }
   useLayoutEffect(() => {
-    if (chosen >= p.count && p.count) { choose(p.count - 1); return }
+    if (chosen >= p.count && p.count) { setChosen(p.count - 1); return }
     const row = p.at(chosen)
     if (!p.id || row === undefined) return
     if (id.current === undefined) { id.current = p.id(row); return }
     if (p.id(row) === id.current) return
     for (let d = 1; d < 200; d++) for (const i of [chosen - d, chosen + d]) {
       const other = i >= 0 && i < p.count ? p.at(i) : undefined
-      if (other !== undefined && p.id(other) === id.current) { choose(i); return }
+      if (other !== undefined && p.id(other) === id.current) { setChosen(i); return }
     }
     id.current = p.id(row)
   })
@@ -155,9 +155,9 @@ function Arrow({ up }: { up?: boolean }) { return <span aria-hidden="true">{up ?
 /** Whether the page is narrow. */
 export function useNarrow() {
   const media = "(max-width: 760px)"
-  const [narrow, set] = useState(() => matchMedia(media).matches)
+  const [narrow, setNarrow] = useState(() => matchMedia(media).matches)
   useEffect(() => {
-    const m = matchMedia(media), fn = () => set(m.matches)
+    const m = matchMedia(media), fn = () => setNarrow(m.matches)
     m.addEventListener("change", fn)
     return () => m.removeEventListener("change", fn)
   }, [])

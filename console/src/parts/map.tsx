@@ -61,9 +61,9 @@ function wider(s: Span, all: Span): Span | null {
 }
 
 function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, label }: { data: MapAnswer; list: Cell[]; colouring?: Colouring; hilbert: boolean; chosen: number; choose: (i: number) => void; open?: (i: number) => void; spanOf: (i: number) => Span; label: string }) {
-  const ref = useRef<HTMLCanvasElement>(null), box = useRef<HTMLDivElement>(null), drag = useRef<{ x: number; y: number; from: View; moved: boolean } | null>(null), [hover, point] = useState(-1), [width, widen] = useState(0)
+  const ref = useRef<HTMLCanvasElement>(null), box = useRef<HTMLDivElement>(null), drag = useRef<{ x: number; y: number; from: View; moved: boolean } | null>(null), [hover, setHover] = useState(-1), [width, setWidth] = useState(0)
   const p = useMemo(() => places(list.length, hilbert), [list.length, hilbert])
-  const stored = place.value.query.get("view")?.split(",").map(Number) ?? [], [dragged, move] = useState<View | null>(null)
+  const stored = place.value.query.get("view")?.split(",").map(Number) ?? [], [dragged, setDragged] = useState<View | null>(null)
   const most = zooms.filter(z => p.side / z >= 8 && p.height / z >= 8).pop() ?? 1
   /** A view that lies within the map. */
   const bounded = (v: View): View => {
@@ -75,7 +75,7 @@ function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, 
   /** Looks closer, or from further away; the cell at a place, by default the middle, stays where it is. */
   const zoom = (by: number, fx = .5, fy = .5) => { const z = Math.max(1, Math.min(most, view.zoom * by)); look({ zoom: z, x: view.x + fx * (wide - p.side / z), y: view.y + fy * (high - p.height / z) }) }
   useEffect(() => {
-    const look = new ResizeObserver(() => widen(box.current?.clientWidth ?? 0))
+    const look = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0))
     look.observe(box.current!)
     return () => look.disconnect()
   }, [])
@@ -119,16 +119,16 @@ function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, 
   const down = (e: PointerEvent) => { if (e.button === 0) { drag.current = { ...at(e), from: view, moved: false } } }
   const over = (e: PointerEvent) => {
     const d = drag.current, now = at(e)
-    if (!d || view.zoom === 1) { point(cellAt(e)); return }
+    if (!d || view.zoom === 1) { setHover(cellAt(e)); return }
     if (!d.moved && Math.abs(now.x - d.x) + Math.abs(now.y - d.y) < .01) return
     if (!d.moved) ref.current!.setPointerCapture(e.pointerId)
     d.moved = true
-    move({ ...d.from, x: d.from.x - (now.x - d.x) * wide, y: d.from.y - (now.y - d.y) * high })
+    setDragged({ ...d.from, x: d.from.x - (now.x - d.x) * wide, y: d.from.y - (now.y - d.y) * high })
   }
   const up = (e: PointerEvent) => {
     const d = drag.current
     drag.current = null
-    if (d?.moved) { look(view); move(null) } else if (d) choose(cellAt(e))
+    if (d?.moved) { look(view); setDragged(null) } else if (d) choose(cellAt(e))
   }
   const keys = (e: KeyboardEvent) => {
     const cell = chosen < 0 ? 0 : p.at[chosen], x = cell % p.side, y = Math.floor(cell / p.side)
@@ -150,8 +150,8 @@ function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, 
   return <div ref={box}>
     <div class="tools">{most > 1 && <><button class="small" disabled={view.zoom >= most} onClick={() => zoom(2)}>Closer</button><button class="small" disabled={view.zoom === 1} onClick={() => zoom(.5)}>Further</button><span class="muted small">{view.zoom > 1 ? `${view.zoom} times larger; drag it` : "keys + and -"}</span></>}</div>
     <div class="canvas-box" style={{ width: p.side * scale + "px" }}>
-      <canvas ref={ref} class={view.zoom > 1 ? "drags" : ""} tabIndex={0} role="application" aria-label={label + ". Arrows move from cell to cell, plus and minus look closer and from further away; what is chosen is told below."} onPointerDown={down} onPointerMove={over} onPointerUp={up} onPointerCancel={() => { drag.current = null; move(null) }}
-        onPointerLeave={() => point(-1)} onDblClick={e => { const i = cellAt(e); if (i >= 0) open?.(i) }} onKeyDown={keys} />
+      <canvas ref={ref} class={view.zoom > 1 ? "drags" : ""} tabIndex={0} role="application" aria-label={label + ". Arrows move from cell to cell, plus and minus look closer and from further away; what is chosen is told below."} onPointerDown={down} onPointerMove={over} onPointerUp={up} onPointerCancel={() => { drag.current = null; setDragged(null) }}
+        onPointerLeave={() => setHover(-1)} onDblClick={e => { const i = cellAt(e); if (i >= 0) open?.(i) }} onKeyDown={keys} />
       {mark >= 0 && mx > -cell && my > -cell && mx < p.side * scale && my < p.height * scale && <div class="mark" style={{ left: mx + "px", top: my + "px", width: Math.max(cell, 4) + "px", height: Math.max(cell, 4) + "px" }} />}
     </div>
     <p class="cell-line" aria-live="polite">{shown >= 0 && list[shown] ? <><span class="mono">{span(spanOf(shown))}</span> · {says(list[shown], data.kinds, data.levels)}</> : <span class="muted">Point at a cell, or move with the arrows.</span>}</p>

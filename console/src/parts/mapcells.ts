@@ -79,9 +79,9 @@ export function places(cells: number, hilbert: boolean): { side: number; height:
 /** Another value each time that the colours of the page become others. */
 export function useColours(): string {
   const dark = matchMedia("(prefers-color-scheme: dark)"), read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
-  const [colours, set] = useState(read)
+  const [colours, setColours] = useState(read)
   useEffect(() => {
-    const look = () => set(read()), theme = new MutationObserver(look)
+    const look = () => setColours(read()), theme = new MutationObserver(look)
     dark.addEventListener("change", look)
     theme.observe(document.documentElement, { attributeFilter: ["data-theme"] })
     return () => { dark.removeEventListener("change", look); theme.disconnect() }

@@ -3,17 +3,17 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
 import { problemOf } from "../data"
-import type { Application, Point } from "../screens/fleet"
+import type { Application, Point } from "../fleet"
 import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
 
 /** A window that asks, and sends when its button is pressed; a refusal stays in it. */
 function Ask({ title, word, danger, send, close, children }: { title: string; word: string; danger?: boolean; send: () => Promise<unknown>; close: () => void; children: (problem: Problem | undefined) => ComponentChildren }) {
-  const [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
+  const [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false)
   const submit = async (e: Event) => {
     e.preventDefault()
-    work(true)
-    try { await send() } catch (e) { fail(problemOf(e)) }
-    work(false)
+    setBusy(true)
+    try { await send() } catch (e) { setProblem(problemOf(e)) }
+    setBusy(false)
   }
   return <Dialog title={title} close={close}><form onSubmit={submit}>
     {problem && <Trouble problem={problem} />}
@@ -34,9 +34,9 @@ function labelsOf(text: string): Record<string, string> {
 
 /** Changes the settings of a service point: what is sent is what is another than before. */
 export function ChangePoint({ p, path, close, done }: { p: Point; path: string; close: () => void; done: () => void }) {
-  const [name, call_] = useState(p.name), [description, say] = useState(p.description ?? ""), [labels, label] = useState(Object.entries(p.labels ?? {}).map(([k, v]) => `${k}=${v}`).join("\n"))
-  const [nodes, count] = useState(String(p.nodeCount ?? 1)), [version, choose] = useState(""), [versions, list] = useState<string[]>([])
-  useEffect(() => { get<{ data: { version: string }[] }>("/user/api/v1/releases", { quiet: true }).then(r => list(r.data.map(x => x.version)), () => { /* none is published, or they are not for this user to see */ }) }, [])
+  const [name, setName] = useState(p.name), [description, setDescription] = useState(p.description ?? ""), [labels, setLabels] = useState(Object.entries(p.labels ?? {}).map(([k, v]) => `${k}=${v}`).join("\n"))
+  const [nodes, setNodes] = useState(String(p.nodeCount ?? 1)), [version, setVersion] = useState(""), [versions, setVersions] = useState<string[]>([])
+  useEffect(() => { get<{ data: { version: string }[] }>("/user/api/v1/releases", { quiet: true }).then(r => setVersions(r.data.map(x => x.version)), () => { /* none is published, or they are not for this user to see */ }) }, [])
   const send = async () => {
     const wanted = labelsOf(labels), before = p.labels ?? {}
     const changed = Object.fromEntries([...new Set([...Object.keys(before), ...Object.keys(wanted)])].filter(k => before[k] !== wanted[k]).map(k => [k, wanted[k] ?? null]))
@@ -47,11 +47,11 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
     done()
   }
   return <Ask title={"Change " + p.name} word="Change" send={send} close={close}>{() => <div class="fields">
-    <Field label="Name *">{id => <input id={id} required maxLength={128} value={name} onInput={e => call_(e.currentTarget.value)} />}</Field>
-    <Field label="Description">{id => <input id={id} value={description} onInput={e => say(e.currentTarget.value)} />}</Field>
-    <Field label="Labels" hint="One a line, such as site=oslo. Rollouts, and rights on the fleet, name service points by them.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={Math.max(2, labels.split("\n").length)} value={labels} onInput={e => label(e.currentTarget.value)} />}</Field>
-    <Field label="Nodes" hint="How many machines it may have.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={8} value={nodes} onInput={e => count(e.currentTarget.value)} />}</Field>
-    {(versions.length > 0 || p.targetVersion) && <Field label="Update to" hint={p.targetVersion ? `It is on its way to ${p.targetVersion}.` : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={version} onChange={e => choose(e.currentTarget.value)}><option value="">leave it as it is</option>{p.targetVersion && <option value="none">call the update off</option>}{versions.filter(v => v !== p.version).map(v => <option key={v}>{v}</option>)}</select>}</Field>}
+    <Field label="Name *">{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
+    <Field label="Description">{id => <input id={id} value={description} onInput={e => setDescription(e.currentTarget.value)} />}</Field>
+    <Field label="Labels" hint="One a line, such as site=oslo. Rollouts, and rights on the fleet, name service points by them.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={Math.max(2, labels.split("\n").length)} value={labels} onInput={e => setLabels(e.currentTarget.value)} />}</Field>
+    <Field label="Nodes" hint="How many machines it may have.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={8} value={nodes} onInput={e => setNodes(e.currentTarget.value)} />}</Field>
+    {(versions.length > 0 || p.targetVersion) && <Field label="Update to" hint={p.targetVersion ? `It is on its way to ${p.targetVersion}.` : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={version} onChange={e => setVersion(e.currentTarget.value)}><option value="">leave it as it is</option>{p.targetVersion && <option value="none">call the update off</option>}{versions.filter(v => v !== p.version).map(v => <option key={v}>{v}</option>)}</select>}</Field>}
   </div>}</Ask>
 }
 
@@ -60,16 +60,16 @@ interface Whole extends Application { configuration: unknown; limits?: { memoryM
 
 /** Changes an application: its configuration, its limits, and the anycast addresses that it has. */
 export function ChangeApplication({ a, path, close, done }: { a: Application; path: string; close: () => void; done: () => void }) {
-  const at = `${path}/applications/${a.id}`, [was, read] = useState<Whole>(), [problem, fail] = useState<Problem>()
-  const [text, type] = useState(""), [memory, remember] = useState(""), [processor, take] = useState(""), [anycast, cast] = useState("")
+  const at = `${path}/applications/${a.id}`, [was, setWas] = useState<Whole>(), [problem, setProblem] = useState<Problem>()
+  const [text, setText] = useState(""), [memory, setMemory] = useState(""), [processor, setProcessor] = useState(""), [anycast, setAnycast] = useState("")
   useEffect(() => {
     get<Whole>(at).then(w => {
-      read(w)
-      type(JSON.stringify(w.configuration, null, 1))
-      remember(w.limits?.memoryMiB ? String(w.limits.memoryMiB) : "")
-      take(w.limits?.cpuPercent ? String(w.limits.cpuPercent) : "")
-      cast(w.anycastIPAddress.map(x => x.ipAddress).join(" "))
-    }, e => fail(problemOf(e)))
+      setWas(w)
+      setText(JSON.stringify(w.configuration, null, 1))
+      setMemory(w.limits?.memoryMiB ? String(w.limits.memoryMiB) : "")
+      setProcessor(w.limits?.cpuPercent ? String(w.limits.cpuPercent) : "")
+      setAnycast(w.anycastIPAddress.map(x => x.ipAddress).join(" "))
+    }, e => setProblem(problemOf(e)))
   }, [])
   if (!was) return <Dialog title={"Change " + a.name} close={close}>{problem ? <Trouble problem={problem} /> : <Loading />}</Dialog>
   const send = async () => {
@@ -81,11 +81,11 @@ export function ChangeApplication({ a, path, close, done }: { a: Application; pa
     done()
   }
   return <Ask title={"Change " + a.name} word="Change" send={send} close={close}>{problem => <>
-    <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have." wrong={problem?.fields?.some(f => f.startsWith("configuration")) ? problem.message : undefined}>{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={Math.min(16, text.split("\n").length + 1)} value={text} onInput={e => type(e.currentTarget.value)} />}</Field>
+    <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have." wrong={problem?.fields?.some(f => f.startsWith("configuration")) ? problem.message : undefined}>{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={Math.min(16, text.split("\n").length + 1)} value={text} onInput={e => setText(e.currentTarget.value)} />}</Field>
     <div class="fields">
-      <Field label="Memory, MiB" hint="Empty: 512.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} value={memory} onInput={e => remember(e.currentTarget.value)} />}</Field>
-      <Field label="Processor, %" hint="Of one; empty: no bound.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} value={processor} onInput={e => take(e.currentTarget.value)} />}</Field>
-      <Field label="Anycast addresses" hint="Told to routers while it is healthy.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={anycast} onInput={e => cast(e.currentTarget.value)} />}</Field>
+      <Field label="Memory, MiB" hint="Empty: 512.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} value={memory} onInput={e => setMemory(e.currentTarget.value)} />}</Field>
+      <Field label="Processor, %" hint="Of one; empty: no bound.">{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} value={processor} onInput={e => setProcessor(e.currentTarget.value)} />}</Field>
+      <Field label="Anycast addresses" hint="Told to routers while it is healthy.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={anycast} onInput={e => setAnycast(e.currentTarget.value)} />}</Field>
     </div></>}</Ask>
 }
 
@@ -114,8 +114,8 @@ export function AgentCommand({ made }: { made: Key }) {
 
 /** A new registration key: for another machine in the place of the one that there was (registrationKey), or beside it (nodes). */
 export function NewKey({ p, path, what, close, done }: { p: Point; path: string; what: "registrationKey" | "nodes"; close: () => void; done: () => void }) {
-  const [made, make] = useState<Key>(), another = what === "nodes", title = another ? "Another node of " + p.name : "A new key for " + p.name
+  const [made, setMade] = useState<Key>(), another = what === "nodes", title = another ? "Another node of " + p.name : "A new key for " + p.name
   if (made) return <Dialog title={title} close={close} wide><p>The key is shown here once, and is good for one enrolment within seven days.</p><AgentCommand made={made} /><div class="buttons"><Button onClick={close}>Close</Button></div></Dialog>
-  return <Ask title={title} word={another ? "Make room for it" : "Make a new key"} danger={!another} close={close} send={async () => { make((await call<Key>("POST", `${path}/${what}`)).body); done() }}>
+  return <Ask title={title} word={another ? "Make room for it" : "Make a new key"} danger={!another} close={close} send={async () => { setMade((await call<Key>("POST", `${path}/${what}`)).body); done() }}>
     {() => <p>{another ? "Another machine enrols as a node of it, and runs the same applications." : "Whatever is enrolled now is refused from then on: the machine has to enrol anew, or another one takes its place."}</p>}</Ask>
 }

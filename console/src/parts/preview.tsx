@@ -24,28 +24,28 @@ export function Preview({ title, wanted, children, close, done, danger, waits, s
   /** Reads again what somebody else has changed since the window was opened. */
   stale?: () => void
 }) {
-  const [agreed, agree] = useState<Record<string, string>>({})
+  const [agreed, setAgreed] = useState<Record<string, string>>({})
   if (wanted && Object.keys(agreed).length) wanted = { ...wanted, headers: { ...wanted.headers, ...agreed } }
   const key = wanted ? JSON.stringify(wanted) : null, settled = useSettled(key, 250)
-  const [came, show] = useState<{ key: string; tried?: Tried; problem?: Problem }>(), [failed, fail] = useState<{ key: string | null; problem: Problem }>()
-  const [busy, work] = useState(false), [begun] = useState(key), [turn, again] = useState(0)
+  const [came, setCame] = useState<{ key: string; tried?: Tried; problem?: Problem }>(), [failed, setFailed] = useState<{ key: string | null; problem: Problem }>()
+  const [busy, setBusy] = useState(false), [begun] = useState(key), [turn, setTurn] = useState(0)
   useEffect(() => {
     if (!settled) return
     const abort = new AbortController()
     const w: Wanted = JSON.parse(settled)
-    dryRun(w.method, w.path, w.body, w.headers, abort.signal).then(tried => withOwn(w, tried, abort.signal)).then(tried => abort.signal.aborted || show({ key: settled, tried }), e => { if (!abort.signal.aborted) show({ key: settled, problem: problemOf(e) }) })
+    dryRun(w.method, w.path, w.body, w.headers, abort.signal).then(tried => withOwn(w, tried, abort.signal)).then(tried => abort.signal.aborted || setCame({ key: settled, tried }), e => { if (!abort.signal.aborted) setCame({ key: settled, problem: problemOf(e) }) })
     return () => abort.abort()
   }, [settled, turn])
   const fresh = key !== null && came?.key === key ? came : undefined
   const problem = failed && failed.key === key ? failed.problem : fresh?.problem
   const apply = async () => {
     if (!wanted || !fresh?.tried || busy) return
-    work(true)
+    setBusy(true)
     try {
       const r = await change(made => made && !Array.isArray(made) && wanted.method === "POST" && made.type && (made.range || made.address) ? `${kind(made.type)} ${made.range ?? made.address}${made.name ? " " + made.name : ""} is made.` : wanted.says, wanted.method, wanted.path, wanted.body, { headers: wanted.headers })
       close()
       done?.(r.body)
-    } catch (e) { fail({ key, problem: problemOf(e) }); work(false) }
+    } catch (e) { setFailed({ key, problem: problemOf(e) }); setBusy(false) }
   }
   const quiet = waits && key === begun, offer = Object.keys(offers).find(h => problem?.message.includes(h) && !agreed[h])
   return <Dialog title={title} close={close} wide>
@@ -53,9 +53,9 @@ export function Preview({ title, wanted, children, close, done, danger, waits, s
       {children?.(quiet ? undefined : problem)}
       <div class="preview" aria-live="polite">
         {problem?.code === "PreconditionFailed" ? <div class="box bad" role="alert"><Icon name="circle-alert" /><div><p><strong>Somebody else has changed it</strong> since this window was opened. Yours is not made.</p>
-          {stale && <p><button type="button" class="small" onClick={() => { fail(undefined); stale() }}>Show what it is now, and keep what I typed</button></p>}</div></div>
-          : problem && !quiet && offer ? <><Trouble problem={problem} /><p><button type="button" class="small" onClick={() => { fail(undefined); agree(a => ({ ...a, [offer]: "true" })) }}>{offers[offer]}</button></p></>
-          : problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { fail(undefined); again(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
+          {stale && <p><button type="button" class="small" onClick={() => { setFailed(undefined); stale() }}>Show what it is now, and keep what I typed</button></p>}</div></div>
+          : problem && !quiet && offer ? <><Trouble problem={problem} /><p><button type="button" class="small" onClick={() => { setFailed(undefined); setAgreed(a => ({ ...a, [offer]: "true" })) }}>{offers[offer]}</button></p></>
+          : problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { setFailed(undefined); setTurn(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
           : <p class="muted small">{wanted ? "Trying …" : "What would come of it is shown here before anything is made."}</p>}
       </div>
       <div class="buttons">

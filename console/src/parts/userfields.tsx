@@ -40,9 +40,9 @@ export function UserFacts({ r }: { r: Resource }) {
 
 /** A field that nobody has defined: its name first. */
 export function AnotherField({ add }: { add: (name: string) => void }) {
-  const [name, call] = useState(""), fits = /^[^\s.$]+$/.test(name)
-  const take = () => { if (fits) { add(name); call("") } }
-  return <div class="item"><input type="text" class="mono" aria-label="Name of another field" placeholder="name of another field" spellcheck={false} value={name} onInput={e => call(e.currentTarget.value.trim())}
+  const [name, setName] = useState(""), fits = /^[^\s.$]+$/.test(name)
+  const take = () => { if (fits) { add(name); setName("") } }
+  return <div class="item"><input type="text" class="mono" aria-label="Name of another field" placeholder="name of another field" spellcheck={false} value={name} onInput={e => setName(e.currentTarget.value.trim())}
     onKeyDown={e => { if (e.key === "Enter") { e.preventDefault(); take() } }} /> <button type="button" class="small" disabled={!fits} onClick={take}>Add</button></div>
 }
 

@@ -16,7 +16,7 @@ const methods = ["get", "post", "put", "patch", "delete"]
 
 export function APIDocs() {
   const { data: d, problem, reload } = useData<Document>("openapi", s => get("/api/openapi.json", { signal: s, quiet: true }))
-  const q = place.value.query.get("q") ?? "", [typed, type] = useState(q), open = place.value.query.get("open") ?? ""
+  const q = place.value.query.get("q") ?? "", [typed, setTyped] = useState(q), open = place.value.query.get("open") ?? ""
   const sections = useMemo(() => {
     const by = new Map<string, Entry[]>()
     if (d) for (const [path, operations] of Object.entries(d.paths)) for (const method of methods) {
@@ -40,7 +40,7 @@ export function APIDocs() {
         <li>{session.value ? <>You are signed in as <strong>{session.value.user.name}</strong>: examples run in your session.</> : <><a href="/">Sign in</a> to run the examples here.</>}</li>
       </ul></section>
     <div class="tools"><form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ q: typed }) }}>
-      <input type="text" aria-label="Operations with these words" placeholder="networks addresses post" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>{q && <button type="button" onClick={() => { type(""); setQuery({ q: null }) }}>All</button>}</form>
+      <input type="text" aria-label="Operations with these words" placeholder="networks addresses post" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button>{q && <button type="button" onClick={() => { setTyped(""); setQuery({ q: null }) }}>All</button>}</form>
       <span class="muted">{d && sections.reduce((n, s) => n + s[1].length, 0)} operations</span></div>
     {problem ? <Trouble problem={problem} retry={reload} /> : !d ? <Loading what="the document" /> : sections.map(([tag, list]) => <section key={tag} class="api-section">
       <h2><button class="plain" aria-expanded={open === tag || sections.length === 1} onClick={() => setQuery({ open: open === tag ? null : tag })}>{tag} <span class="muted">{list.length}</span></button></h2>
@@ -50,9 +50,9 @@ export function APIDocs() {
 }
 
 function One({ e, d }: { e: Entry; d: Document }) {
-  const [open, show] = useState(false)
+  const [open, setOpen] = useState(false)
   return <div class="operation">
-    <button class="plain operation-head" aria-expanded={open} onClick={() => show(!open)}><span class={"method " + e.method}>{e.method.toUpperCase()}</span> <code>{e.path}</code> <span class="muted cut">{e.o.summary}</span></button>
+    <button class="plain operation-head" aria-expanded={open} onClick={() => setOpen(!open)}><span class={"method " + e.method}>{e.method.toUpperCase()}</span> <code>{e.path}</code> <span class="muted cut">{e.o.summary}</span></button>
     {open && <Details e={e} d={d} />}
   </div>
 }
@@ -61,24 +61,24 @@ function Details({ e, d }: { e: Entry; d: Document }) {
   const parameters = [...e.shared, ...(e.o.parameters ?? [])].map(p => p.$ref ? d.components.parameters[p.$ref.split("/").pop()!] : p).filter(Boolean)
   const example = Object.values(e.o.requestBody?.content ?? {}).find(c => c.example !== undefined)?.example
   const names = [...e.path.matchAll(/\{(\w+)\}/g)].map(m => m[1])
-  const [values, set] = useState<Record<string, string>>({}), [queryText, ask] = useState(""), [body, type] = useState(example === undefined ? "" : JSON.stringify(example, null, 1)), [answer, show] = useState<string>()
+  const [values, setValues] = useState<Record<string, string>>({}), [queryText, setQueryText] = useState(""), [body, setBody] = useState(example === undefined ? "" : JSON.stringify(example, null, 1)), [answer, setAnswer] = useState<string>()
   const path = e.path.replace(/\{(\w+)\}/g, (_, n) => values[n] ? encodeURIComponent(values[n]) : `{${n}}`) + (queryText ? (queryText.startsWith("?") ? "" : "?") + queryText : "")
   const streams = JSON.stringify(e.o.responses["200"] ?? {}).includes("text/event-stream") // which never ends
   const reads = e.method === "get" && !streams, tries = e.method !== "get" && e.path.startsWith("/api/v2/")
   const request: Call = { method: e.method.toUpperCase(), path, body: e.method === "get" || !body ? undefined : body, type: e.method === "patch" ? "application/merge-patch+json" : "application/json", headers: tries ? { "x-portolan-dry-run": "true" } : {} }
   const run = async () => {
-    show("…")
+    setAnswer("…")
     try {
       const r = await call(request.method, path, request.body, { headers: request.headers, type: request.body === undefined ? undefined : request.type, quiet: true })
-      show(r.status + "\n" + (typeof r.body === "string" ? r.body : JSON.stringify(r.body, null, 2)).slice(0, 20_000))
-    } catch (x) { show(x instanceof Refusal ? x.problem.status + "\n" + JSON.stringify(x.problem, null, 2) : String(x)) }
+      setAnswer(r.status + "\n" + (typeof r.body === "string" ? r.body : JSON.stringify(r.body, null, 2)).slice(0, 20_000))
+    } catch (x) { setAnswer(x instanceof Refusal ? x.problem.status + "\n" + JSON.stringify(x.problem, null, 2) : String(x)) }
   }
   return <div class="operation-body">
     {e.o.description && <p>{e.o.description}</p>}
     {parameters.length > 0 && <details><summary>{parameters.length} parameters and headers</summary><dl class="facts">{parameters.map(p => <div key={p.in + p.name}><dt><code>{p.name}</code> <span class="muted">{p.in}</span></dt><dd>{p.description}</dd></div>)}</dl></details>}
-    <div class="fields">{names.map(n => <label key={n}>{n}<input class="mono" value={values[n] ?? ""} onInput={x => { const v = x.currentTarget.value; set(s => ({ ...s, [n]: v })) }} /></label>)}
-      {reads && <label>Query<input class="mono" placeholder="limit=3&fields=id,name" value={queryText} onInput={x => ask(x.currentTarget.value)} /></label>}</div>
-    {e.method !== "get" && e.o.requestBody && <label>Body<textarea class="mono" rows={Math.min(12, Math.max(3, body.split("\n").length))} spellcheck={false} value={body} onInput={x => type(x.currentTarget.value)} /></label>}
+    <div class="fields">{names.map(n => <label key={n}>{n}<input class="mono" value={values[n] ?? ""} onInput={x => { const v = x.currentTarget.value; setValues(s => ({ ...s, [n]: v })) }} /></label>)}
+      {reads && <label>Query<input class="mono" placeholder="limit=3&fields=id,name" value={queryText} onInput={x => setQueryText(x.currentTarget.value)} /></label>}</div>
+    {e.method !== "get" && e.o.requestBody && <label>Body<textarea class="mono" rows={Math.min(12, Math.max(3, body.split("\n").length))} spellcheck={false} value={body} onInput={x => setBody(x.currentTarget.value)} /></label>}
     <pre class="command" tabIndex={0}>{asCurl({ ...request, headers: {} })}</pre>
     <div class="buttons">{session.value && (reads || tries) && <Button primary={reads} disabled={path.includes("{")} onClick={() => void run()}>{reads ? "Run" : "Try, and keep nothing"}</Button>}</div>
     {answer !== undefined && <pre class="log" tabIndex={0} aria-label="The answer">{answer}</pre>}

@@ -45,20 +45,20 @@ async function trial(list: One[]): Promise<Trial> {
 
 export function Bulk() {
   const schema = useSchema(), c = configuration.value
-  const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<Trial & { key: string }>(), [busy, work] = useState(false)
+  const [text, setText] = useState(""), [into, setInto] = useState(""), [mapping, setMapping] = useState<Record<number, string>>({}), [tried, setTried] = useState<Trial & { key: string }>(), [busy, setBusy] = useState(false)
   const rows = useMemo(() => parseTable(text), [text]), head = rows[0] ?? [], data = rows.slice(1), heads = head.join("\t")
-  useEffect(() => map({}), [heads]) // other columns, other names
+  useEffect(() => setMapping({}), [heads]) // other columns, other names
   const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
   const types = useMemo(() => new Set(data.map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r))).filter(Boolean)), [data, names.join(), target.data])
   // As long as no column says of what type the rows are, those that can be made there are meant.
   const likely = useMemo(() => types.size || !target.data || !schema ? [...types] : makeable(schema, target.data), [types, schema, target.data])
   const known = useMemo(() => [...new Set(likely.flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [likely, schema])
-  const [column, name] = useState(""), [filling, fill] = useState("")
+  const [column, setColumn] = useState(""), [filling, setFilling] = useState("")
   const widen = () => {
-    type(csvOf([...names, column], data.map(r => [...names.map((_, i) => r[i] ?? ""), filling])))
-    name("")
-    fill("")
+    setText(csvOf([...names, column], data.map(r => [...names.map((_, i) => r[i] ?? ""), filling])))
+    setColumn("")
+    setFilling("")
   }
   // A table of a collection has the columns of all its types; what none of them has is no column.
   const readable = useMemo(() => {
@@ -72,7 +72,7 @@ export function Bulk() {
     guardLeaving(() => confirm("The rows are not applied. Leave them?"))
     return () => guardLeaving(null)
   }, [!text])
-  const [wanted, choose] = useState<boolean | null>(null), changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
+  const [wanted, setWanted] = useState<boolean | null>(null), changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
   const key = JSON.stringify([text, names, target.data, changes]), current = tried?.key === key ? tried : undefined
   /** What an import of the rows comes to: it makes what is not there, and changes what is. */
   const imported = async (keep: boolean) => {
@@ -87,18 +87,18 @@ export function Bulk() {
     const log = (await get<Page>(`imports/${r.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
     void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
     const problem = r.refused || r.state === "FAILED" ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") } : undefined
-    if (problem || !keep) { show({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated }); return }
+    if (problem || !keep) { setTried({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated }); return }
     const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), { quiet: true })
     changedHere("batch")
     toast(`${number(r.created)} are made, ${number(r.updated)} changed.`, t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {})
-    type("")
-    show(undefined)
+    setText("")
+    setTried(undefined)
   }
   const attempt = async (keep: boolean) => {
-    work(true)
+    setBusy(true)
     if (changes) {
-      try { await imported(keep) } catch (e) { show({ key, faults: [], problem: problemOf(e) }) }
-      work(false)
+      try { await imported(keep) } catch (e) { setTried({ key, faults: [], problem: problemOf(e) }) }
+      setBusy(false)
       return
     }
     const list = data.map(cells => {
@@ -112,27 +112,27 @@ export function Bulk() {
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
         toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
-        type("")
-        show(undefined)
-      } else show({ key, ...await trial(list) })
+        setText("")
+        setTried(undefined)
+      } else setTried({ key, ...await trial(list) })
     } catch (e) {
       const p = problemOf(e)
-      show({ key, faults: faultsOf(p), problem: p })
+      setTried({ key, faults: faultsOf(p), problem: p })
     }
-    work(false)
+    setBusy(false)
   }
-  const drop = (e: DragEvent) => { e.preventDefault(); const f = e.dataTransfer?.files[0]; if (f) void f.text().then(type) }
+  const drop = (e: DragEvent) => { e.preventDefault(); const f = e.dataTransfer?.files[0]; if (f) void f.text().then(setText) }
   const beyond = current?.faults.filter(f => f.row >= shownRows) ?? []
   return <>
     <Head title="Bulk and CSV" />
     <p class="muted">Paste rows, or drop a file: the first line names the fields. All of it is made, or nothing. What a table's CSV button saved comes back here, changed. For more than {number(atOnce)} rows take <code>portolan import file</code>.</p>
     <div class="fields">
       <Field label="Below" wrong={target.problem?.message} hint={`A network or block by its range, or a path. The rows go to ${target.data || "—"}.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="10.0.1.0/24" value={into} onInput={e => setInto(e.currentTarget.value)} />}</Field>
-      <Field label="Rows" hint={changes ? "Administrators import." : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={String(changes)} onChange={e => choose(e.currentTarget.value === "true")}><option value="false">make new ones</option><option value="true">make what is not there, change what is</option></select>}</Field>
-      <Field label="A file">{id => <input id={id} type="file" accept=".csv,.tsv,.txt,text/csv" onChange={e => { const f = e.currentTarget.files?.[0]; if (f) void f.text().then(type) }} />}</Field>
+      <Field label="Rows" hint={changes ? "Administrators import." : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={String(changes)} onChange={e => setWanted(e.currentTarget.value === "true")}><option value="false">make new ones</option><option value="true">make what is not there, change what is</option></select>}</Field>
+      <Field label="A file">{id => <input id={id} type="file" accept=".csv,.tsv,.txt,text/csv" onChange={e => { const f = e.currentTarget.files?.[0]; if (f) void f.text().then(setText) }} />}</Field>
     </div>
     <label class="hidden" for="rows">Rows</label>
-    <textarea id="rows" class="mono" rows={8} spellcheck={false} placeholder={"name,address,state\ncrane-7,10.0.0.77,STATIC"} value={text} onInput={e => type(e.currentTarget.value)} onDrop={drop} onDragOver={e => e.preventDefault()} />
+    <textarea id="rows" class="mono" rows={8} spellcheck={false} placeholder={"name,address,state\ncrane-7,10.0.0.77,STATIC"} value={text} onInput={e => setText(e.currentTarget.value)} onDrop={drop} onDragOver={e => e.preventDefault()} />
     {data.length > atOnce && <p class="fault">At most {number(atOnce)} rows at once: take <code>portolan import file</code> for more.</p>}
     {bad.length > 0 && <p class="fault">No field of these rows is called {bad.join(", ")}.</p>}
     {rows.length === 0 ? <Empty title="No rows yet." /> : <>
@@ -141,12 +141,12 @@ export function Bulk() {
         <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.more ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}{current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.</span>)}</span></div>
       {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
       <div class="sheet" tabIndex={0} role="region" aria-label="The rows"><table><thead><tr><th>#</th>{head.map((h, i) => <th key={i}><label class="hidden" for={"col" + i}>Field of column {i + 1}</label>
-        <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; map(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>
+        <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; setMapping(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>
         <tbody>{data.slice(0, shownRows).map((cells, n) => <Row key={n} n={n} cells={cells} names={names} faults={current?.faults.filter(f => f.row === n) ?? []} />)}
           {beyond.map(f => f.row).filter((n, i, all) => all.indexOf(n) === i).map(n => <Row key={n} n={n} cells={data[n]} names={names} faults={beyond.filter(f => f.row === n)} />)}</tbody></table></div>
       {data.length > shownRows && <p class="muted">The first {shownRows} of {number(data.length)} rows are shown{beyond.length ? ", and those behind them with a fault" : ""}.</p>}
-      <form class="tools" onSubmit={e => { e.preventDefault(); if (column && !names.includes(column)) widen() }}><label class="inline">Another column <input class="mono" list="known-fields" placeholder="state" value={column} onInput={e => name(e.currentTarget.value.trim())} /></label>
-        <label class="inline">with <input class="mono" placeholder="STATIC" value={filling} onInput={e => fill(e.currentTarget.value)} /></label><button type="submit" disabled={!column || names.includes(column)}>Add to all rows</button></form>
+      <form class="tools" onSubmit={e => { e.preventDefault(); if (column && !names.includes(column)) widen() }}><label class="inline">Another column <input class="mono" list="known-fields" placeholder="state" value={column} onInput={e => setColumn(e.currentTarget.value.trim())} /></label>
+        <label class="inline">with <input class="mono" placeholder="STATIC" value={filling} onInput={e => setFilling(e.currentTarget.value)} /></label><button type="submit" disabled={!column || names.includes(column)}>Add to all rows</button></form>
       <datalist id="known-fields">{known.map(n => <option key={n} value={n} />)}</datalist>
     </>}
   </>

@@ -69,7 +69,7 @@ function byBlock(o: Option): [Resource, Span[]][] {
 }
 
 export function Find() {
-  const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)), [reserving, reserve] = useState<Option | null>(null)
+  const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)), [reserving, setReserving] = useState<Option | null>(null)
   const box = configuration.value, was = useRef(box)
   useEffect(() => { if (was.current !== box) { was.current = box; setQuery({ in: null }) } }, [box])
   const root = useResource(inside ? "blocks/" + inside : null), may = useMay(inside ? "blocks/" + inside : null)
@@ -91,11 +91,11 @@ export function Find() {
           <ol class="options">{found.data.options.map((o, i) => <li key={i} class="card">
             <div>{byBlock(o).map(([block, list]) => <div key={block.id}><strong class="mono">{inRow(list) && list.length > 1 ? `${span(list[0])} … ${span(list[list.length - 1])}` : list.slice(0, 6).map(span).join(", ") + (list.length > 6 ? ` and ${list.length - 6} more` : "")}</strong> <span class="muted">in</span> <To r={block} mono /> {block.name}</div>)}
               <p class="muted">{inRow(o.take.map(t => t.s)) ? <>of {amount(o.free)} free from {address(o.gap.low, o.gap.v6)}</> : <>in several places, so that larger ones stay whole</>}; {o.leaves.length ? <>leaves {o.leaves.slice(0, 6).map(span).join(", ")}{o.leaves.length > 6 ? ` and ${o.leaves.length - 6} more` : ""}</> : "fills it"}</p></div>
-            <span class="grow" />{may.add && <Button primary={i === 0} icon="check" onClick={() => reserve(o)}>Take {o.take.length === 1 ? "it" : "these"}</Button>}</li>)}</ol>
+            <span class="grow" />{may.add && <Button primary={i === 0} icon="check" onClick={() => setReserving(o)}>Take {o.take.length === 1 ? "it" : "these"}</Button>}</li>)}</ol>
           <p><button class="small" onClick={found.reload}>Look again</button></p>
           {!found.data.whole && <p class="muted small">Not all was looked at: at most {number(most)} blocks, and those with up to 1000 networks.</p>}
         </>}
-    {reserving && <Reserve o={reserving} close={() => reserve(null)} />}
+    {reserving && <Reserve o={reserving} close={() => setReserving(null)} />}
   </>
 }
 
@@ -104,10 +104,10 @@ function inRow(list: Span[]) { return list.every((s, i) => i === 0 || s.low === 
 
 /** All of them in one change. */
 function Reserve({ o, close }: { o: Option; close: () => void }) {
-  const [name, call] = useState(""), v = o.gap.v6 ? "IPv6" : "IPv4"
+  const [name, setName] = useState(""), v = o.gap.v6 ? "IPv6" : "IPv4"
   const changes = o.take.map(({ block, s }, i) => ({ method: "POST", path: `blocks/${block.id}/networks`, body: { type: v + "Network", range: span(s), ...(name ? { name: o.take.length > 1 ? (name.includes("#") ? name.replace("#", String(i + 1)) : `${name} ${i + 1}`) : name } : {}) } }))
   return <Preview title={`Take ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`} close={close} done={() => go("/ui/blocks/" + o.take[0].block.id)}
     wanted={{ method: "POST", path: "batch", body: { changes }, says: `${o.take.length === 1 ? span(o.take[0].s) + " is" : o.take.length + " networks are"} made.` }}>
-    {() => <Field label="Name" hint={o.take.length > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>}
+    {() => <Field label="Name" hint={o.take.length > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>}
   </Preview>
 }

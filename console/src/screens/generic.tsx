@@ -1,6 +1,6 @@
 // Pages for every collection and every resource of the API, made from its schema.
 import { useState } from "preact/hooks"
-import { call, get, literal, query, type Page, type Resource } from "../api"
+import { call, get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
@@ -15,6 +15,7 @@ import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
 import { change } from "../work"
+import { filterOf } from "../filter"
 import { History } from "./changes"
 import { Signing } from "./signing"
 
@@ -85,17 +86,11 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   return list
 }
 
-/** A filter as the API has it: plain words are a part of the name. */
-export function filterOf(text: string, field = "name"): string {
-  const t = text.trim()
-  return !t || /^[\w.( ]+:[\w(' ]*['(\d]/.test(t) && field !== "address" ? t : `${field}:contains(${literal(t)})`
-}
-
 /** A table of a collection, with its filter and order in the URL. */
 export function Table({ path, collection, c, heading, within }: { path: string; collection: string; c: CollectionSchema; heading?: string; within?: string }) {
   const schema = useSchema(), q = place.value.query
   const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
-  const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const [typed, setTyped] = useState(filter), [creating, setCreating] = useState(false), [taking, setTaking] = useState<Resource | null>(null), [editing, setEditing] = useState<Resource | null>(null), [deleting, setDeleting] = useState<Resource | null>(null)
   const whole = [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ")
   const rows = useRows(path, { filter: whole || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
   const { columns, chooser } = useColumns(collection, schema, c.t ?? [], schema ? columnsOf(schema, c.t ?? []) : [], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
@@ -107,33 +102,33 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
   return <>
     <div class="tools">
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed) ? "address" : "name") }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
-        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => setTyped(e.currentTarget.value)} />
+        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { setTyped(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
       {chooser}
       <a class="button" download href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter: whole, orderBy: order }) }}><Icon name="download" />CSV</a>
-      {makes && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
-      {joins && may.change && <Button icon="plus" primary onClick={() => create(true)}>Add</Button>}
+      {makes && <Button icon="plus" primary onClick={() => setCreating(true)}>New</Button>}
+      {joins && may.change && <Button icon="plus" primary onClick={() => setCreating(true)}>Add</Button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columns, { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columns} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); edit(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); del(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
+      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columns, { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => setTaking(r)}><Icon name="x" size={14} /></button> }] : columns} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); setEditing(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); setDeleting(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
         empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
     {above.length > 0 && <p class="muted small">A new one is made below what it belongs to, on its page: {above.map((a, i) => <span key={a}>{i ? ", " : ""}<a href={"/ui/" + a}>{collectionName(a).toLowerCase()}</a></span>)}.</p>}
-    {editing && <Edit r={editing} close={() => edit(null)} done={rows.reload} />}
-    {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
-    {creating && joins && <Join path={path} types={c.t ?? []} close={() => create(false)} done={rows.reload} />}
-    {taking && <Preview title={"Take off " + title(taking)} danger close={() => off(null)} done={rows.reload} wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}>
+    {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
+    {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
+    {creating && joins && <Join path={path} types={c.t ?? []} close={() => setCreating(false)} done={rows.reload} />}
+    {taking && <Preview title={"Take off " + title(taking)} danger close={() => setTaking(null)} done={rows.reload} wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}>
       {() => <p>{kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.</p>}</Preview>}
-    {creating && can && <Create path={path} makes={c} close={() => create(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
+    {creating && can && <Create path={path} makes={c} close={() => setCreating(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
   </>
 }
 
 /** Joins what is there already to the resource above. */
 function Join({ path, types, close, done }: { path: string; types: string[]; close: () => void; done: () => void }) {
-  const [ref, set] = useState<Resource | null>(null)
+  const [ref, setRef] = useState<Resource | null>(null)
   return <Preview title={"Add to " + collectionName(path.split("/").pop()!).toLowerCase()} close={close} done={done} wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `${title(ref)} is added.` } : null}>
-    {() => <Field label="Which" hint="What is there already; it stays where it is.">{(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={set} />}</Field>}
+    {() => <Field label="Which" hint="What is there already; it stays where it is.">{(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={setRef} />}</Field>}
   </Preview>
 }
 
@@ -205,7 +200,7 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
-  const [editing, edit] = useState(false), [deleting, del] = useState(false), may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
+  const [editing, setEditing] = useState(false), [deleting, setDeleting] = useState(false), may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
   if (!r || !schema) return problem ? <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const c = schema.collections[collection]
   const all = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && n !== "transactions").sort(), subs = all.filter(n => r._links?.[n]), others = all.filter(n => !r._links?.[n])
@@ -213,14 +208,14 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
   return <>
     <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
-      {c?.o?.includes("A") && may.change && <Button icon="pencil" onClick={() => edit(true)}>Change</Button>}
-      {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
+      {c?.o?.includes("A") && may.change && <Button icon="pencil" onClick={() => setEditing(true)}>Change</Button>}
+      {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => setDeleting(true)}>Delete</Button>}
     </Head>
     <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
     {others.length > 0 && <p class="muted small">Also: {others.map((n, i) => <span key={n}>{i ? ", " : ""}{below === n ? <strong>{collectionName(n).toLowerCase()}</strong> : <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>}</span>)}.</p>}
     {!below ? <><Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} /><Actions r={r} reload={reload} /></> : <Below r={r} collection={collection} what={below} may={may} />}
-    {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
-    {deleting && <Delete r={r} close={() => del(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
+    {editing && <Edit r={r} close={() => setEditing(false)} done={reload} />}
+    {deleting && <Delete r={r} close={() => setDeleting(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
   </>
 }
 
@@ -237,10 +232,10 @@ function Actions({ r, reload }: { r: Resource; reload: () => void }) {
 
 /** Approving or denying what somebody has asked for. */
 function Decide({ r, reload }: { r: Resource; reload: () => void }) {
-  const [comment, type] = useState("")
+  const [comment, setComment] = useState("")
   const decide = (state: string, says: string) => change(says, "PATCH", "workflowRequests/" + r.id, { state }, comment ? { headers: { "x-bcn-change-control-comment": comment } } : {}).then(reload)
   return <section class="card"><h2>Decide</h2>
-    <label>Comment<input value={comment} onInput={e => type(e.currentTarget.value)} /></label>
+    <label>Comment<input value={comment} onInput={e => setComment(e.currentTarget.value)} /></label>
     <div class="buttons"><Button primary icon="check" onClick={() => void decide("APPROVED", "It is approved, and made.")}>Approve</Button><Button icon="x" onClick={() => void decide("DENIED", "It is denied.")}>Deny</Button></div>
   </section>
 }

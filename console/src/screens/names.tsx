@@ -21,7 +21,7 @@ import { CollectionPage, Crumbs, Fields, Value } from "./generic"
 import { Signing } from "./signing"
 
 export function Names() {
-  const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, type] = useState(name), [making, make] = useState<string | null>(null)
+  const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, setTyped] = useState(name), [making, setMaking] = useState<string | null>(null)
   const views = useData<Page>(c ? "views of " + c : null, s => get(`configurations/${c}/views?limit=1000`, { signal: s }), ["views"])
   const list = views.data?.data ?? [], wanted = q.get("view") ?? "", view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
   const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`].filter(Boolean).join(" and ")
@@ -29,11 +29,11 @@ export function Names() {
   const into = view || (list[0] ? String(list[0].id) : ""), may = useMay(c ? "configurations/" + c : null), mayInto = useMay(into ? "views/" + into : null)
   if (c === null) return <><p class="muted">You see no configuration as a whole: these are the zones that you see.</p><CollectionPage name="zones" /></>
   return <>
-    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" onClick={() => make("view")}>New view</Button>}{mayInto.add && <Button icon="plus" primary disabled={!list.length} onClick={() => make("zone")}>New zone</Button>}</Head>
+    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" onClick={() => setMaking("view")}>New view</Button>}{mayInto.add && <Button icon="plus" primary disabled={!list.length} onClick={() => setMaking("zone")}>New zone</Button>}</Head>
     <div class="tools">
       <label class="inline">View <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}><option value="">all {list.length}</option>{list.map(v => <option key={v.id} value={v.id}>{v.name}{v.liveDeployment ? " (live)" : ""}</option>)}</select></label>
       {view && <a href={"/ui/views/" + view}>about this view</a>}
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Zones whose name has" placeholder="a part of the zone's name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Zones whose name has" placeholder="a part of the zone's name" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button></form>
       <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the zones" /> :
@@ -44,16 +44,16 @@ export function Names() {
         { key: "deployed", title: "Deployed", width: "7rem", minor: true, cell: z => z.deploymentEnabled === false ? <span class="muted">no</span> : "yes" },
         { key: "signed", title: "Signed", width: "6rem", narrow: "4rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
       ]} />}
-    {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => make(null)} done={views.reload} />}
-    {making === "zone" && <NewZone views={list} view={into} close={() => make(null)} done={rows.reload} />}
+    {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => setMaking(null)} done={views.reload} />}
+    {making === "zone" && <NewZone views={list} view={into} close={() => setMaking(null)} done={rows.reload} />}
   </>
 }
 
 function NewZone({ views, view, close, done }: { views: Resource[]; view: string; close: () => void; done: () => void }) {
-  const [name, call] = useState(""), [at, choose] = useState(view)
+  const [name, setName] = useState(""), [at, setAt] = useState(view)
   return <Preview title="New zone" close={close} done={done} waits wanted={name ? { method: "POST", path: `views/${at}/zones`, body: { type: "Zone", absoluteName: name.replace(/\.$/, "") }, says: `Zone ${name} is made.` } : null}>
-    {() => <div class="fields"><Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
-      <Field label="In the view">{id => <select id={id} value={at} onChange={e => choose(e.currentTarget.value)}>{views.map(v => <option key={v.id} value={v.id}>{v.name}</option>)}</select>}</Field></div>}
+    {() => <div class="fields"><Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => setName(e.currentTarget.value.trim())} />}</Field>
+      <Field label="In the view">{id => <select id={id} value={at} onChange={e => setAt(e.currentTarget.value)}>{views.map(v => <option key={v.id} value={v.id}>{v.name}</option>)}</select>}</Field></div>}
   </Preview>
 }
 
@@ -62,19 +62,19 @@ const mostAsText = 5000
 
 export function ZonePage({ id }: { id: string }) {
   const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
-  const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null), may = useMay("zones/" + id)
+  const q = place.value.query, tab = q.get("tab") ?? "", [act, setAct] = useState<string | null>(null), may = useMay("zones/" + id)
   if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true, action: { label: "To the servers", run: () => go("/ui/servers") } }))
   return <>
     <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
-      {may.change && <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>}{may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
-      {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
+      {may.change && <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>}{may.change && <Button icon="pencil" onClick={() => setAct("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => setAct("delete")}>Delete</Button>}
+      {may.add && <Button icon="plus" primary onClick={() => setAct("record")}>New record</Button>}
     </Head>
     <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ...(z.signed ? [["signing", "Keys"] as [string, string]] : []), ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
     {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "signing" ? <Signing of={"zones/" + id} may={may} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
-    {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
-    {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
-    {act === "record" && <NewRecord z={z} close={() => set(null)} />}
+    {act === "edit" && <Edit r={z} close={() => setAct(null)} done={reload} />}
+    {act === "delete" && <Delete r={z} close={() => setAct(null)} done={() => go("/ui/names")} />}
+    {act === "record" && <NewRecord z={z} close={() => setAct(null)} />}
   </>
 }
 
@@ -84,23 +84,23 @@ const shownFields: Record<string, string[]> = { HostRecord: ["name", "addresses"
 /** A new record: hosts by their address, the others by their fields. */
 function NewRecord({ z, close }: { z: Resource; close: () => void }) {
   const schema = useSchema(), makes = schema?.collections.zones?.b?.resourceRecords
-  const [what, choose] = useState("HostRecord"), [name, call] = useState(""), [addresses, at] = useState(""), [back, lead] = useState(true)
+  const [what, setWhat] = useState("HostRecord"), [name, setName] = useState(""), [addresses, setAddresses] = useState(""), [back, setBack] = useState(true)
   if (!makes) return <Dialog title="New record" close={close}><Loading what="the schema" /></Dialog>
-  const types = <Field label="Type">{id => <select id={id} value={what} onChange={e => choose(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
+  const types = <Field label="Type">{id => <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
   if (what !== "HostRecord") return <Create key={what} head={types} values={name ? { name } : undefined} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} fallback={{ name: "@" }} close={close} title={"New " + kind(what)} />
   const list = addresses.split(/[\s,]+/).filter(Boolean)
   return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", name: name || "@", addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
     {() => <>{types}
-      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
-        <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => at(e.currentTarget.value)} />}</Field>
-        <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => lead(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
+      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => setName(e.currentTarget.value.trim())} />}</Field>
+        <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => setAddresses(e.currentTarget.value)} />}</Field>
+        <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => setBack(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
   </Preview>
 }
 
 const embed = "embed(addresses)"
 
 function Records({ z, may }: { z: Resource; may: May }) {
-  const q = place.value.query, schema = useSchema(), types = schema?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const q = place.value.query, schema = useSchema(), types = schema?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, setTyped] = useState(name), [editing, setEditing] = useState<Resource | null>(null), [deleting, setDeleting] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
   const { columns, chooser } = useColumns("records of a zone", schema, types, [
@@ -108,19 +108,19 @@ function Records({ z, may }: { z: Resource; may: May }) {
     { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
     { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
     { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
-    { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
+    { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => setEditing(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => setDeleting(r)}><Icon name="trash-2" size={14} /></button></span> },
   ], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
   return <>
     <div class="tools">
       <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button></form>
       <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span><span class="grow" />{chooser}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
-      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
+      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={setEditing} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); setEditing(r) } else if (e.key === "Delete") { e.preventDefault(); setDeleting(r) } }}
         empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={columns} />}
-    {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => edit(null)} done={rows.reload} />}
-    {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
+    {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => setEditing(null)} done={rows.reload} />}
+    {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
   </>
 }
 
@@ -130,7 +130,7 @@ function AsText({ z }: { z: Resource }) {
   const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
   const before = useMemo(() => found.data ? linesOf(found.data.data).map(l => lineText(l.line)).join("\n") + "\n" : "", [found.data])
   // What the text was made from stays as it was while it is edited: what others add meanwhile is not theirs to lose.
-  const [edited, edit] = useState<{ text: string; base: Resource[] } | null>(null), [applying, apply] = useState<Difference["changes"] | null>(null), [problem, fail] = useState<Problem>()
+  const [edited, setEdited] = useState<{ text: string; base: Resource[] } | null>(null), [applying, setApplying] = useState<Difference["changes"] | null>(null), [problem, setProblem] = useState<Problem>()
   useEffect(() => {
     if (!edited) return
     guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
@@ -138,12 +138,12 @@ function AsText({ z }: { z: Resource }) {
   }, [!edited])
   const generic = useSchema()?.types.GenericRecord?.f.find(f => f.n === "recordType")?.e
   if (!found.data) return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
-  const text = edited?.text ?? null, type = (t: string | null) => edit(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
+  const text = edited?.text ?? null, type = (t: string | null) => setEdited(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
   const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic), moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
   /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
   const prepare = async () => {
-    fail(undefined)
+    setProblem(undefined)
     try {
       const changes = await Promise.all(d!.changes.map(async c => {
         if (c.method === "POST") return c
@@ -152,8 +152,8 @@ function AsText({ z }: { z: Resource }) {
         if (text(now.body) !== text(was)) throw new Error(`Somebody else has changed ${now.body.absoluteName ?? now.body.name} meanwhile: it is now ${text(now.body).replaceAll("\n", ", ")}. Go back to what is, and change that.`)
         return now.etag ? { ...c, headers: { "If-Match": now.etag } } : c
       }))
-      apply(changes)
-    } catch (e) { fail(problemOf(e)) }
+      setApplying(changes)
+    } catch (e) { setProblem(problemOf(e)) }
   }
   return <>
     {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
@@ -164,9 +164,9 @@ function AsText({ z }: { z: Resource }) {
     {d && <section class="card"><h2>The difference</h2>
       {d.faults.map(f => <p key={f} class="fault">{f}</p>)}
       <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>
-      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>Try and apply</Button><Button onClick={() => { type(null); fail(undefined) }}>Back to what is</Button></div></section>}
+      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>Try and apply</Button><Button onClick={() => { type(null); setProblem(undefined) }}>Back to what is</Button></div></section>}
     {problem && <Trouble problem={problem} />}
-    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(null)} done={() => type(null)} staged={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
+    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => setApplying(null)} done={() => type(null)} staged={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
       {() => <p>{counted(d.gone.length, "lines")} {d.gone.length === 1 ? "goes" : "go"}, {number(d.come.length)} {d.come.length === 1 ? "comes" : "come"}: {counted(d.changes.length, "changes")}, all of them or none.</p>}</Preview>}
   </>
 }

@@ -14,19 +14,19 @@ const why: Record<string, string> = {
 
 /** A new password, before anything else. */
 function NewPassword() {
-  const [password, type] = useState(""), [again, repeat] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
+  const [password, setPassword] = useState(""), [again, setAgain] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false)
   const submit = async (e: Event) => {
     e.preventDefault()
-    work(true)
-    try { await resetPassword(password) } catch (e) { fail(problemOf(e)) }
-    work(false)
+    setBusy(true)
+    try { await resetPassword(password) } catch (e) { setProblem(problemOf(e)) }
+    setBusy(false)
   }
   return <main id="main" class="alone"><form class="signin" onSubmit={submit}>
     <h1>Set a new password</h1><p class="muted">It takes one before you can go on.</p>
     {problem && <p class="fault" role="alert"><Icon name="circle-alert" /> {problem.message}</p>}
     {again !== "" && again !== password && <p class="fault">They are not the same yet.</p>}
-    <label>New password<input type="password" autocomplete="new-password" autofocus required value={password} onInput={e => type(e.currentTarget.value)} /></label>
-    <label>Once more<input type="password" autocomplete="new-password" required value={again} onInput={e => repeat(e.currentTarget.value)} /></label>
+    <label>New password<input type="password" autocomplete="new-password" autofocus required value={password} onInput={e => setPassword(e.currentTarget.value)} /></label>
+    <label>Once more<input type="password" autocomplete="new-password" required value={again} onInput={e => setAgain(e.currentTarget.value)} /></label>
     <button class="primary" type="submit" disabled={busy || !password || again !== password}>Set it</button>
     <button type="button" onClick={() => void leave()}>Sign out</button>
   </form></main>
@@ -37,14 +37,14 @@ export function SignIn() {
 }
 
 function Credentials() {
-  const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
+  const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false)
   const providers = useData<{ data: { id: number; name: string }[] }>("providers", s => get("/sign-in/providers", { signal: s, quiet: true }))
   const first = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => first.current!.focus(), []) // at once: who types at once loses nothing
   const submit = async (e: Event) => {
     e.preventDefault()
-    work(true)
-    try { await enter({ username: name, password }) } catch (e) { fail(problemOf(e)); work(false) }
+    setBusy(true)
+    try { await enter({ username: name, password }) } catch (e) { setProblem(problemOf(e)); setBusy(false) }
   }
   const says = problem ? problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message : refused.value && (Object.hasOwn(why, refused.value) ? why[refused.value] : "You were not let in. The log of the manager says why.")
   return <main id="main" class="alone">

@@ -16,7 +16,7 @@ const states: Record<string, string> = { GENERATED: "made, and not deployed yet"
 export function Signing({ of, may }: { of: string; may: May }) {
   const path = of + "/signing"
   const { data, problem, reload } = useData<Answer>(path, signal => get(path, { signal }), ["zones", "signingKeys", "signingPolicies", "deployments"])
-  const [asked, ask] = useState<{ key: Key; body: object; says: string } | null>(null)
+  const [asked, setAsked] = useState<{ key: Key; body: object; says: string } | null>(null)
   useEffect(() => { const timer = setInterval(() => { if (!document.hidden) reload() }, 10000); return () => clearInterval(timer) }, [path])
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the keys" />
@@ -38,10 +38,10 @@ export function Signing({ of, may }: { of: string; may: May }) {
         {k.dsWithdrawn && <div><dt>DS record</dt><dd>withdrawn: kept out of the zone above</dd></div>}
       </dl>
       {may.change && <div class="buttons">
-        {k.state === "ACTIVE" && zone.keys.filter(o => o.type === k.type).length === 1 && <Button icon="refresh-cw" onClick={() => ask({ key: k, body: { state: "REGENERATE" }, says: "Another key is made now, and takes over when everybody can know it." })}>Roll over now</Button>}
-        {k.type === "KeySigningKey" && k.next === "TAKES_OVER" && k.waitsFor && !zone.parentHere && k.publishedDateTime && <Button icon="check" onClick={() => ask({ key: k, body: { dsConfirmed: true }, says: "The DS record of this key is in the zone above." })}>The DS record is there</Button>}
+        {k.state === "ACTIVE" && zone.keys.filter(o => o.type === k.type).length === 1 && <Button icon="refresh-cw" onClick={() => setAsked({ key: k, body: { state: "REGENERATE" }, says: "Another key is made now, and takes over when everybody can know it." })}>Roll over now</Button>}
+        {k.type === "KeySigningKey" && k.next === "TAKES_OVER" && k.waitsFor && !zone.parentHere && k.publishedDateTime && <Button icon="check" onClick={() => setAsked({ key: k, body: { dsConfirmed: true }, says: "The DS record of this key is in the zone above." })}>The DS record is there</Button>}
       </div>}
     </section>)}</div></section>)}
-    {asked && <Preview title={`Key ${asked.key.tag}`} close={() => ask(null)} done={reload} wanted={{ method: "PATCH", path: "signingKeys/" + asked.key.id, body: asked.body, says: asked.says }} />}
+    {asked && <Preview title={`Key ${asked.key.tag}`} close={() => setAsked(null)} done={reload} wanted={{ method: "PATCH", path: "signingKeys/" + asked.key.id, body: asked.body, says: asked.says }} />}
   </>
 }

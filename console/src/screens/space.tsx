@@ -79,7 +79,7 @@ const calm = 3000
 /** A tree that is read where it is opened. Which branches are open stands in the URL. */
 function useTree(root: string, whole: Resource | null, showFree: boolean) {
   const known = useRef(new Map<string, Children | Problem>()), asked = useRef(new Map<string, AbortController>()), limits = useRef(new Map<string, number>())
-  const [turn, redraw] = useState(0)
+  const [turn, setTurn] = useState(0)
   const open = useMemo(() => new Set((place.value.query.get("open") ?? "").split(".").filter(Boolean)), [place.value])
   const read = (parent: string, byItself = false) => {
     asked.current.get(parent)?.abort()
@@ -87,7 +87,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     if (byItself) unattended.add(abort.signal)
     asked.current.set(parent, abort)
     childrenOf(parent, limits.current.get(parent) ?? atOnce, abort.signal).then(c => known.current.set(parent, c), e => { if (!abort.signal.aborted) known.current.set(parent, problemOf(e)) })
-      .finally(() => { if (asked.current.get(parent) === abort) { asked.current.delete(parent); redraw(n => n + 1) } })
+      .finally(() => { if (asked.current.get(parent) === abort) { asked.current.delete(parent); setTurn(n => n + 1) } })
   }
   const { rows, shown } = useMemo(() => {
     const list: Row[] = [], shown: string[] = []
@@ -134,12 +134,12 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
 
 export function Space() {
   const c = configuration.value
-  const [making, make] = useState(false), may = useMay(c === null ? null : "configurations/" + c)
+  const [making, setMaking] = useState(false), may = useMay(c === null ? null : "configurations/" + c)
   if (c === null) return <><Head title="Space" /><p class="muted">You see no configuration as a whole: this is what you see of its address space.</p><Tree root={seen} whole={null} /></>
   return <>
-    <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => make(true)}>New block</Button>}</Head>
+    <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => setMaking(true)}>New block</Button>}</Head>
     <Tree key={c} root={"configurations/" + c} whole={null} may={may.change || may.add ? anything : may} />
-    {making && <Create path={`configurations/${c}/blocks`} makes={{ n: { IPv4Block: ["type", "range"], IPv6Block: ["type", "range"] } }} only={["range", "name"]} close={() => make(false)} />}
+    {making && <Create path={`configurations/${c}/blocks`} makes={{ n: { IPv4Block: ["type", "range"], IPv6Block: ["type", "range"] } }} only={["range", "name"]} close={() => setMaking(false)} />}
   </>
 }
 
@@ -147,16 +147,16 @@ type Act = { act: "edit" | "delete" | "split" | "merge" | "move" | "block" | "ne
 
 export function Tree({ root, whole, may = anything }: { root: string; whole: Resource | null; may?: May }) {
   const showFree = place.value.query.get("free") !== "0"
-  const tree = useTree(root, whole, showFree), [doing, act] = useState<Act | null>(null)
-  const close = () => act(null), done = () => { close(); tree.reload() }
+  const tree = useTree(root, whole, showFree), [doing, setDoing] = useState<Act | null>(null)
+  const close = () => setDoing(null), done = () => { close(); tree.reload() }
   const keys = (e: KeyboardEvent, row: Row | undefined) => {
     if (!row) return
     if (!may.change && !e.key.startsWith("Arrow")) return
     if (row.is === "resource" && row.opens && (e.key === "ArrowRight" || e.key === "ArrowLeft")) { e.preventDefault(); tree.toggle(row.r.id, e.key === "ArrowRight") }
-    else if (row.is === "resource" && e.key === "e") { e.preventDefault(); act({ act: "edit", row }) }
-    else if (row.is === "resource" && e.key === "n") { e.preventDefault(); act({ act: row.opens ? "network" : "menu", row }) }
-    else if (row.is === "resource" && e.key === "Delete") { e.preventDefault(); act({ act: "delete", row }) }
-    else if (row.is === "gap" && (e.key === "n" || e.key === "Enter")) { e.preventDefault(); act({ act: "gap", row }) }
+    else if (row.is === "resource" && e.key === "e") { e.preventDefault(); setDoing({ act: "edit", row }) }
+    else if (row.is === "resource" && e.key === "n") { e.preventDefault(); setDoing({ act: row.opens ? "network" : "menu", row }) }
+    else if (row.is === "resource" && e.key === "Delete") { e.preventDefault(); setDoing({ act: "delete", row }) }
+    else if (row.is === "gap" && (e.key === "n" || e.key === "Enter")) { e.preventDefault(); setDoing({ act: "gap", row }) }
   }
   const indent = (depth: number) => ({ paddingLeft: `calc(${depth} * var(--indent))` })
   const { columns, chooser } = useColumns("space", useSchema(), ["IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"], [
@@ -176,8 +176,8 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         : row.is === "gap" ? <><span class="twist" /><Icon name="circle-slash" size={14} class="muted" /><span class="mono free">{span(row.s)}</span></>
           : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message} <button class="small" onClick={() => tree.read(row.parent)}>Try again</button></span>}
     </span>,
-    acts: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
-      : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null,
+    acts: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => setDoing({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
+      : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => setDoing({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null,
   }
   const ofGap: Record<string, (s: Span) => ComponentChildren> = { name: () => <span class="free">free</span>, size: s => amount(size(s)) }
   return <>
@@ -187,7 +187,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
       attributes={row => ({ "aria-level": row.depth + 1, ...(row.is === "resource" && row.opens ? { "aria-expanded": row.open } : {}) })}
       empty={may.add ? <Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty> : <Empty title="There is no address space that you see." />}
       columns={columns.map(c => ({ ...c, cell: (row: Row, i: number) => own[c.key]?.(row) ?? (row.is === "resource" ? c.cell(row.r, i) : row.is === "gap" ? ofGap[c.key]?.(row.s) : null) }))} />
-    {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => act({ act: a, row: doing.row })} />}
+    {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => setDoing({ act: a, row: doing.row })} />}
     {doing?.act === "gap" && doing.row.is === "gap" && <UseGap s={doing.row.s} block={doing.row.block} close={close} done={done} />}
     {doing && doing.row.is === "resource" && <Doing act={doing.act} r={doing.row.r} parent={doing.row.parent} close={close} done={done} />}
   </>
@@ -243,13 +243,13 @@ export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick:
 /** What of a gap is used, and as what. */
 function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: () => void; done: () => void }) {
   const v = s.v6 ? "IPv6" : "IPv4", largest = prefixes(s).reduce((a, b) => size(b) > size(a) ? b : a), wide = prefixLength(largest)!
-  const [as, choose] = useState<"Network" | "Block">("Network"), [length, setLength] = useState(Math.min(Math.max(wide, s.v6 ? 64 : 24), s.v6 ? 128 : 32)), [name, setName] = useState(""), [from, setFrom] = useState("")
+  const [as, setAs] = useState<"Network" | "Block">("Network"), [length, setLength] = useState(Math.min(Math.max(wide, s.v6 ? 64 : 24), s.v6 ? 128 : 32)), [name, setName] = useState(""), [from, setFrom] = useState("")
   const first = from ? parseAddress(from) : null, within = from ? first && first.v6 === s.v6 && first.n >= s.low && first.n <= s.high ? { ...s, low: first.n } : null : s
   const at = within && firstPrefix(within, length)
   const wanted: Wanted | null = at ? { method: "POST", path: `blocks/${block.id}/${as === "Network" ? "networks" : "blocks"}`, body: { type: v + as, range: span(at), ...(name ? { name } : {}) }, says: `${kind(v + as)} ${span(at)} is made.` } : null
   return <Preview title={"Use " + span(s)} wanted={wanted} close={close} done={done}>
     {() => <div class="fields">
-      <Field label="As">{id => <select id={id} value={as} onChange={e => choose(e.currentTarget.value as any)}><option value="Network">a network</option><option value="Block">a block</option></select>}</Field>
+      <Field label="As">{id => <select id={id} value={as} onChange={e => setAs(e.currentTarget.value as any)}><option value="Network">a network</option><option value="Block">a block</option></select>}</Field>
       <Field label="Prefix" hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "No such prefix fits there."}>{(id, d) => <select id={id} aria-describedby={d} value={length} onChange={e => setLength(Number(e.currentTarget.value))}>
         {Array.from({ length: (s.v6 ? 128 : 32) - wide + 1 }, (_, i) => wide + i).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
       <Field label="Name">{id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
@@ -259,20 +259,20 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
 }
 
 function Split({ r, parent, close, done }: { r: Resource; parent: string; close: () => void; done: () => void }) {
-  const block = r.type.endsWith("Block"), [parts, set] = useState(2)
+  const block = r.type.endsWith("Block"), [parts, setParts] = useState(2)
   const s = parseSpan(r.range)!, length = prefixLength(s)
   const above = parent.startsWith("blocks/") ? parent : null
   const wanted: Wanted | null = block ? { method: "POST", path: `blocks/${r.id}/splits`, body: { type: r.type + "Split", block: { id: r.id } }, says: `${r.range} is split.` }
     : above ? { method: "POST", path: above + "/splits", body: { type: r.type + "Split", network: { id: r.id }, networkCount: parts }, says: `${r.range} is split into ${parts}.` } : null
   return <Preview title={"Split " + r.range} wanted={wanted} close={close} done={done}>
     {() => block ? <p>The block is split in two halves. What lies in it goes to the half that it lies in.</p> : <Field label="Into" hint={length !== null ? `Networks of /${length + Math.log2(parts)}, each with the name and the settings; the gateway stays where it is.` : undefined}>
-      {(id, d) => <select id={id} aria-describedby={d} value={parts} onChange={e => set(Number(e.currentTarget.value))}>{[2, 4, 8, 16, 32, 64].filter(n => length === null || length + Math.log2(n) <= (s.v6 ? 127 : 30)).map(n => <option key={n} value={n}>{n} networks</option>)}</select>}</Field>}
+      {(id, d) => <select id={id} aria-describedby={d} value={parts} onChange={e => setParts(Number(e.currentTarget.value))}>{[2, 4, 8, 16, 32, 64].filter(n => length === null || length + Math.log2(n) <= (s.v6 ? 127 : 30)).map(n => <option key={n} value={n}>{n} networks</option>)}</select>}</Field>}
   </Preview>
 }
 
 function Merge({ r, parent, close, done }: { r: Resource; parent: string; close: () => void; done: () => void }) {
   const block = r.type.endsWith("Block"), what = block ? "blocks" : "networks"
-  const [near, show] = useState<Resource[] | null>(null), [picked, pick] = useState<number[]>([])
+  const [near, setNear] = useState<Resource[] | null>(null), [picked, setPicked] = useState<number[]>([])
   useEffect(() => {
     const s = parseSpan(r.range)!, reach = size(s) * 4n, top = (1n << (s.v6 ? 128n : 32n)) - 1n, low = s.low > reach ? s.low - reach : 0n, high = s.high + reach > top ? top : s.high + reach
     const filter = `range:within('${address(low, s.v6)}-${address(high, s.v6)}')`
@@ -281,41 +281,41 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
       const list = p.data.map(x => ({ x, s: parseSpan(x.range)! })).filter(x => x.x.id !== r.id), found: Resource[] = []
       for (let end = s.high, n = 0; n < 8; n++) { const next = list.find(x => x.s.low === end + 1n); if (!next) break; found.push(next.x); end = next.s.high }
       for (let begin = s.low, n = 0; n < 8; n++) { const next = list.find(x => x.s.high === begin - 1n); if (!next) break; found.unshift(next.x); begin = next.s.low }
-      show(found)
-    }, () => show([]))
+      setNear(found)
+    }, () => setNear([]))
   }, [])
   const wanted: Wanted | null = picked.length ? { method: "POST", path: `${parent.startsWith("blocks/") ? parent : "blocks/" + r.id}/merges`, body: { type: r.type + "Merge", [what]: picked.map(id => ({ id })), destination: { id: r.id } }, says: `${r.range} is merged.` } : null
   return <Preview title={"Merge into " + r.range} wanted={wanted} close={close} done={done}>
-    {() => near === null ? <Loading /> : near.length === 0 ? <p>Nothing of its kind adjoins it.</p> : <fieldset class="choice"><legend>What goes up in it</legend>{near.map(x => <label key={x.id}><input type="checkbox" checked={picked.includes(x.id)} onChange={e => pick(p => e.currentTarget.checked ? [...p, x.id] : p.filter(i => i !== x.id))} /><span class="mono">{x.range}</span> {x.name}</label>)}</fieldset>}
+    {() => near === null ? <Loading /> : near.length === 0 ? <p>Nothing of its kind adjoins it.</p> : <fieldset class="choice"><legend>What goes up in it</legend>{near.map(x => <label key={x.id}><input type="checkbox" checked={picked.includes(x.id)} onChange={e => setPicked(p => e.currentTarget.checked ? [...p, x.id] : p.filter(i => i !== x.id))} /><span class="mono">{x.range}</span> {x.name}</label>)}</fieldset>}
   </Preview>
 }
 
 function Move({ r, close, done }: { r: Resource; close: () => void; done: () => void }) {
-  const [to, type] = useState("")
+  const [to, setTo] = useState("")
   const s = parseSpan(to)
   const wanted: Wanted | null = s ? { method: "POST", path: `${r.type.endsWith("Block") ? "blocks" : "networks"}/${r.id}/moves`, body: { type: "IPMove", address: to.split("/")[0] }, says: `${r.range} is moved to ${to}.` } : null
   return <Preview title={"Move " + r.range} wanted={wanted} close={close} done={done}>
-    {problem => <Field label="To, its first address" hint="All that lies in it goes along." wrong={problem?.fields?.includes("address") ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder={r.range!.split("/")[0]} value={to} onInput={e => type(e.currentTarget.value.trim())} />}</Field>}
+    {problem => <Field label="To, its first address" hint="All that lies in it goes along." wrong={problem?.fields?.includes("address") ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder={r.range!.split("/")[0]} value={to} onInput={e => setTo(e.currentTarget.value.trim())} />}</Field>}
   </Preview>
 }
 
 /** A block: what lies in it, as a tree or as a map. */
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
-  const [act, set] = useState<Act["act"] | null>(null), may = useMay("blocks/" + id)
+  const [act, setAct] = useState<Act["act"] | null>(null), may = useMay("blocks/" + id)
   if (!r) return problem ? <><Head title="Block" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
-  const closed = () => set(null)
+  const closed = () => setAct(null)
   return <>
     <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
       <a class="button" href={map ? "/ui/blocks/" + id : `/ui/blocks/${id}/map`}><Icon name={map ? "list-tree" : "map"} />{map ? "Tree" : "Map"}</a>
       <a class="button" href={"/ui/find?in=" + id}><Icon name="locate-fixed" />Find space</a>
-      {may.change && <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>}
-      {may.add && <Button icon="plus" primary onClick={() => set("network")}>New network</Button>}
+      {may.change && <Button icon="ellipsis-vertical" onClick={() => setAct("menu")}>More</Button>}
+      {may.add && <Button icon="plus" primary onClick={() => setAct("network")}>New network</Button>}
     </Head>
     <p class="summary"><UseOf r={r} /> <span class="muted"><UsedOf r={r} /> addresses{r.usagePercentage && " in use"}</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
     {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} may={may} />}
-    {act === "menu" && <Menu r={r} close={closed} pick={set} />}
+    {act === "menu" && <Menu r={r} close={closed} pick={setAct} />}
     {act && act !== "menu" && <Doing act={act} r={r} parent={up} close={closed} done={() => { closed(); reload(); if (act === "delete") go("/ui/space") }} />}
   </>
 }

@@ -11,23 +11,23 @@ import { undo } from "../work"
 export function StagedChanges() {
   const list = staged.value, key = list.length ? "staged " + JSON.stringify(list) : null
   const all = useData<Tried>(key, () => tryStaged(list), ["transactions"])
-  const [comment, type] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [one, look] = useState<Staged | null>(null), [filled, fill] = useState<Staged | null>(null)
+  const [comment, setComment] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false), [one, setOne] = useState<Staged | null>(null), [filled, setFilled] = useState<Staged | null>(null)
   const apply = async () => {
-    work(true)
+    setBusy(true)
     try {
       const now = await tryStaged(list), sum = (t: Tried | undefined) => t && [t.created, t.changed, t.deleted].join()
       if (sum(now) !== sum(all.data)) { all.reload(); throw new Error("It would come to something else by now: look at it again.") }
       const n = await applyStaged(list, comment)
-      fail(undefined)
-      type("")
+      setProblem(undefined)
+      setComment("")
       toast("All of it is made.", { action: { label: "Undo", run: () => void undo(n) } })
     } catch (e) {
-      fail(problemOf(e))
+      setProblem(problemOf(e))
       if (staged.value !== list) toast(problemOf(e).message, { bad: true }) // what was looked at is shown no more
     }
-    work(false)
+    setBusy(false)
   }
-  useEffect(() => fail(undefined), [key])
+  useEffect(() => setProblem(undefined), [key])
   const p = problem ?? all.problem
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
   return <>
@@ -39,17 +39,17 @@ export function StagedChanges() {
         <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
           {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins></span>)}</p>}
           {hasSecret(s.body) && <p class="muted">It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded again.</p>}</div>
-        <span class="grow" />{s.method === "POST" && /(^|\/)blocks$/.test(s.path) && <button class="small" onClick={() => fill(s)}>Put something in it</button>}<button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
+        <span class="grow" />{s.method === "POST" && /(^|\/)blocks$/.test(s.path) && <button class="small" onClick={() => setFilled(s)}>Put something in it</button>}<button class="small" onClick={() => setOne(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
-        <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { fail(undefined); all.reload() }} />
+        <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { setProblem(undefined); all.reload() }} />
           {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => setStaged(list.map(({ headers, ...s }, i) => faulty(i) ? s : { ...s, ...(headers ? { headers } : {}) }))}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
-        <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => type(e.currentTarget.value)} /></label>
+        <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => setComment(e.currentTarget.value)} /></label>
         <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
       </section>
     </>}
-    {one && <Alone s={one} close={() => look(null)} />}
-    {filled && <Inside block={filled} close={() => fill(null)} />}
+    {one && <Alone s={one} close={() => setOne(null)} />}
+    {filled && <Inside block={filled} close={() => setFilled(null)} />}
   </>
 }
 
@@ -62,7 +62,7 @@ function masked(name: string, value: any): any {
 
 /** Something in a block that is not made yet. What would come of it is shown by the list. */
 function Inside({ block, close }: { block: Staged; close: () => void }) {
-  const v = String(block.body?.type).slice(0, 4), [what, be] = useState("Network"), [range, size] = useState(v === "IPv6" ? "/64" : "/24"), [name, call] = useState("")
+  const v = String(block.body?.type).slice(0, 4), [what, setWhat] = useState("Network"), [range, setRange] = useState(v === "IPv6" ? "/64" : "/24"), [name, setName] = useState("")
   const put = (e: Event) => {
     e.preventDefault()
     stage({ method: "POST", path: `blocks/@${block.key}/${what.toLowerCase()}s`, body: { type: v + what, range, ...(name ? { name } : {}) }, says: `${v} ${what.toLowerCase()} ${range}${name ? " " + name : ""} is made.` })
@@ -70,9 +70,9 @@ function Inside({ block, close }: { block: Staged; close: () => void }) {
   }
   return <Dialog title={"In " + (block.body?.range ?? "the block")} close={close}><form onSubmit={put}>
     <div class="fields">
-      <Field label="What">{id => <select id={id} value={what} onChange={e => be(e.currentTarget.value)}><option value="Network">network</option><option value="Block">block</option></select>}</Field>
-      <Field label="Range" hint="A size alone is the first free place.">{(id, d) => <input id={id} aria-describedby={d} class="mono" required value={range} onInput={e => size(e.currentTarget.value.trim())} />}</Field>
-      <Field label="Name">{id => <input id={id} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
+      <Field label="What">{id => <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}><option value="Network">network</option><option value="Block">block</option></select>}</Field>
+      <Field label="Range" hint="A size alone is the first free place.">{(id, d) => <input id={id} aria-describedby={d} class="mono" required value={range} onInput={e => setRange(e.currentTarget.value.trim())} />}</Field>
+      <Field label="Name">{id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
     </div>
     <div class="buttons"><button class="primary" type="submit">Add to change list</button><Button onClick={close}>Cancel</Button></div>
   </form></Dialog>
