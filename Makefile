@@ -65,9 +65,9 @@ bin/.console/made: console/tools/package.json console/tools/package-lock.json
 	mkdir -p bin/.console && cp console/tools/*.json bin/.console/ && cd bin/.console && npm ci --no-audit --no-fund --loglevel=error && touch made
 
 console-lint: bin/.console/made ## check the console's sources: types, rules, formatting
-	@cp console/tools/eslint.config.js console/tools/prettier.json bin/.console/
+	@cp console/tools/prettier.json bin/.console/
 	bin/.console/node_modules/.bin/tsc -p console
-	bin/.console/node_modules/.bin/eslint -c bin/.console/eslint.config.js console/src
+	cd console && ../bin/.console/node_modules/.bin/eslint src
 	bin/.console/node_modules/.bin/prettier --config bin/.console/prettier.json --log-level warn --check 'console/src/**/*.{ts,tsx}' '!console/src/types.ts'
 
 console-format: bin/.console/made ## format the console's sources

@@ -1,6 +1,10 @@
-import a11y from "eslint-plugin-jsx-a11y"
-import hooks from "eslint-plugin-react-hooks"
-import ts from "typescript-eslint"
+import { createRequire } from "node:module"
+
+// `make console-lint` installs the tools there.
+const tools = createRequire(new URL("../bin/.console/package.json", import.meta.url))
+const a11y = tools("eslint-plugin-jsx-a11y")
+const hooks = tools("eslint-plugin-react-hooks")
+const ts = tools("typescript-eslint")
 
 // Setters are named after their state, so that a reader sees what a call changes.
 const setters = {
