@@ -2,28 +2,64 @@
 import { signal } from "@preact/signals"
 
 /** A reference, as resources show others. */
-export interface Ref { id: number; type: string; name: string | null; range?: string | null; address?: string | null; absoluteName?: string | null; _links?: Links }
+export interface Ref {
+  id: number
+  type: string
+  name: string | null
+  range?: string | null
+  address?: string | null
+  absoluteName?: string | null
+  _links?: Links
+}
 
 export type Links = Record<string, { href: string }>
 
 /** A resource, with whatever fields its type has. */
-export interface Resource extends Ref { [field: string]: any }
+export interface Resource extends Ref {
+  [field: string]: any
+}
 
 /** A page of a list. */
-export interface Page<T = Resource> { count: number; totalCount?: number; data: T[]; _links?: Links }
+export interface Page<T = Resource> {
+  count: number
+  totalCount?: number
+  data: T[]
+  _links?: Links
+}
 
 /** What the manager says when it refuses. */
-export interface Problem { status: number; reason?: string; code: string; message: string; fields?: string[] }
+export interface Problem {
+  status: number
+  reason?: string
+  code: string
+  message: string
+  fields?: string[]
+}
 
 export class Refusal extends Error {
-  constructor(readonly problem: Problem) { super(problem.message) }
+  constructor(readonly problem: Problem) {
+    super(problem.message)
+  }
 }
 
 /** An answer: its body, its entity tag, what of the request it ignored, and the transaction by which a change can be taken back. */
-export interface Answer<T> { body: T; status: number; etag: string | null; ignored: string | null; transaction: number | null }
+export interface Answer<T> {
+  body: T
+  status: number
+  etag: string | null
+  ignored: string | null
+  transaction: number | null
+}
 
 /** A request, as "Show as curl" words it. */
-export interface Call { page?: string; method: string; path: string; body?: string; type?: string; headers: Record<string, string> }
+export interface Call {
+  page?: string
+  method: string
+  path: string
+  body?: string
+  type?: string
+  headers: Record<string, string>
+}
 
 /** The last requests, the newest first, without secrets. */
 export const calls = signal<Call[]>([])
@@ -31,28 +67,42 @@ const mostCalls = 30
 
 /** signedOut is told when the manager does not know who asks. */
 export let signedOut: () => void = () => {}
-export function onSignedOut(fn: () => void) { signedOut = fn }
+export function onSignedOut(fn: () => void) {
+  signedOut = fn
+}
 
 /** The base of the address API. */
 export const base = "/api/v2/"
 
 /** Paths below the address API are named without its base; others begin with a slash. */
-export function url(path: string) { return path.startsWith("/") ? path : base + path }
+export function url(path: string) {
+  return path.startsWith("/") ? path : base + path
+}
 
 /** Requests that pages make by themselves, because something has changed, by their signals: they do not make the session last. */
 export const unattended = new WeakSet<AbortSignal>()
 
 /** Members of a body that nobody looking on should read. */
-export const isSecret = (name: string) => /password|secret|privatekey|servicekey|passphrase|signincode|communit(y|ies)|keystore|pkcs12|^token$/i.test(name)
+export const isSecret = (name: string) =>
+  /password|secret|privatekey|servicekey|passphrase|signincode|communit(y|ies)|keystore|pkcs12|^token$/i.test(name)
 
 /** A body with its secrets left out. */
 function without(body: string): string {
   try {
-    return JSON.stringify(JSON.parse(body), (name, value) => isSecret(name) && value && typeof value !== "boolean" ? "…" : value)
-  } catch { return body }
+    return JSON.stringify(JSON.parse(body), (name, value) =>
+      isSecret(name) && value && typeof value !== "boolean" ? "…" : value,
+    )
+  } catch {
+    return body
+  }
 }
 
-export interface Options { headers?: Record<string, string>; type?: string; quiet?: boolean; signal?: AbortSignal }
+export interface Options {
+  headers?: Record<string, string>
+  type?: string
+  quiet?: boolean
+  signal?: AbortSignal
+}
 
 /** Sends a request; a refusal is thrown as a Refusal. A body that is neither a text nor a form is sent as JSON. */
 export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
@@ -63,41 +113,78 @@ export async function call<T = any>(method: string, path: string, body?: unknown
     headers["Content-Type"] = o.type ?? (method === "PATCH" ? "application/merge-patch+json" : "application/json")
   }
   if (o.signal && unattended.has(o.signal)) headers["x-portolan-unattended"] = "true"
-  else if (!o.quiet) calls.value = [{ page: location.pathname, method, path: url(path), body: sent && without(sent), type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
+  else if (!o.quiet)
+    calls.value = [
+      {
+        page: location.pathname,
+        method,
+        path: url(path),
+        body: sent && without(sent),
+        type: headers["Content-Type"],
+        headers: o.headers ?? {},
+      },
+      ...calls.value,
+    ].slice(0, mostCalls)
   let r: Response
   try {
-    r = await fetch(url(path), { method, headers, body: body instanceof FormData ? body : sent, credentials: "same-origin", signal: o.signal })
+    r = await fetch(url(path), {
+      method,
+      headers,
+      body: body instanceof FormData ? body : sent,
+      credentials: "same-origin",
+      signal: o.signal,
+    })
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e
-    throw new Refusal({ status: 0, code: "NoAnswer", message: "The manager does not answer. Is it running, and does the network lead there?" })
+    throw new Refusal({
+      status: 0,
+      code: "NoAnswer",
+      message: "The manager does not answer. Is it running, and does the network lead there?",
+    })
   }
   const text = await r.text()
   let parsed: any = text
   if ((r.headers.get("Content-Type") ?? "").includes("json")) {
-    try { parsed = JSON.parse(text) } catch { parsed = null }
+    try {
+      parsed = JSON.parse(text)
+    } catch {
+      parsed = null
+    }
   }
   if (!r.ok) {
-    const p: Problem = parsed && typeof parsed === "object" ? { ...parsed, status: r.status }
-      : { status: r.status, code: "NoAnswer", message: text || r.statusText }
+    const p: Problem =
+      parsed && typeof parsed === "object"
+        ? { ...parsed, status: r.status }
+        : { status: r.status, code: "NoAnswer", message: text || r.statusText }
     if (r.status === 401 && path !== "sessions") signedOut()
     throw new Refusal(p)
   }
-  return { body: parsed as T, status: r.status, etag: r.headers.get("ETag"), ignored: r.headers.get("x-portolan-ignored"),
-    transaction: Number(r.headers.get("x-portolan-transaction")) || null }
+  return {
+    body: parsed as T,
+    status: r.status,
+    etag: r.headers.get("ETag"),
+    ignored: r.headers.get("x-portolan-ignored"),
+    transaction: Number(r.headers.get("x-portolan-transaction")) || null,
+  }
 }
 
-export async function get<T = Resource>(path: string, o?: Options): Promise<T> { return (await call<T>("GET", path, undefined, o)).body }
+export async function get<T = Resource>(path: string, o?: Options): Promise<T> {
+  return (await call<T>("GET", path, undefined, o)).body
+}
 
 /** Words a query string; what is undefined or empty is left out. */
 export function query(parameters: Record<string, string | number | boolean | undefined | null>): string {
   const q = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== null && value !== "") q.set(name, String(value))
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== null && value !== "") q.set(name, String(value))
   const text = q.toString()
   return text ? "?" + text : ""
 }
 
 /** A text as a literal of the filter grammar. */
-export function literal(text: string) { return "'" + text.replace(/[\\']/g, "\\$&") + "'" }
+export function literal(text: string) {
+  return "'" + text.replace(/[\\']/g, "\\$&") + "'"
+}
 
 /** The path of a resource below the base, from its link or what it is called. */
 export function pathOf(r: Ref): string {
@@ -107,19 +194,35 @@ export function pathOf(r: Ref): string {
 
 /** What came of a dry run. */
 export interface Tried {
-  dryRun: true; created: number; changed: number; deleted: number; estimate?: boolean; atLeast?: boolean
+  dryRun: true
+  created: number
+  changed: number
+  deleted: number
+  estimate?: boolean
+  atLeast?: boolean
   /** The change needs an approval: without a dry run it creates a workflow request. */
   approval?: boolean
-  operations: Operation[] | null; resource?: Resource
+  operations: Operation[] | null
+  resource?: Resource
 }
 
 /** A change of one resource in a transaction. */
 export interface Operation {
-  operationType: string; resourceId: number; resourceType: string; resourceCollection?: string; name?: string
+  operationType: string
+  resourceId: number
+  resourceType: string
+  resourceCollection?: string
+  name?: string
   fieldUpdates?: { name: string; value: unknown; previousValue: unknown }[]
 }
 
 /** Tries a change and keeps nothing. */
-export async function dryRun(method: string, path: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Tried> {
+export async function dryRun(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+  signal?: AbortSignal,
+): Promise<Tried> {
   return (await call<Tried>(method, path, body, { headers: { ...headers, "x-portolan-dry-run": "true" }, signal })).body
 }

@@ -6,9 +6,16 @@ import { place } from "./router"
 
 /** Called with the configuration that the resource of a page lies in. */
 let follow = (_configuration: number) => {}
-export function onPage(fn: (configuration: number) => void) { follow = fn }
+export function onPage(fn: (configuration: number) => void) {
+  follow = fn
+}
 
-export interface Loaded<T> { data?: T; problem?: Problem; loading: boolean; reload: () => void }
+export interface Loaded<T> {
+  data?: T
+  problem?: Problem
+  loading: boolean
+  reload: () => void
+}
 
 /** The problem of what was thrown. */
 export function problemOf(e: unknown): Problem {
@@ -19,31 +26,55 @@ export function problemOf(e: unknown): Problem {
  * Reads what a key stands for, and again when something of these collections changes. What was read before is shown until then. A key of null
  * reads nothing.
  */
-export function useData<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, collections: string[] = []): Loaded<T> {
-  const [state, setState] = useState<{ key: string | null; data?: T; problem?: Problem; loading: boolean }>({ key: null, loading: key !== null })
+export function useData<T>(
+  key: string | null,
+  read: (signal: AbortSignal) => Promise<T>,
+  collections: string[] = [],
+): Loaded<T> {
+  const [state, setState] = useState<{ key: string | null; data?: T; problem?: Problem; loading: boolean }>({
+    key: null,
+    loading: key !== null,
+  })
   const [turn, setTurn] = useState(0)
   const reload = useCallback(() => setTurn(n => n + 1), [])
   useEffect(() => {
     if (key === null) return
     const abort = new AbortController()
     if (turn > 0) unattended.add(abort.signal)
-    setState(s => ({ ...s, data: s.key === key ? s.data : undefined, problem: s.key === key ? s.problem : undefined, key, loading: true }))
+    setState(s => ({
+      ...s,
+      data: s.key === key ? s.data : undefined,
+      problem: s.key === key ? s.problem : undefined,
+      key,
+      loading: true,
+    }))
     read(abort.signal).then(
       data => abort.signal.aborted || setState({ key, data, loading: false }),
-      e => abort.signal.aborted || setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e), loading: false })))
+      e =>
+        abort.signal.aborted ||
+        setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e), loading: false })),
+    )
     return () => abort.abort()
   }, [key, turn])
   const watched = collections.join(",")
-  useEffect(() => key === null || !watched ? undefined : onChanges(watched.split(","), reload), [key, watched])
+  useEffect(() => (key === null || !watched ? undefined : onChanges(watched.split(","), reload)), [key, watched])
   const current = state.key === key
-  return { data: current ? state.data : undefined, problem: current ? state.problem : undefined, loading: key !== null && (!current || state.loading), reload }
+  return {
+    data: current ? state.data : undefined,
+    problem: current ? state.problem : undefined,
+    loading: key !== null && (!current || state.loading),
+    reload,
+  }
 }
 
 /** One resource, by its path below the API. */
 export function useResource<T = Resource>(path: string | null, collections?: string[]): Loaded<T> {
   const loaded = useData<T>(path, s => get<T>(path!, { signal: s }), collections ?? (path ? [path.split("/")[0]] : []))
-  const of = (loaded.data as any)?.configuration?.id, page = path === place.value.path.slice(0, 2).join("/")
-  useEffect(() => { if (of && page) follow(of) }, [of, page])
+  const of = (loaded.data as any)?.configuration?.id,
+    page = path === place.value.path.slice(0, 2).join("/")
+  useEffect(() => {
+    if (of && page) follow(of)
+  }, [of, page])
   return loaded
 }
 
@@ -60,11 +91,20 @@ export interface Rows<T> {
 const pageSize = 200
 
 /** Rows of a collection or subcollection, in the order asked for. Each page that comes into sight is read once. */
-export function useRows<T = Resource>(path: string | null, parameters: Record<string, string | undefined>, collections: string[]): Rows<T> {
+export function useRows<T = Resource>(
+  path: string | null,
+  parameters: Record<string, string | undefined>,
+  collections: string[],
+): Rows<T> {
   const key = path === null ? null : path + query(parameters)
   const [, setDrawn] = useState(0)
-  const held = useRef<{ key: string | null; total?: number; problem?: Problem; pages: Map<number, T[] | "coming">; abort: AbortController }>(
-    { key: null, pages: new Map(), abort: new AbortController() })
+  const held = useRef<{
+    key: string | null
+    total?: number
+    problem?: Problem
+    pages: Map<number, T[] | "coming">
+    abort: AbortController
+  }>({ key: null, pages: new Map(), abort: new AbortController() })
   const begin = (keep: boolean) => {
     held.current.abort.abort()
     const before = held.current
@@ -78,28 +118,51 @@ export function useRows<T = Resource>(path: string | null, parameters: Record<st
     const h = held.current
     if (h.key === null || h.pages.has(n)) return
     h.pages.set(n, "coming")
-    get<Page<T>>(path! + query({ ...parameters, limit: pageSize, offset: n * pageSize || undefined, total: n === 0 || h.total === undefined ? true : undefined }),
-      { signal: h.abort.signal, quiet: n > 0 }).then(page => {
+    get<Page<T>>(
+      path! +
+        query({
+          ...parameters,
+          limit: pageSize,
+          offset: n * pageSize || undefined,
+          total: n === 0 || h.total === undefined ? true : undefined,
+        }),
+      { signal: h.abort.signal, quiet: n > 0 },
+    ).then(
+      page => {
         h.pages.set(n, page.data)
         stale.current.delete(n)
         if (page.totalCount !== undefined) h.total = page.totalCount
         if (h === held.current) setDrawn(x => x + 1)
-      }, e => {
+      },
+      e => {
         if (h.abort.signal.aborted) return
         h.problem = problemOf(e)
         if (h === held.current) setDrawn(x => x + 1)
-      })
+      },
+    )
   }
-  const reload = useCallback(() => { begin(true); unattended.add(held.current.abort.signal); load(0); setDrawn(x => x + 1) }, [key])
-  useEffect(() => { const own = held.current.abort; load(0); return () => own.abort() }, [key])
+  const reload = useCallback(() => {
+    begin(true)
+    unattended.add(held.current.abort.signal)
+    load(0)
+    setDrawn(x => x + 1)
+  }, [key])
+  useEffect(() => {
+    const own = held.current.abort
+    load(0)
+    return () => own.abort()
+  }, [key])
   useEffect(() => () => held.current.abort.abort(), [])
-  useEffect(() => key === null ? undefined : onChanges(collections, reload), [key, reload])
+  useEffect(() => (key === null ? undefined : onChanges(collections, reload)), [key, reload])
   return {
-    total: held.current.total, problem: held.current.problem, reload,
+    total: held.current.total,
+    problem: held.current.problem,
+    reload,
     at: i => {
-      const n = Math.floor(i / pageSize), page = held.current.pages.get(n)
+      const n = Math.floor(i / pageSize),
+        page = held.current.pages.get(n)
       if (page === undefined) queueMicrotask(() => load(n))
-      return (page === undefined || page === "coming" ? stale.current.get(n) : page as T[])?.[i - n * pageSize]
+      return (page === undefined || page === "coming" ? stale.current.get(n) : (page as T[]))?.[i - n * pageSize]
     },
   }
 }

@@ -9,11 +9,24 @@ export function hrefOf(r: Ref): string {
   return c ? `/ui/${c}/${r.id}` : ""
 }
 
-const collections: [RegExp, string][] = [[/^IPv[46]Block$/, "blocks"], [/^IPv[46]Network$/, "networks"], [/^IPv[46]Address$/, "addresses"], [/Range$/, "ranges"],
-  [/Record$/, "resourceRecords"], [/Zone$/, "zones"], [/^View$/, "views"], [/^Configuration$/, "configurations"], [/^Location$/, "locations"], [/^User$/, "users"],
-  [/^MACAddress$/, "macAddresses"], [/^Transaction$/, "transactions"]]
+const collections: [RegExp, string][] = [
+  [/^IPv[46]Block$/, "blocks"],
+  [/^IPv[46]Network$/, "networks"],
+  [/^IPv[46]Address$/, "addresses"],
+  [/Range$/, "ranges"],
+  [/Record$/, "resourceRecords"],
+  [/Zone$/, "zones"],
+  [/^View$/, "views"],
+  [/^Configuration$/, "configurations"],
+  [/^Location$/, "locations"],
+  [/^User$/, "users"],
+  [/^MACAddress$/, "macAddresses"],
+  [/^Transaction$/, "transactions"],
+]
 
-function collectionOf(type: string) { return collections.find(([t]) => t.test(type))?.[1] }
+function collectionOf(type: string) {
+  return collections.find(([t]) => t.test(type))?.[1]
+}
 
 /** What people call a resource. */
 export function title(r: Ref | Resource): string {
@@ -29,20 +42,51 @@ export function subtitle(r: Ref | Resource): string {
 
 /** IPv4Network as "IPv4 network". */
 export function kind(type: string): string {
-  return type.replace(/^(IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
-    (_, mark, rest) => (mark ? mark + " " : "") + rest.replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().replace(/\b(dhcp|dns|sso|vpn)\b/g, (m: string) => m.toUpperCase())).trim().replace(/^[a-z]/, c => c.toUpperCase())
+  return type
+    .replace(
+      /^(IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
+      (_, mark, rest) =>
+        (mark ? mark + " " : "") +
+        rest
+          .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+          .replace(/([a-z])([A-Z])/g, "$1 $2")
+          .toLowerCase()
+          .replace(/\b(dhcp|dns|sso|vpn)\b/g, (m: string) => m.toUpperCase()),
+    )
+    .trim()
+    .replace(/^[a-z]/, c => c.toUpperCase())
 }
 
 /** A collection's name as words: "deploymentRoles" as "Deployment roles". */
 export function collectionName(name: string): string {
-  const known: Record<string, string> = { dns64s: "DNS64", macAddresses: "MAC addresses", macPools: "MAC pools", resourceRecords: "Records", ipGroups: "IP groups" }
-  return known[name] ?? name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().replace(/^./, c => c.toUpperCase()).replace(/\b(tsig|dhcp|dns|tftp|hsm|dnssec|acl)\b/gi, m => m.toUpperCase())
+  const known: Record<string, string> = {
+    dns64s: "DNS64",
+    macAddresses: "MAC addresses",
+    macPools: "MAC pools",
+    resourceRecords: "Records",
+    ipGroups: "IP groups",
+  }
+  return (
+    known[name] ??
+    name
+      .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+      .toLowerCase()
+      .replace(/^./, c => c.toUpperCase())
+      .replace(/\b(tsig|dhcp|dns|tftp|hsm|dnssec|acl)\b/gi, m => m.toUpperCase())
+  )
 }
 
 /** A link to a resource, with its name. */
 export function To({ r, mono }: { r: Ref | null | undefined; mono?: boolean }) {
   if (!r) return <span class="muted">none</span>
-  const to = hrefOf(r), text = title(r)
+  const to = hrefOf(r),
+    text = title(r)
   const cls = mono || (r as any).range || (r as any).address ? "mono" : ""
-  return to ? <a class={cls} href={to}>{text}</a> : <span class={cls}>{text}</span>
+  return to ? (
+    <a class={cls} href={to}>
+      {text}
+    </a>
+  ) : (
+    <span class={cls}>{text}</span>
+  )
 }

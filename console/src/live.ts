@@ -9,7 +9,12 @@ export const state = signal<"live" | "stale" | "off" | "starting">("starting")
 /** What is sent from tab to tab: which collections have something new (empty: any may have), or how the stream is. */
 type Message = { collections: string[] } | { state: typeof state.value } | { who: true }
 
-interface Listener { collections: string[]; fn: () => void; gather: number; due?: ReturnType<typeof setTimeout> }
+interface Listener {
+  collections: string[]
+  fn: () => void
+  gather: number
+  due?: ReturnType<typeof setTimeout>
+}
 const listeners = new Set<Listener>()
 
 /** How long changes are gathered before pages read again, in milliseconds. */
@@ -19,18 +24,33 @@ const soon = 150
 export function onChanges(collections: string[], fn: () => void, gather = soon): () => void {
   const one: Listener = { collections, fn, gather }
   listeners.add(one)
-  return () => { clearTimeout(one.due); listeners.delete(one) }
+  return () => {
+    clearTimeout(one.due)
+    listeners.delete(one)
+  }
 }
 
 function tell(collections: string[]) {
   for (const one of listeners) {
     if (collections.length && !one.collections.some(c => collections.includes(c))) continue
-    one.due ??= setTimeout(() => { one.due = undefined; one.fn() }, one.gather)
+    one.due ??= setTimeout(() => {
+      one.due = undefined
+      one.fn()
+    }, one.gather)
   }
 }
 
 /** Says that this tab has changed something, by its path: who may not follow the feed sees the own changes at once. */
-export function changedHere(path: string) { tell(path === "batch" || path === "transactions" ? [] : path.split("/").filter(s => /^[a-z]/i.test(s)).concat("transactions")) }
+export function changedHere(path: string) {
+  tell(
+    path === "batch" || path === "transactions"
+      ? []
+      : path
+          .split("/")
+          .filter(s => /^[a-z]/i.test(s))
+          .concat("transactions"),
+  )
+}
 
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("portolan")
 let stop: (() => void) | null = null
@@ -54,7 +74,11 @@ const pulse = 4000
 /** Follows the feed until the signal ends. */
 function follow(ended: AbortSignal): Promise<void> {
   return new Promise(resolve => {
-    let source: EventSource | null = null, told: string[] = [], heard = 0, failures = 0, later: ReturnType<typeof setTimeout> | undefined
+    let source: EventSource | null = null,
+      told: string[] = [],
+      heard = 0,
+      failures = 0,
+      later: ReturnType<typeof setTimeout> | undefined
     const alive = () => {
       heard = Date.now()
       if (state.value !== "live" && source?.readyState === EventSource.OPEN) publish({ state: "live" })
@@ -75,13 +99,19 @@ function follow(ended: AbortSignal): Promise<void> {
         if (r.status === 401) signedOut()
         else if (r.status === 403) publish({ state: "off" })
         else lost()
-      } catch { if (!ended.aborted) lost() }
+      } catch {
+        if (!ended.aborted) lost()
+      }
     }
     const open = () => {
       if (ended.aborted) return
-      const s = source = new EventSource(base + "changes")
+      const s = (source = new EventSource(base + "changes"))
       let opened = false
-      s.addEventListener("open", () => { opened = true; failures = 0; alive() })
+      s.addEventListener("open", () => {
+        opened = true
+        failures = 0
+        alive()
+      })
       s.addEventListener("position", alive)
       s.addEventListener("change", e => {
         alive()
@@ -106,28 +136,56 @@ function follow(ended: AbortSignal): Promise<void> {
     }
     const watch = setInterval(() => {
       if (!source || Date.now() - heard < pulse) return
-      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(pulse), ended]) }).then(r => { if (r.ok) heard = Date.now() - pulse / 2; else throw r.status })
-        .catch(() => { if (!ended.aborted) lost() })
+      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(pulse), ended]) })
+        .then(r => {
+          if (r.ok) heard = Date.now() - pulse / 2
+          else throw r.status
+        })
+        .catch(() => {
+          if (!ended.aborted) lost()
+        })
     }, pulse / 4)
     open()
-    ended.addEventListener("abort", () => { clearInterval(watch); clearTimeout(later); source?.close(); resolve() })
+    ended.addEventListener("abort", () => {
+      clearInterval(watch)
+      clearTimeout(later)
+      source?.close()
+      resolve()
+    })
   })
 }
 
 /** Begins to follow; one tab of the browser does. */
 export function startLive() {
   stopLive()
-  const abort = new AbortController(), ended = abort.signal
+  const abort = new AbortController(),
+    ended = abort.signal
   stop = () => abort.abort()
-  if (!navigator.locks || !channel) { void follow(ended); return }
+  if (!navigator.locks || !channel) {
+    void follow(ended)
+    return
+  }
   let leads = false
-  channel.addEventListener("message", e => {
-    const m = e.data as Message
-    if (!("who" in m)) take(m)
-    else if (leads) channel.postMessage({ state: state.value })
-  }, { signal: ended })
+  channel.addEventListener(
+    "message",
+    e => {
+      const m = e.data as Message
+      if (!("who" in m)) take(m)
+      else if (leads) channel.postMessage({ state: state.value })
+    },
+    { signal: ended },
+  )
   channel.postMessage({ who: true })
-  navigator.locks.request("portolan-live", { signal: ended }, () => { leads = true; return follow(ended) }).catch(() => {})
+  navigator.locks
+    .request("portolan-live", { signal: ended }, () => {
+      leads = true
+      return follow(ended)
+    })
+    .catch(() => {})
 }
 
-export function stopLive() { stop?.(); stop = null; state.value = "starting" }
+export function stopLive() {
+  stop?.()
+  stop = null
+  state.value = "starting"
+}

@@ -14,23 +14,73 @@ import { useState, useEffect } from "preact/hooks"
 
 /** A fault of one screen leaves the others, and the way to them, usable. */
 class Fence extends Component<{ children: ComponentChildren }, { problem?: Problem }> {
-  static getDerivedStateFromError(e: unknown) { return { problem: problemOf(e) } }
-  render() { return this.state.problem ? <Trouble problem={this.state.problem} retry={() => this.setState({ problem: undefined })} /> : this.props.children }
+  static getDerivedStateFromError(e: unknown) {
+    return { problem: problemOf(e) }
+  }
+  render() {
+    return this.state.problem ? (
+      <Trouble problem={this.state.problem} retry={() => this.setState({ problem: undefined })} />
+    ) : (
+      this.props.children
+    )
+  }
 }
 
 function App() {
   const [problem, setProblem] = useState<Problem>()
-  const start = () => { setProblem(undefined); begin().catch(e => setProblem(problemOf(e))) }
+  const start = () => {
+    setProblem(undefined)
+    begin().catch(e => setProblem(problemOf(e)))
+  }
   useEffect(start, [])
-  if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
-  if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>
-  if (session.value === null) return place.value.path[0] === "docs" ? <main id="main" class="docs"><Docs /></main> : <SignIn />
-  return <><Frame><Fence key={place.value.path.join("/")}><Screen /></Fence></Frame><Toasts /></>
+  if (problem)
+    return (
+      <main id="main" class="alone">
+        <Trouble problem={problem} retry={start} />
+      </main>
+    )
+  if (session.value === undefined)
+    return (
+      <main id="main" class="alone" aria-busy="true">
+        <h1 class="hidden">Portolan</h1>
+      </main>
+    )
+  if (session.value === null)
+    return place.value.path[0] === "docs" ? (
+      <main id="main" class="docs">
+        <Docs />
+      </main>
+    ) : (
+      <SignIn />
+    )
+  return (
+    <>
+      <Frame>
+        <Fence key={place.value.path.join("/")}>
+          <Screen />
+        </Fence>
+      </Frame>
+      <Toasts />
+    </>
+  )
 }
 
 startRouter()
 // The other screens come with the first sign of somebody, or at once where the page is one of them.
-if (place.value.path.length) readScreens().catch(() => { /* the screen says so */ })
-else for (const sign of ["pointermove", "keydown", "touchstart"]) addEventListener(sign, () => { readScreens().catch(() => { /* whoever goes there is told */ }) }, { once: true, passive: true })
+if (place.value.path.length)
+  readScreens().catch(() => {
+    /* the screen says so */
+  })
+else
+  for (const sign of ["pointermove", "keydown", "touchstart"])
+    addEventListener(
+      sign,
+      () => {
+        readScreens().catch(() => {
+          /* whoever goes there is told */
+        })
+      },
+      { once: true, passive: true },
+    )
 watchStaged()
 render(<App />, document.getElementById("app")!)

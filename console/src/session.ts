@@ -7,7 +7,12 @@ import { onPage, problemOf } from "./data"
 import { go, guardLeaving, place, setQuery } from "./router"
 import { ownedBy } from "./staged"
 
-export interface Session { id: number; user: Ref; administrator: boolean; readOnly: boolean }
+export interface Session {
+  id: number
+  user: Ref
+  administrator: boolean
+  readOnly: boolean
+}
 
 /** undefined: not known yet; null: nobody. */
 export const session = signal<Session | null | undefined>(undefined)
@@ -38,28 +43,42 @@ export function chooseConfiguration(id: number) {
   choose(id)
 }
 
-onPage(id => { if (configurations.peek().some(c => c.id === id)) choose(id) })
+onPage(id => {
+  if (configurations.peek().some(c => c.id === id)) choose(id)
+})
 
 effect(() => {
-  const all = configurations.value, said = Number(place.value.query.get("configuration"))
+  const all = configurations.value,
+    said = Number(place.value.query.get("configuration"))
   if (all.length < 2 || !isOfOne()) return
   if (all.some(c => c.id === said)) choose(said)
   else if (configuration.peek()) setQuery({ configuration: String(configuration.peek()) })
 })
 
 export async function readConfigurations() {
-  const all = (await get<Page>("configurations" + query({ limit: 1000, fields: "id,type,name,description" }), { quiet: true })).data
-  const there = (id: number | null) => all.some(c => c.id === id), said = isOfOne() ? Number(place.value.query.get("configuration")) : 0
-  if (said && !there(said)) toast(`There is no configuration ${said} that you see: another one is shown.`, { bad: true })
-  const before = [said, configuration.peek(), Number(localStorage.getItem(remembered))].find(there) ?? all[0]?.id ?? null
-  batch(() => { configuration.value = before; configurations.value = all })
+  const all = (
+    await get<Page>("configurations" + query({ limit: 1000, fields: "id,type,name,description" }), { quiet: true })
+  ).data
+  const there = (id: number | null) => all.some(c => c.id === id),
+    said = isOfOne() ? Number(place.value.query.get("configuration")) : 0
+  if (said && !there(said))
+    toast(`There is no configuration ${said} that you see: another one is shown.`, { bad: true })
+  const before =
+    [said, configuration.peek(), Number(localStorage.getItem(remembered))].find(there) ?? all[0]?.id ?? null
+  batch(() => {
+    configuration.value = before
+    configurations.value = all
+  })
 }
 
 /** Finds out who is signed in, by the cookie or by the code of a link. */
 export async function begin() {
   onSignedOut(end)
-  onChanges(["configurations"], () => { if (session.value) void readConfigurations() })
-  const said = new URLSearchParams(location.hash.slice(1)), code = said.get("sign-in")
+  onChanges(["configurations"], () => {
+    if (session.value) void readConfigurations()
+  })
+  const said = new URLSearchParams(location.hash.slice(1)),
+    code = said.get("sign-in")
   refused.value = said.get("refused")
   if (code || refused.value) history.replaceState(history.state, "", location.pathname + location.search)
   if (code) {
@@ -81,8 +100,15 @@ export async function begin() {
 
 /** Signs in. */
 export async function enter(credentials: { username: string; password: string } | { signInCode: string }) {
-  const r = await call<Resource>("POST", "sessions", credentials, { headers: { "x-portolan-session": "cookie" }, quiet: true })
-  try { await entered(r.body) } catch (e) { if (!resets(e)) throw e }
+  const r = await call<Resource>("POST", "sessions", credentials, {
+    headers: { "x-portolan-session": "cookie" },
+    quiet: true,
+  })
+  try {
+    await entered(r.body)
+  } catch (e) {
+    if (!resets(e)) throw e
+  }
 }
 
 /** Whoever must set a new password before anything else: their number. */
@@ -113,26 +139,45 @@ function resets(e: unknown): boolean {
 }
 
 async function entered(s: Resource) {
-  const [user] = await Promise.all([get("users/" + s.user.id + query({ fields: "id,name,type,securityPrivilege" }), { quiet: true }), readConfigurations()])
+  const [user] = await Promise.all([
+    get("users/" + s.user.id + query({ fields: "id,name,type,securityPrivilege" }), { quiet: true }),
+    readConfigurations(),
+  ])
   refused.value = null
   ownedBy(s.user.id)
-  session.value = { id: s.id, user: s.user, administrator: user.securityPrivilege === "ADMINISTRATOR", readOnly: !!s.readOnly }
+  session.value = {
+    id: s.id,
+    user: s.user,
+    administrator: user.securityPrivilege === "ADMINISTRATOR",
+    readOnly: !!s.readOnly,
+  }
   startLive()
   tabs?.postMessage(s.user.id)
 }
 
 /** Tells the other tabs of this browser who has signed in: they have the same cookie, and would act as somebody that they do not name. */
 const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("portolan-user")
-tabs?.addEventListener("message", e => { if (session.value && session.value.user.id !== e.data) { guardLeaving(null); ownedBy(0, true); location.assign("/") } })
+tabs?.addEventListener("message", e => {
+  if (session.value && session.value.user.id !== e.data) {
+    guardLeaving(null)
+    ownedBy(0, true)
+    location.assign("/")
+  }
+})
 
 /** Signs out: the session ends wherever it is used, in all tabs. */
 export async function leave() {
   let to = ""
   try {
     to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // at the identity provider, too
-  } catch { /* then here alone */ }
-  try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } catch (e) {
-    if (!(e instanceof Refusal) || e.problem.status !== 401 && e.problem.status !== 403) { // the cookie is there still
+  } catch {
+    /* then here alone */
+  }
+  try {
+    await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true })
+  } catch (e) {
+    if (!(e instanceof Refusal) || (e.problem.status !== 401 && e.problem.status !== 403)) {
+      // the cookie is there still
       toast("You are still signed in: " + problemOf(e).message, { bad: true })
       return
     }

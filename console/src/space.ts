@@ -1,12 +1,18 @@
 // Arithmetic on address space: addresses as whole numbers, prefixes, ranges, and what is free between them.
 
-export interface Span { v6: boolean; low: bigint; high: bigint }
+export interface Span {
+  v6: boolean
+  low: bigint
+  high: bigint
+}
 
 /** Reads an address; null where it is none. */
 export function parseAddress(text: string): { v6: boolean; n: bigint } | null {
   if (/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) {
     const parts = text.split(".").map(Number)
-    return parts.every(p => p < 256) ? { v6: false, n: BigInt(((parts[0] * 256 + parts[1]) * 256 + parts[2]) * 256 + parts[3]) } : null
+    return parts.every(p => p < 256)
+      ? { v6: false, n: BigInt(((parts[0] * 256 + parts[1]) * 256 + parts[2]) * 256 + parts[3]) }
+      : null
   }
   if (!text.includes(":")) return null
   const mixed = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text)
@@ -17,51 +23,61 @@ export function parseAddress(text: string): { v6: boolean; n: bigint } | null {
   }
   const halves = text.split("::")
   if (halves.length > 2) return null
-  const head = halves[0] ? halves[0].split(":") : [], tail = halves.length === 2 && halves[1] ? halves[1].split(":") : []
+  const head = halves[0] ? halves[0].split(":") : [],
+    tail = halves.length === 2 && halves[1] ? halves[1].split(":") : []
   const missing = 8 - head.length - tail.length
   if (halves.length === 2 ? missing < 1 : missing !== 0) return null
   const groups = [...head, ...Array(halves.length === 2 ? missing : 0).fill("0"), ...tail]
   if (!groups.every(g => /^[0-9a-f]{1,4}$/i.test(g))) return null
-  return { v6: true, n: groups.reduce((n, g) => n << 16n | BigInt("0x" + g), 0n) }
+  return { v6: true, n: groups.reduce((n, g) => (n << 16n) | BigInt("0x" + g), 0n) }
 }
 
 /** Words an address; IPv6 as RFC 5952 has it. */
 export function address(n: bigint, v6: boolean): string {
-  if (!v6) return [24n, 16n, 8n, 0n].map(s => (n >> s & 255n).toString()).join(".")
-  const groups = Array.from({ length: 8 }, (_, i) => Number(n >> BigInt(112 - 16 * i) & 0xffffn))
-  let best = -1, length = 1
+  if (!v6) return [24n, 16n, 8n, 0n].map(s => ((n >> s) & 255n).toString()).join(".")
+  const groups = Array.from({ length: 8 }, (_, i) => Number((n >> BigInt(112 - 16 * i)) & 0xffffn))
+  let best = -1,
+    length = 1
   for (let i = 0; i < 8; i++) {
     let j = i
     while (j < 8 && groups[j] === 0) j++
-    if (j - i > length) { best = i; length = j - i }
+    if (j - i > length) {
+      best = i
+      length = j - i
+    }
     if (j > i) i = j
   }
   const hex = groups.map(g => g.toString(16))
   return best < 0 ? hex.join(":") : hex.slice(0, best).join(":") + "::" + hex.slice(best + length).join(":")
 }
 
-const bits = (v6: boolean) => v6 ? 128 : 32
+const bits = (v6: boolean) => (v6 ? 128 : 32)
 
 /** Reads CIDR, start-end, or an address alone. */
 export function parseSpan(text: string | null | undefined): Span | null {
   if (!text) return null
   const [a, length] = text.split("/")
   if (length !== undefined) {
-    const at = parseAddress(a), n = Number(length)
+    const at = parseAddress(a),
+      n = Number(length)
     if (!at || !/^\d+$/.test(length) || n > bits(at.v6)) return null
-    const host = BigInt(bits(at.v6) - n), low = at.n >> host << host
+    const host = BigInt(bits(at.v6) - n),
+      low = (at.n >> host) << host
     return { v6: at.v6, low, high: low + (1n << host) - 1n }
   }
   const [from, to] = text.split("-").map(parseAddress)
-  if (!from || text.includes("-") && (!to || to.v6 !== from.v6)) return null
+  if (!from || (text.includes("-") && (!to || to.v6 !== from.v6))) return null
   return { v6: from.v6, low: from.n, high: to ? to.n : from.n }
 }
 
-export function size(s: Span) { return s.high - s.low + 1n }
+export function size(s: Span) {
+  return s.high - s.low + 1n
+}
 
 /** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
 export function usedOf(r: { usage?: any; [other: string]: any }): { used: number; all: number } {
-  let used = 0, all = 0
+  let used = 0,
+    all = 0
   for (const [state, n] of Object.entries((r.usage ?? {}) as Record<string, number>)) {
     if (typeof n !== "number") continue
     all += n
@@ -86,8 +102,9 @@ export function span(s: Span): string {
 /** How many addresses, as people read it: large numbers as powers of two. */
 export function amount(n: bigint): string {
   if (n < 1n << 32n) return Number(n).toLocaleString("en").replaceAll(",", "\u202f")
-  const low = n.toString(2).length - 1, power = n - (1n << BigInt(low)) > (1n << BigInt(low)) / 2n ? low + 1 : low
-  return (1n << BigInt(power)) === n ? "2^" + power : "about 2^" + power
+  const low = n.toString(2).length - 1,
+    power = n - (1n << BigInt(low)) > (1n << BigInt(low)) / 2n ? low + 1 : low
+  return 1n << BigInt(power) === n ? "2^" + power : "about 2^" + power
 }
 
 /** What of a span is in none of the others, which are sorted and do not overlap. */
@@ -108,7 +125,8 @@ export function prefixes(s: Span): Span[] {
   let at = s.low
   while (at <= s.high) {
     let host = 0n
-    while (host < BigInt(bits(s.v6)) && at % (1n << host + 1n) === 0n && at + (1n << host + 1n) - 1n <= s.high) host++
+    while (host < BigInt(bits(s.v6)) && at % (1n << (host + 1n)) === 0n && at + (1n << (host + 1n)) - 1n <= s.high)
+      host++
     list.push({ v6: s.v6, low: at, high: at + (1n << host) - 1n })
     at += 1n << host
   }
@@ -117,20 +135,40 @@ export function prefixes(s: Span): Span[] {
 
 /** The first prefix of a length in a span; null where none fits. */
 export function firstPrefix(s: Span, length: number): Span | null {
-  const n = 1n << BigInt(bits(s.v6) - length), low = (s.low + n - 1n) / n * n
+  const n = 1n << BigInt(bits(s.v6) - length),
+    low = ((s.low + n - 1n) / n) * n
   return low + n - 1n <= s.high ? { v6: s.v6, low, high: low + n - 1n } : null
 }
 
 /** So many prefixes of a length wherever there is room in gaps, in the smallest pieces first, so that large ones stay whole, each with the number of its gap; null where they do not fit. */
 export function scattered(open: Span[], count: number, length: number): { s: Span; gap: number }[] | null {
-  const pieces = open.flatMap((g, gap) => prefixes(g).map(piece => ({ gap, piece }))).filter(({ piece: p }) => size(p) >= 1n << BigInt(bits(p.v6) - length))
-  pieces.sort((a, b) => size(a.piece) < size(b.piece) ? -1 : size(a.piece) > size(b.piece) ? 1 : compare(a.piece, b.piece))
+  const pieces = open
+    .flatMap((g, gap) => prefixes(g).map(piece => ({ gap, piece })))
+    .filter(({ piece: p }) => size(p) >= 1n << BigInt(bits(p.v6) - length))
+  pieces.sort((a, b) =>
+    size(a.piece) < size(b.piece) ? -1 : size(a.piece) > size(b.piece) ? 1 : compare(a.piece, b.piece),
+  )
   const take: { s: Span; gap: number }[] = []
   for (const { gap, piece } of pieces) {
     const each = 1n << BigInt(bits(piece.v6) - length)
-    for (let at = piece.low; at <= piece.high && take.length < count; at += each) take.push({ gap, s: { v6: piece.v6, low: at, high: at + each - 1n } })
+    for (let at = piece.low; at <= piece.high && take.length < count; at += each)
+      take.push({ gap, s: { v6: piece.v6, low: at, high: at + each - 1n } })
   }
   return take.length < count ? null : take.sort((a, b) => compare(a.s, b.s))
 }
 
-export function compare(a: Span, b: Span) { return a.v6 !== b.v6 ? (a.v6 ? 1 : -1) : a.low < b.low ? -1 : a.low > b.low ? 1 : a.high > b.high ? -1 : a.high < b.high ? 1 : 0 }
+export function compare(a: Span, b: Span) {
+  return a.v6 !== b.v6
+    ? a.v6
+      ? 1
+      : -1
+    : a.low < b.low
+      ? -1
+      : a.low > b.low
+        ? 1
+        : a.high > b.high
+          ? -1
+          : a.high < b.high
+            ? 1
+            : 0
+}

@@ -8,120 +8,314 @@ import { Icon } from "../icons"
 
 /** What states mean: an icon and a tone beside the word, so that nobody needs to tell colours apart. */
 const tones: Record<string, [icon: string, tone: string]> = {
-  HEALTHY: ["circle-check", "good"], CONNECTED: ["circle-check", "good"], OK: ["circle-check", "good"], COMPLETED: ["circle-check", "good"],
-  CURRENT: ["circle-check", "good"], BEHIND: ["loader", "warn"], SUCCESS: ["circle-check", "good"], INFORMATION: ["circle-dot", "calm"], LOGGED_IN: ["circle-check", "good"],
-  UNHEALTHY: ["circle-alert", "bad"], FAILED: ["circle-alert", "bad"], DEPLOY_FAILED: ["circle-alert", "bad"], UPDATE_FAILED: ["circle-alert", "bad"],
-  ERROR: ["circle-alert", "bad"], CRITICAL: ["circle-alert", "bad"], NOT_CONNECTED: ["circle-slash", "bad"], WARNING: ["triangle-alert", "warn"],
-  WARN: ["triangle-alert", "warn"], WAITING_FOR_PROVISIONING: ["loader", "warn"], WAITING_FOR_REGISTRATION: ["loader", "warn"],
-  DEPLOYING: ["loader", "calm"], RUNNING: ["loader", "calm"], QUEUED: ["loader", "calm"], UPDATE_QUEUED: ["loader", "calm"], UPDATE_RUNNING: ["loader", "calm"],
-  STATIC: ["circle-dot", "used"], RESERVED: ["map-pin", "held"], GATEWAY: ["waypoints", "calm"], DHCP_RESERVED: ["link", "held"],
-  DHCP_ALLOCATED: ["radio", "lease"], DHCP_FREE: ["circle-slash", "calm"], UNASSIGNED: ["circle-slash", "calm"],
+  HEALTHY: ["circle-check", "good"],
+  CONNECTED: ["circle-check", "good"],
+  OK: ["circle-check", "good"],
+  COMPLETED: ["circle-check", "good"],
+  CURRENT: ["circle-check", "good"],
+  BEHIND: ["loader", "warn"],
+  SUCCESS: ["circle-check", "good"],
+  INFORMATION: ["circle-dot", "calm"],
+  LOGGED_IN: ["circle-check", "good"],
+  UNHEALTHY: ["circle-alert", "bad"],
+  FAILED: ["circle-alert", "bad"],
+  DEPLOY_FAILED: ["circle-alert", "bad"],
+  UPDATE_FAILED: ["circle-alert", "bad"],
+  ERROR: ["circle-alert", "bad"],
+  CRITICAL: ["circle-alert", "bad"],
+  NOT_CONNECTED: ["circle-slash", "bad"],
+  WARNING: ["triangle-alert", "warn"],
+  WARN: ["triangle-alert", "warn"],
+  WAITING_FOR_PROVISIONING: ["loader", "warn"],
+  WAITING_FOR_REGISTRATION: ["loader", "warn"],
+  DEPLOYING: ["loader", "calm"],
+  RUNNING: ["loader", "calm"],
+  QUEUED: ["loader", "calm"],
+  UPDATE_QUEUED: ["loader", "calm"],
+  UPDATE_RUNNING: ["loader", "calm"],
+  STATIC: ["circle-dot", "used"],
+  RESERVED: ["map-pin", "held"],
+  GATEWAY: ["waypoints", "calm"],
+  DHCP_RESERVED: ["link", "held"],
+  DHCP_ALLOCATED: ["radio", "lease"],
+  DHCP_FREE: ["circle-slash", "calm"],
+  UNASSIGNED: ["circle-slash", "calm"],
 }
 
 /** A state, as an icon and a word. */
 export function State({ of }: { of: string | null | undefined }) {
   if (!of) return <span class="muted">none</span>
   const [icon, tone] = Object.hasOwn(tones, of) ? tones[of] : ["circle-dot", "calm"]
-  return <span class={"chip " + tone}><Icon name={icon} size={13} />{words(of)}</span>
+  return (
+    <span class={"chip " + tone}>
+      <Icon name={icon} size={13} />
+      {words(of)}
+    </span>
+  )
 }
 
 /** NOT_CONNECTED as "not connected". */
-export function words(constant: string) { return /^[A-Z0-9_]+$/.test(constant) && constant.includes("_") || /^[A-Z]{5,}$/.test(constant) ? constant.toLowerCase().replaceAll("_", " ") : constant }
+export function words(constant: string) {
+  return (/^[A-Z0-9_]+$/.test(constant) && constant.includes("_")) || /^[A-Z]{5,}$/.test(constant)
+    ? constant.toLowerCase().replaceAll("_", " ")
+    : constant
+}
 
 /** How full something is, as a bar and a number. */
 export function Use({ part, of, label }: { part: number; of: number; label?: string }) {
-  const percent = of > 0 ? Math.min(100, 100 * part / of) : 0
-  const text = percent > 0 && percent < 1 ? "<1 %" : percent > 99 && percent < 100 ? ">99 %" : Math.round(percent) + " %"
-  return <span class="use" title={label ?? `${number(part)} of ${number(of)}`}>
-    <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="bar-all" width="100" height="8" rx="2" />
-      <rect class={percent >= 90 ? "bar-full" : percent >= 75 ? "bar-high" : "bar-part"} width={percent > 0 ? Math.max(percent, 2) : 0} height="8" rx="2" /></svg>
-    <span class="num">{text}</span>
-  </span>
+  const percent = of > 0 ? Math.min(100, (100 * part) / of) : 0
+  const text =
+    percent > 0 && percent < 1 ? "<1 %" : percent > 99 && percent < 100 ? ">99 %" : Math.round(percent) + " %"
+  return (
+    <span class="use" title={label ?? `${number(part)} of ${number(of)}`}>
+      <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="bar-all" width="100" height="8" rx="2" />
+        <rect
+          class={percent >= 90 ? "bar-full" : percent >= 75 ? "bar-high" : "bar-part"}
+          width={percent > 0 ? Math.max(percent, 2) : 0}
+          height="8"
+          rx="2"
+        />
+      </svg>
+      <span class="num">{text}</span>
+    </span>
+  )
 }
 
 /** A whole number with its thousands apart. */
-export function number(n: number | bigint) { return n.toLocaleString("en").replaceAll(",", "\u202f") }
+export function number(n: number | bigint) {
+  return n.toLocaleString("en").replaceAll(",", "\u202f")
+}
 
 /** So many of what is called by its plural. */
-export function counted(n: number, many: string) { return number(n) + " " + (n === 1 ? many.replace(/ies$/, "y").replace(/(ss|x|ch)es$/, "$1").replace(/s$/, (s, at) => many[at - 1] === "s" ? s : "") : many) }
+export function counted(n: number, many: string) {
+  return (
+    number(n) +
+    " " +
+    (n === 1
+      ? many
+          .replace(/ies$/, "y")
+          .replace(/(ss|x|ch)es$/, "$1")
+          .replace(/s$/, (s, at) => (many[at - 1] === "s" ? s : ""))
+      : many)
+  )
+}
 
 /** Goes on every half minute: what is told of time is told anew. */
 const minute = signal(0)
-setInterval(() => { if (!document.hidden) minute.value++ }, 30_000)
+setInterval(() => {
+  if (!document.hidden) minute.value++
+}, 30_000)
 
 /** A time, as people say it, with the exact one on pointing. */
 export function When({ at }: { at: string | number | null | undefined }) {
   minute.value
   if (!at) return <span class="muted">never</span>
-  const t = new Date(at), ago = (Date.now() - t.getTime()) / 1000
-  const text = ago < 0 ? t.toLocaleString("sv") : ago < 60 ? "just now" : ago < 3600 ? Math.floor(ago / 60) + " min ago" : ago < 86400 ? Math.floor(ago / 3600) + " h ago"
-    : t.toLocaleString("sv").slice(0, 16)
-  return <time dateTime={t.toISOString()} title={t.toLocaleString("sv")}>{text}</time>
+  const t = new Date(at),
+    ago = (Date.now() - t.getTime()) / 1000
+  const text =
+    ago < 0
+      ? t.toLocaleString("sv")
+      : ago < 60
+        ? "just now"
+        : ago < 3600
+          ? Math.floor(ago / 60) + " min ago"
+          : ago < 86400
+            ? Math.floor(ago / 3600) + " h ago"
+            : t.toLocaleString("sv").slice(0, 16)
+  return (
+    <time dateTime={t.toISOString()} title={t.toLocaleString("sv")}>
+      {text}
+    </time>
+  )
 }
 
 /** What a refusal says, with what it names. */
 export function Trouble({ problem, retry }: { problem: Problem; retry?: () => void }) {
-  return <div class="box bad" role="alert">
-    <Icon name="circle-alert" />
-    <div>
-      <p><strong>{problem.status === 403 ? "You may not see or do this." : problem.status === 404 ? "It is not there." : problem.status === 0 ? "No answer." : "Refused."}</strong> <Said text={problem.message} /></p>
-      <p class="muted small">{problem.code}{problem.fields?.length ? " · " + problem.fields.join(", ") : ""}</p>
-      {retry && <p><button class="small" onClick={retry}>Try again</button></p>}
+  return (
+    <div class="box bad" role="alert">
+      <Icon name="circle-alert" />
+      <div>
+        <p>
+          <strong>
+            {problem.status === 403
+              ? "You may not see or do this."
+              : problem.status === 404
+                ? "It is not there."
+                : problem.status === 0
+                  ? "No answer."
+                  : "Refused."}
+          </strong>{" "}
+          <Said text={problem.message} />
+        </p>
+        <p class="muted small">
+          {problem.code}
+          {problem.fields?.length ? " · " + problem.fields.join(", ") : ""}
+        </p>
+        {retry && (
+          <p>
+            <button class="small" onClick={retry}>
+              Try again
+            </button>
+          </p>
+        )}
+      </div>
     </div>
-  </div>
+  )
 }
 
 /** A sentence of the manager; transactions that it names can be looked at. */
 function Said({ text }: { text: string }) {
-  return <>{text.split(/\b(transactions? \d+)/).map((part, i) => i % 2 ? <a key={i} href={"/ui/transactions/" + part.replace(/\D+/, "")}>{part}</a> : part)}</>
+  return (
+    <>
+      {text.split(/\b(transactions? \d+)/).map((part, i) =>
+        i % 2 ? (
+          <a key={i} href={"/ui/transactions/" + part.replace(/\D+/, "")}>
+            {part}
+          </a>
+        ) : (
+          part
+        ),
+      )}
+    </>
+  )
 }
 
 /** What stands where there is nothing. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
-  return <div class="empty"><Icon name="circle-slash" size={22} /><p><strong>{title}</strong></p>{children && <div>{children}</div>}</div>
+  return (
+    <div class="empty">
+      <Icon name="circle-slash" size={22} />
+      <p>
+        <strong>{title}</strong>
+      </p>
+      {children && <div>{children}</div>}
+    </div>
+  )
 }
 
-export function Loading({ what }: { what?: string }) { return <p class="muted loading" aria-live="polite">{"Reading" + (what ? " " + what : "") + " …"}</p> }
+export function Loading({ what }: { what?: string }) {
+  return (
+    <p class="muted loading" aria-live="polite">
+      {"Reading" + (what ? " " + what : "") + " …"}
+    </p>
+  )
+}
 
 /** The head of a page: a title with what it is, and what can be done. */
-export function Head({ title, kind, children, crumbs }: { title: ComponentChildren; kind?: string; children?: ComponentChildren; crumbs?: ComponentChildren }) {
+export function Head({
+  title,
+  kind,
+  children,
+  crumbs,
+}: {
+  title: ComponentChildren
+  kind?: string
+  children?: ComponentChildren
+  crumbs?: ComponentChildren
+}) {
   const ref = useRef<HTMLHeadingElement>(null)
   // Who has gone to another page goes on from its heading, not from the top of the document.
-  useEffect(() => { if (arrived() && (!document.activeElement || document.activeElement === document.body)) ref.current?.focus({ preventScroll: true }) }, [])
-  useEffect(() => { document.title = (ref.current?.innerText ?? "").trim() + " · Portolan" })
-  return <header class="head">
-    {crumbs && <nav class="crumbs" aria-label="Where this lies">{crumbs}</nav>}
-    <div class="headline"><h1 ref={ref} tabIndex={-1}>{title}</h1>{kind && <span class="kind">{kind}</span>}<span class="grow" /><div class="actions">{children}</div></div>
-  </header>
+  useEffect(() => {
+    if (arrived() && (!document.activeElement || document.activeElement === document.body))
+      ref.current?.focus({ preventScroll: true })
+  }, [])
+  useEffect(() => {
+    document.title = (ref.current?.innerText ?? "").trim() + " · Portolan"
+  })
+  return (
+    <header class="head">
+      {crumbs && (
+        <nav class="crumbs" aria-label="Where this lies">
+          {crumbs}
+        </nav>
+      )}
+      <div class="headline">
+        <h1 ref={ref} tabIndex={-1}>
+          {title}
+        </h1>
+        {kind && <span class="kind">{kind}</span>}
+        <span class="grow" />
+        <div class="actions">{children}</div>
+      </div>
+    </header>
+  )
 }
 
 /** A window over the page, which keeps the keyboard until it is closed. */
-export function Dialog({ title, children, close, wide }: { title: string; children: ComponentChildren; close: () => void; wide?: boolean }) {
-  const ref = useRef<HTMLDialogElement>(null), id = useId()
+export function Dialog({
+  title,
+  children,
+  close,
+  wide,
+}: {
+  title: string
+  children: ComponentChildren
+  close: () => void
+  wide?: boolean
+}) {
+  const ref = useRef<HTMLDialogElement>(null),
+    id = useId()
   useLayoutEffect(() => {
     const d = ref.current!
     const before = document.activeElement as HTMLElement | null
     d.showModal()
     const first = d.querySelector<HTMLElement>("[autofocus], input:not([type=hidden]), select, textarea")
     first?.focus()
-    return () => { d.close(); before?.focus?.() }
+    return () => {
+      d.close()
+      before?.focus?.()
+    }
   }, [])
-  return <dialog ref={ref} class={wide ? "wide" : ""} aria-labelledby={id} onCancel={e => { e.preventDefault(); close() }}
-    onMouseDown={e => { if (e.target === ref.current) close() }}>
-    <div class="dialog">
-      <div class="dialog-head"><h2 id={id}>{title}</h2><button class="plain" aria-label="Close" onClick={close}><Icon name="x" /></button></div>
-      {children}
-    </div>
-  </dialog>
+  return (
+    <dialog
+      ref={ref}
+      class={wide ? "wide" : ""}
+      aria-labelledby={id}
+      onCancel={e => {
+        e.preventDefault()
+        close()
+      }}
+      onMouseDown={e => {
+        if (e.target === ref.current) close()
+      }}
+    >
+      <div class="dialog">
+        <div class="dialog-head">
+          <h2 id={id}>{title}</h2>
+          <button class="plain" aria-label="Close" onClick={close}>
+            <Icon name="x" />
+          </button>
+        </div>
+        {children}
+      </div>
+    </dialog>
+  )
 }
 
 /** A button with an icon. */
-export function Button({ icon, children, primary, danger, ...rest }: { icon?: string; children?: ComponentChildren; primary?: boolean; danger?: boolean } & Record<string, any>) {
-  return <button type="button" class={primary ? "primary" : danger ? "danger" : ""} {...rest}>{icon && <Icon name={icon} />}{children}</button>
+export function Button({
+  icon,
+  children,
+  primary,
+  danger,
+  ...rest
+}: { icon?: string; children?: ComponentChildren; primary?: boolean; danger?: boolean } & Record<string, any>) {
+  return (
+    <button type="button" class={primary ? "primary" : danger ? "danger" : ""} {...rest}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  )
 }
 
 /** A message at the edge of the page; with undo it stays long enough to be pressed. */
-export interface Toast { id: number; text: string; bad?: boolean; action?: { label: string; run: () => void } }
+export interface Toast {
+  id: number
+  text: string
+  bad?: boolean
+  action?: { label: string; run: () => void }
+}
 export const toasts = signal<Toast[]>([])
 let toastNumber = 0
 export function toast(text: string, o: { bad?: boolean; action?: Toast["action"] } = {}) {
@@ -129,45 +323,102 @@ export function toast(text: string, o: { bad?: boolean; action?: Toast["action"]
   toasts.value = [...toasts.value.slice(-3), one]
   if (!o.bad) setTimeout(() => dropToast(one.id), o.action ? 15_000 : 5_000)
 }
-export function dropToast(id: number) { toasts.value = toasts.value.filter(t => t.id !== id) }
+export function dropToast(id: number) {
+  toasts.value = toasts.value.filter(t => t.id !== id)
+}
 
 export function Toasts() {
-  return <div class="toasts" role="status" aria-live="polite">
-    {toasts.value.map(t => <div key={t.id} class={"toast" + (t.bad ? " bad" : "")}>
-      <Icon name={t.bad ? "circle-alert" : "circle-check"} /><span>{t.text}</span>
-      {t.action && <button onClick={() => { t.action!.run(); dropToast(t.id) }}><Icon name="undo-2" size={14} />{t.action.label}</button>}
-      <button class="plain" aria-label="Close this message" onClick={() => dropToast(t.id)}><Icon name="x" size={14} /></button>
-    </div>)}
-  </div>
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(t => (
+        <div key={t.id} class={"toast" + (t.bad ? " bad" : "")}>
+          <Icon name={t.bad ? "circle-alert" : "circle-check"} />
+          <span>{t.text}</span>
+          {t.action && (
+            <button
+              onClick={() => {
+                t.action!.run()
+                dropToast(t.id)
+              }}
+            >
+              <Icon name="undo-2" size={14} />
+              {t.action.label}
+            </button>
+          )}
+          <button class="plain" aria-label="Close this message" onClick={() => dropToast(t.id)}>
+            <Icon name="x" size={14} />
+          </button>
+        </div>
+      ))}
+    </div>
+  )
 }
 
 /** Fields under their labels; what is wrong stands below its field. */
-export function Field({ label, hint, wrong, children }: { label: string; hint?: string; wrong?: string; children: (id: string, described?: string) => ComponentChildren }) {
+export function Field({
+  label,
+  hint,
+  wrong,
+  children,
+}: {
+  label: string
+  hint?: string
+  wrong?: string
+  children: (id: string, described?: string) => ComponentChildren
+}) {
   const id = useId()
-  return <div class={"field" + (wrong ? " wrong" : "")}>
-    <label for={id}>{label}</label>
-    {children(id, hint || wrong ? id + "d" : undefined)}
-    {(wrong || hint) && <p id={id + "d"} class={wrong ? "fault" : "hint"}>{wrong ?? hint}</p>}
-  </div>
+  return (
+    <div class={"field" + (wrong ? " wrong" : "")}>
+      <label for={id}>{label}</label>
+      {children(id, hint || wrong ? id + "d" : undefined)}
+      {(wrong || hint) && (
+        <p id={id + "d"} class={wrong ? "fault" : "hint"}>
+          {wrong ?? hint}
+        </p>
+      )}
+    </div>
+  )
 }
 
 /** Tabs, of which the chosen one stands in the URL or in the page's state. */
-export function Tabs({ tabs, chosen, choose }: { tabs: [key: string, label: string][]; chosen: string; choose: (key: string) => void }) {
+export function Tabs({
+  tabs,
+  chosen,
+  choose,
+}: {
+  tabs: [key: string, label: string][]
+  chosen: string
+  choose: (key: string) => void
+}) {
   const list = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => { // on a narrow window the chosen tab may lie beyond the edge
-    const all = list.current?.getBoundingClientRect(), tab = list.current?.querySelector("[aria-selected=true]")?.getBoundingClientRect()
+  useLayoutEffect(() => {
+    // on a narrow window the chosen tab may lie beyond the edge
+    const all = list.current?.getBoundingClientRect(),
+      tab = list.current?.querySelector("[aria-selected=true]")?.getBoundingClientRect()
     if (all && tab) list.current!.scrollLeft += Math.min(0, tab.left - all.left) + Math.max(0, tab.right - all.right)
   }, [chosen, tabs.length])
-  return <div class="tabs" role="tablist" ref={list}>
-    {tabs.map(([key, label], i) => <button key={key} role="tab" aria-selected={key === chosen} tabIndex={key === chosen ? 0 : -1} onClick={() => choose(key)}
-      onKeyDown={e => {
-        const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0
-        if (!step) return
-        const next = (i + step + tabs.length) % tabs.length
-        choose(tabs[next][0]);
-        ((e.currentTarget as HTMLElement).parentElement!.children[next] as HTMLElement).focus()
-      }}>{label}</button>)}
-  </div>
+  return (
+    <div class="tabs" role="tablist" ref={list}>
+      {tabs.map(([key, label], i) => (
+        <button
+          key={key}
+          role="tab"
+          aria-selected={key === chosen}
+          tabIndex={key === chosen ? 0 : -1}
+          onClick={() => choose(key)}
+          onKeyDown={e => {
+            const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0
+            if (!step) return
+            const next = (i + step + tabs.length) % tabs.length
+            choose(tabs[next][0])
+            ;((e.currentTarget as HTMLElement).parentElement!.children[next] as HTMLElement).focus()
+          }}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  )
 }
 
 /** Text that follows an input, a moment behind. */

@@ -11,25 +11,120 @@ import { Preview } from "./preview"
 import { useDefinitions } from "./userfields"
 
 /** Makes a resource in a collection; values are there to begin with, fallback is what is sent of what is left empty, only are the fields that are shown, all without it. */
-export function Create({ path, makes, types, values: begin, fallback, head, only, close, done, title: heading }: {
-  path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; head?: ComponentChildren; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
+export function Create({
+  path,
+  makes,
+  types,
+  values: begin,
+  fallback,
+  head,
+  only,
+  close,
+  done,
+  title: heading,
+}: {
+  path: string
+  makes: CollectionSchema
+  types?: string[]
+  values?: Values
+  fallback?: Values
+  head?: ComponentChildren
+  only?: string[]
+  close: () => void
+  done?: (r: Resource) => void
+  title?: string
 }) {
-  const schema = useSchema(), names = types ?? Object.keys(makes.n ?? {})
-  const [type, setType] = useState(names[0]), [values, setValues] = useState<Values>(begin ?? {}), [all, setAll] = useState(!only), defined = useDefinitions([type])
-  if (!schema) return <Dialog title="New" close={close}><Loading what="the schema" /></Dialog>
-  const t = schema.types[type], required = makes.n?.[type] ?? []
-  if (!t) return <Dialog title="New" close={close}><p>This cannot be made here.</p></Dialog>
-  const fields = formFields(t, true, required), short = all ? fields : fields.filter(f => only!.includes(f.n) || required.includes(f.n) || f.n === "userDefinedFields" && defined.length > 0)
-  const missing = required.filter(n => n !== "type" && (values[n] === undefined || values[n] === null || values[n] === ""))
-  const filled = Object.fromEntries(Object.entries({ ...fallback, ...values }).filter(([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n)))
-  return <Preview title={heading ?? "New " + kind(type)} close={close} done={done} waits
-    wanted={missing.length ? null : { method: "POST", path, body: bodyOf(filled, type), says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " ") }}>
-    {problem => <>
-      {head}{names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
-      <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} of={type} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => setValues(s => ({ ...s, [f.n]: v }))} />)}</div>
-      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => setAll(true)}>All {fields.length} fields</button></p>}
-    </>}
-  </Preview>
+  const schema = useSchema(),
+    names = types ?? Object.keys(makes.n ?? {})
+  const [type, setType] = useState(names[0]),
+    [values, setValues] = useState<Values>(begin ?? {}),
+    [all, setAll] = useState(!only),
+    defined = useDefinitions([type])
+  if (!schema)
+    return (
+      <Dialog title="New" close={close}>
+        <Loading what="the schema" />
+      </Dialog>
+    )
+  const t = schema.types[type],
+    required = makes.n?.[type] ?? []
+  if (!t)
+    return (
+      <Dialog title="New" close={close}>
+        <p>This cannot be made here.</p>
+      </Dialog>
+    )
+  const fields = formFields(t, true, required),
+    short = all
+      ? fields
+      : fields.filter(
+          f => only!.includes(f.n) || required.includes(f.n) || (f.n === "userDefinedFields" && defined.length > 0),
+        )
+  const missing = required.filter(
+    n => n !== "type" && (values[n] === undefined || values[n] === null || values[n] === ""),
+  )
+  const filled = Object.fromEntries(
+    Object.entries({ ...fallback, ...values }).filter(
+      ([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n),
+    ),
+  )
+  return (
+    <Preview
+      title={heading ?? "New " + kind(type)}
+      close={close}
+      done={done}
+      waits
+      wanted={
+        missing.length
+          ? null
+          : {
+              method: "POST",
+              path,
+              body: bodyOf(filled, type),
+              says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " "),
+            }
+      }
+    >
+      {problem => (
+        <>
+          {head}
+          {names.length > 1 && (
+            <Field label="Type">
+              {id => (
+                <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>
+                  {names.map(n => (
+                    <option key={n} value={n}>
+                      {kind(n)}
+                    </option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          )}
+          <div class="fields">
+            {short.map(f => (
+              <FieldInput
+                key={type + f.n}
+                field={f}
+                of={type}
+                value={values[f.n]}
+                required={required.includes(f.n)}
+                problem={problem}
+                set={v => setValues(s => ({ ...s, [f.n]: v }))}
+              />
+            ))}
+          </div>
+          {!all && fields.length > short.length && (
+            <p>
+              <button type="button" class="small" onClick={() => setAll(true)}>
+                All {fields.length} fields
+              </button>
+            </p>
+          )}
+        </>
+      )}
+    </Preview>
+  )
 }
 
 /**
@@ -37,37 +132,125 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
  * overwritten.
  */
 export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; close: () => void; done?: () => void }) {
-  const schema = useSchema(), path = pathOf(r)
-  const [opened, setOpened] = useState<Answer<Resource>>(), [problem, setProblem] = useState<Problem>()
-  const [values, setValues] = useState<Values>({}), [all, setAll] = useState(!only), defined = useDefinitions([r.type])
+  const schema = useSchema(),
+    path = pathOf(r)
+  const [opened, setOpened] = useState<Answer<Resource>>(),
+    [problem, setProblem] = useState<Problem>()
+  const [values, setValues] = useState<Values>({}),
+    [all, setAll] = useState(!only),
+    defined = useDefinitions([r.type])
   const read = () => {
     const host = r.type === "HostRecord" ? "?fields=embed(addresses)" : ""
-    call<Resource>("GET", path + host).then(a => { setOpened({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => setProblem(problemOf(e)))
+    call<Resource>("GET", path + host).then(
+      a => {
+        setOpened({
+          ...a,
+          body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body,
+        })
+      },
+      e => setProblem(problemOf(e)),
+    )
   }
   useEffect(read, [])
-  if (problem) return <Dialog title={"Change " + title(r)} close={close}><Trouble problem={problem} /></Dialog>
-  if (!schema || !opened) return <Dialog title={"Change " + title(r)} close={close}><Loading /></Dialog>
-  const t = schema.types[r.type], was = opened.body
-  if (!t) return <Dialog title="Change" close={close}><p>This cannot be changed here.</p></Dialog>
-  const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n) || f.n === "userDefinedFields" && defined.length > 0)
-  const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)).map(([n, v]) => [n, n === "userDefinedFields" && v && was[n] ? members(was[n], v) : v]))
-  return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
-    wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
-    {problem => <>
-      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} of={r.type} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => setValues(s => ({ ...s, [f.n]: v }))} />)}</div>
-      {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => setAll(true)}>All {fields.length} fields</button></p>}
-    </>}
-  </Preview>
+  if (problem)
+    return (
+      <Dialog title={"Change " + title(r)} close={close}>
+        <Trouble problem={problem} />
+      </Dialog>
+    )
+  if (!schema || !opened)
+    return (
+      <Dialog title={"Change " + title(r)} close={close}>
+        <Loading />
+      </Dialog>
+    )
+  const t = schema.types[r.type],
+    was = opened.body
+  if (!t)
+    return (
+      <Dialog title="Change" close={close}>
+        <p>This cannot be changed here.</p>
+      </Dialog>
+    )
+  const fields = formFields(t, false, []),
+    short = all
+      ? fields
+      : fields.filter(f => only!.includes(f.n) || (f.n === "userDefinedFields" && defined.length > 0))
+  const changed = Object.fromEntries(
+    Object.entries(values)
+      .filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null))
+      .map(([n, v]) => [n, n === "userDefinedFields" && v && was[n] ? members(was[n], v) : v]),
+  )
+  return (
+    <Preview
+      title={"Change " + title(r)}
+      close={close}
+      done={done}
+      stale={read}
+      wanted={
+        Object.keys(changed).length
+          ? {
+              method: "PATCH",
+              path,
+              body: bodyOf(changed),
+              says: `${title(r)} is changed.`,
+              ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}),
+            }
+          : null
+      }
+    >
+      {problem => (
+        <>
+          <div class="fields">
+            {short.map(f => (
+              <FieldInput
+                key={f.n}
+                field={f}
+                of={r.type}
+                value={f.n in values ? values[f.n] : was[f.n]}
+                problem={problem}
+                set={v => setValues(s => ({ ...s, [f.n]: v }))}
+              />
+            ))}
+          </div>
+          {!all && fields.length > short.length && (
+            <p>
+              <button type="button" class="small" onClick={() => setAll(true)}>
+                All {fields.length} fields
+              </button>
+            </p>
+          )}
+        </>
+      )}
+    </Preview>
+  )
 }
 
 /** The members that are another value than before, null for what is gone: others stay as they are meanwhile. */
 function members(before: Values, after: Values): Values {
-  return Object.fromEntries([...new Set([...Object.keys(before), ...Object.keys(after)])].filter(n => JSON.stringify(before[n] ?? null) !== JSON.stringify(after[n] ?? null)).map(n => [n, after[n] ?? null]))
+  return Object.fromEntries(
+    [...new Set([...Object.keys(before), ...Object.keys(after)])]
+      .filter(n => JSON.stringify(before[n] ?? null) !== JSON.stringify(after[n] ?? null))
+      .map(n => [n, after[n] ?? null]),
+  )
 }
 
 /** Deletes a resource, after it was shown what goes along. */
 export function Delete({ r, close, done }: { r: Resource; close: () => void; done?: () => void }) {
-  return <Preview title={"Delete " + title(r)} danger close={close} done={done} wanted={{ method: "DELETE", path: pathOf(r), says: `${title(r)} is deleted.` }}>
-    {() => <p>{kind(r.type)} <strong>{title(r)}</strong> goes, with what lies below it and what leads to it, as is listed here. It can be taken back.</p>}
-  </Preview>
+  return (
+    <Preview
+      title={"Delete " + title(r)}
+      danger
+      close={close}
+      done={done}
+      wanted={{ method: "DELETE", path: pathOf(r), says: `${title(r)} is deleted.` }}
+    >
+      {() => (
+        <p>
+          {kind(r.type)} <strong>{title(r)}</strong> goes, with what lies below it and what leads to it, as is listed
+          here. It can be taken back.
+        </p>
+      )}
+    </Preview>
+  )
 }

@@ -12,117 +12,411 @@ export type Values = Record<string, any>
 
 /** A field's name as words. */
 export function fieldName(name: string) {
-  return name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase()).replace(/^./, c => c.toUpperCase())
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase())
+    .replace(/^./, c => c.toUpperCase())
 }
 
 /** What of a problem is about a field. */
 export function faultOf(problem: Problem | undefined, field: string): string | undefined {
-  if (!problem?.fields?.some(f => f === field || f.startsWith(field + ".") || f.endsWith("." + field) || f.startsWith(field + "["))) return undefined
+  if (
+    !problem?.fields?.some(
+      f => f === field || f.startsWith(field + ".") || f.endsWith("." + field) || f.startsWith(field + "["),
+    )
+  )
+    return undefined
   const own = problem.message.split("; ").find(m => m.startsWith(field + ":") || m.includes("." + field + ":"))
   return (own ?? problem.message).replace(new RegExp("^.*?" + field.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + ": "), "")
 }
 
 /** The fields that a form shows: those that can be set, what names the resource first, then what is required. */
 export function formFields(t: TypeSchema, creates: boolean, required: string[]): FieldSchema[] {
-  const list = t.f.filter(f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list" || f.n === "addresses"))
-  const first = (f: FieldSchema) => f.n === "range" || f.n === "address" ? 0 : f.n === "name" ? 1 : required.includes(f.n) ? 2 : 3
-  return list.map((f, i) => ({ f, i })).sort((a, b) => first(a.f) - first(b.f) || a.i - b.i).map(x => x.f)
+  const list = t.f.filter(
+    f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list" || f.n === "addresses"),
+  )
+  const first = (f: FieldSchema) =>
+    f.n === "range" || f.n === "address" ? 0 : f.n === "name" ? 1 : required.includes(f.n) ? 2 : 3
+  return list
+    .map((f, i) => ({ f, i }))
+    .sort((a, b) => first(a.f) - first(b.f) || a.i - b.i)
+    .map(x => x.f)
 }
 
 /** What a field means, as its description has it: "is the record's name; null where it has none" as "The record's name; empty where it has none." */
 function hintOf(field: FieldSchema): string | undefined {
-  return field.d?.replace(/^(is|are) /, "").replace(/\bnull\b/g, "empty").replace(/; empty where it has none/, "").replace(/^./, c => c.toUpperCase())
+  return field.d
+    ?.replace(/^(is|are) /, "")
+    .replace(/\bnull\b/g, "empty")
+    .replace(/; empty where it has none/, "")
+    .replace(/^./, c => c.toUpperCase())
 }
 
-export function FieldInput({ field, value, set, required, problem, of }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem; of?: string }) {
+export function FieldInput({
+  field,
+  value,
+  set,
+  required,
+  problem,
+  of,
+}: {
+  field: FieldSchema
+  value: any
+  set: (v: any) => void
+  required?: boolean
+  problem?: Problem
+  of?: string
+}) {
   const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
   const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // what is wrong stands at its own members
-  return <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
-    {(id, described) => {
-      const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
-      if (field.e && field.x) return <><input {...common} type="text" list={id + "-values"} autocomplete="off" spellcheck={false} value={value ?? ""} onInput={e => set(e.currentTarget.value || null)} />
-        <datalist id={id + "-values"}>{field.e.map(v => <option key={v} value={v} />)}</datalist></>
-      if (field.e) return <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
-        {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}{field.e.map(v => <option key={v} value={v}>{v}</option>)}</select>
-      switch (field.k) {
-        case "yes": return <select {...common} value={value === undefined || value === null ? "" : String(value)} onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}>
-          <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
-        case "date": return <input {...common} type="date" value={value ?? ""} onInput={e => set(e.currentTarget.value || null)} />
-        case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) && Number.isSafeInteger(Number(e.currentTarget.value)) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
-        case "ref": return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
-        case "list": return field.n === "interfaces" && of ? <InterfacesInput attributes={common} of={of} value={value} set={set} /> : field.n === "addresses" ? <AddressesInput attributes={common} value={value} set={set} /> : <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
-        case "object": return field.n === "userDefinedFields" && of ? <UserDefined attributes={common} field={field} of={of} value={value} set={set} problem={problem} /> : field.m?.length ? <Members attributes={common} field={field} value={value} set={set} problem={problem} /> : <JSONInput attributes={common} value={value} set={set} />
-        default: return field.n === "servicePoint" ? <PointInput attributes={common} value={value} set={set} /> : <input {...common} type={(isSecret(field.n) ? "password" : "text") as "text"} autocomplete={isSecret(field.n) ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
-          placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined} onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)} />
-      }
-    }}
-  </Field>
+  return (
+    <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
+      {(id, described) => {
+        const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
+        if (field.e && field.x)
+          return (
+            <>
+              <input
+                {...common}
+                type="text"
+                list={id + "-values"}
+                autocomplete="off"
+                spellcheck={false}
+                value={value ?? ""}
+                onInput={e => set(e.currentTarget.value || null)}
+              />
+              <datalist id={id + "-values"}>
+                {field.e.map(v => (
+                  <option key={v} value={v} />
+                ))}
+              </datalist>
+            </>
+          )
+        if (field.e)
+          return (
+            <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
+              {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}
+              {field.e.map(v => (
+                <option key={v} value={v}>
+                  {v}
+                </option>
+              ))}
+            </select>
+          )
+        switch (field.k) {
+          case "yes":
+            return (
+              <select
+                {...common}
+                value={value === undefined || value === null ? "" : String(value)}
+                onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}
+              >
+                <option value="">—</option>
+                <option value="true">yes</option>
+                <option value="false">no</option>
+              </select>
+            )
+          case "date":
+            return (
+              <input {...common} type="date" value={value ?? ""} onInput={e => set(e.currentTarget.value || null)} />
+            )
+          case "number":
+            return (
+              <input
+                {...common}
+                type="text"
+                inputMode="numeric"
+                value={value ?? ""}
+                onInput={e =>
+                  set(
+                    e.currentTarget.value === ""
+                      ? null
+                      : /^-?\d+$/.test(e.currentTarget.value) && Number.isSafeInteger(Number(e.currentTarget.value))
+                        ? Number(e.currentTarget.value)
+                        : e.currentTarget.value,
+                  )
+                }
+              />
+            )
+          case "ref":
+            return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
+          case "list":
+            return field.n === "interfaces" && of ? (
+              <InterfacesInput attributes={common} of={of} value={value} set={set} />
+            ) : field.n === "addresses" ? (
+              <AddressesInput attributes={common} value={value} set={set} />
+            ) : (
+              <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
+            )
+          case "object":
+            return field.n === "userDefinedFields" && of ? (
+              <UserDefined attributes={common} field={field} of={of} value={value} set={set} problem={problem} />
+            ) : field.m?.length ? (
+              <Members attributes={common} field={field} value={value} set={set} problem={problem} />
+            ) : (
+              <JSONInput attributes={common} value={value} set={set} />
+            )
+          default:
+            return field.n === "servicePoint" ? (
+              <PointInput attributes={common} value={value} set={set} />
+            ) : (
+              <input
+                {...common}
+                type={(isSecret(field.n) ? "password" : "text") as "text"}
+                autocomplete={isSecret(field.n) ? "new-password" : "off"}
+                spellcheck={false}
+                value={value ?? ""}
+                placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined}
+                onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)}
+              />
+            )
+        }
+      }}
+    </Field>
+  )
 }
 
 /** The addresses of a host, one behind the other. */
 function AddressesInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
   const [text, setText] = useState(((value ?? []) as any[]).map(a => a.address ?? "").join(", "))
-  return <input {...attributes} class="mono" spellcheck={false} autocomplete="off" value={text} placeholder="10.0.0.7, 2001:db8::7" onInput={e => {
-    setText(e.currentTarget.value)
-    set(e.currentTarget.value.split(/[\s,]+/).filter(Boolean).map(address => ({ address })))
-  }} />
+  return (
+    <input
+      {...attributes}
+      class="mono"
+      spellcheck={false}
+      autocomplete="off"
+      value={text}
+      placeholder="10.0.0.7, 2001:db8::7"
+      onInput={e => {
+        setText(e.currentTarget.value)
+        set(
+          e.currentTarget.value
+            .split(/[\s,]+/)
+            .filter(Boolean)
+            .map(address => ({ address })),
+        )
+      }}
+    />
+  )
 }
 
 /** A list: texts and numbers a line each, anything else one behind the other, with a button for another one. */
-function ListInput({ attributes, field, value, set, problem }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem }) {
-  const item = field.i, list: any[] = Array.isArray(value) ? value : []
-  if (!item || item.k === "object" && !item.m?.length || item.k === "list") return <JSONInput attributes={attributes} value={value} set={set} />
-  if (item.k !== "ref" && item.k !== "object") return <LinesInput attributes={attributes} item={item} list={list} set={set} />
-  const change = (i: number, v: any) => set(list.map((x, at) => at === i ? v : x))
-  return <div id={attributes.id} role="group" aria-label={fieldName(field.n)} aria-describedby={attributes["aria-describedby"]} class="items">
-    {list.map((x, i) => <div key={i} class="item">{item.k === "ref" ? <RefInput attributes={{ id: `${attributes.id}-${i}`, "aria-label": `${fieldName(field.n)} ${i + 1}` }} value={x} field={field.n.replace(/s$/, "")} set={v => change(i, v)} />
-      : <Members attributes={{ id: `${attributes.id}-${i}` }} field={{ ...item, n: `${field.n} ${i + 1}` }} value={x} set={v => change(i, v ?? {})} problem={problem} />}
-      <button type="button" class="small" onClick={() => set(list.filter((_, at) => at !== i))} aria-label={`Remove ${fieldName(field.n)} ${i + 1}`}>Remove</button></div>)}
-    <button type="button" class="small" onClick={() => set([...list, item.k === "ref" ? null : {}])}>{list.length ? "Another one" : "Add one"}</button>
-  </div>
+function ListInput({
+  attributes,
+  field,
+  value,
+  set,
+  problem,
+}: {
+  attributes: any
+  field: FieldSchema
+  value: any
+  set: (v: any) => void
+  problem?: Problem
+}) {
+  const item = field.i,
+    list: any[] = Array.isArray(value) ? value : []
+  if (!item || (item.k === "object" && !item.m?.length) || item.k === "list")
+    return <JSONInput attributes={attributes} value={value} set={set} />
+  if (item.k !== "ref" && item.k !== "object")
+    return <LinesInput attributes={attributes} item={item} list={list} set={set} />
+  const change = (i: number, v: any) => set(list.map((x, at) => (at === i ? v : x)))
+  return (
+    <div
+      id={attributes.id}
+      role="group"
+      aria-label={fieldName(field.n)}
+      aria-describedby={attributes["aria-describedby"]}
+      class="items"
+    >
+      {list.map((x, i) => (
+        <div key={i} class="item">
+          {item.k === "ref" ? (
+            <RefInput
+              attributes={{ id: `${attributes.id}-${i}`, "aria-label": `${fieldName(field.n)} ${i + 1}` }}
+              value={x}
+              field={field.n.replace(/s$/, "")}
+              set={v => change(i, v)}
+            />
+          ) : (
+            <Members
+              attributes={{ id: `${attributes.id}-${i}` }}
+              field={{ ...item, n: `${field.n} ${i + 1}` }}
+              value={x}
+              set={v => change(i, v ?? {})}
+              problem={problem}
+            />
+          )}
+          <button
+            type="button"
+            class="small"
+            onClick={() => set(list.filter((_, at) => at !== i))}
+            aria-label={`Remove ${fieldName(field.n)} ${i + 1}`}
+          >
+            Remove
+          </button>
+        </div>
+      ))}
+      <button type="button" class="small" onClick={() => set([...list, item.k === "ref" ? null : {}])}>
+        {list.length ? "Another one" : "Add one"}
+      </button>
+    </div>
+  )
 }
 
 /** Texts or numbers, a line each. */
-function LinesInput({ attributes, item, list, set }: { attributes: any; item: FieldSchema; list: any[]; set: (v: any) => void }) {
+function LinesInput({
+  attributes,
+  item,
+  list,
+  set,
+}: {
+  attributes: any
+  item: FieldSchema
+  list: any[]
+  set: (v: any) => void
+}) {
   const [text, setText] = useState(list.join("\n"))
-  const read = (line: string) => item.k === "number" && /^-?\d+$/.test(line) ? Number(line) : item.k === "yes" ? line === "true" : line
-  return <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class={item.e ? "" : "mono"} value={text} placeholder={item.e ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one a line" : "; one a line") : "one a line"} onInput={e => {
-    setText(e.currentTarget.value)
-    set(e.currentTarget.value.split("\n").map(l => l.trim()).filter(Boolean).map(read))
-  }} />
+  const read = (line: string) =>
+    item.k === "number" && /^-?\d+$/.test(line) ? Number(line) : item.k === "yes" ? line === "true" : line
+  return (
+    <textarea
+      {...attributes}
+      rows={Math.min(8, Math.max(2, text.split("\n").length))}
+      spellcheck={false}
+      class={item.e ? "" : "mono"}
+      value={text}
+      placeholder={
+        item.e ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one a line" : "; one a line") : "one a line"
+      }
+      onInput={e => {
+        setText(e.currentTarget.value)
+        set(
+          e.currentTarget.value
+            .split("\n")
+            .map(l => l.trim())
+            .filter(Boolean)
+            .map(read),
+        )
+      }}
+    />
+  )
 }
 
 /** The members of an object. */
-function Members({ attributes, field, value, set, problem, children }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem; children?: ComponentChildren }) {
+function Members({
+  attributes,
+  field,
+  value,
+  set,
+  problem,
+  children,
+}: {
+  attributes: any
+  field: FieldSchema
+  value: any
+  set: (v: any) => void
+  problem?: Problem
+  children?: ComponentChildren
+}) {
   const members = field.m!.filter(m => !m.r)
-  return <div id={attributes.id} role="group" aria-label={fieldName(field.n)} aria-describedby={attributes["aria-describedby"]} class="members">
-    {members.map(m => <FieldInput key={m.n} field={m} value={value?.[m.n]} problem={problem} set={v => {
-      const next = Object.fromEntries(Object.entries({ ...value, [m.n]: v }).filter(([n, x]) => x !== null || value?.[n] !== undefined))
-      set(Object.values(next).every(x => x === null || x === undefined) && !value ? null : next)
-    }} />)}
-    {children}
-  </div>
+  return (
+    <div
+      id={attributes.id}
+      role="group"
+      aria-label={fieldName(field.n)}
+      aria-describedby={attributes["aria-describedby"]}
+      class="members"
+    >
+      {members.map(m => (
+        <FieldInput
+          key={m.n}
+          field={m}
+          value={value?.[m.n]}
+          problem={problem}
+          set={v => {
+            const next = Object.fromEntries(
+              Object.entries({ ...value, [m.n]: v }).filter(([n, x]) => x !== null || value?.[n] !== undefined),
+            )
+            set(Object.values(next).every(x => x === null || x === undefined) && !value ? null : next)
+          }}
+        />
+      ))}
+      {children}
+    </div>
+  )
 }
 
 /** The values of user-defined fields of a type: those that are defined for it, those that the resource has, and further ones. */
-function UserDefined({ attributes, field, of, value, set, problem }: { attributes: any; field: FieldSchema; of: string; value: any; set: (v: any) => void; problem?: Problem }) {
+function UserDefined({
+  attributes,
+  field,
+  of,
+  value,
+  set,
+  problem,
+}: {
+  attributes: any
+  field: FieldSchema
+  of: string
+  value: any
+  set: (v: any) => void
+  problem?: Problem
+}) {
   const defined = useDefinitions([of]).map(formField)
-  const others = Object.keys(value ?? {}).filter(n => !defined.some(d => d.n === n)).map((n): FieldSchema => ({ n, k: typeof value[n] === "number" ? "number" : typeof value[n] === "boolean" ? "yes" : "text" }))
-  return <Members attributes={attributes} field={{ ...field, m: [...defined, ...others] }} value={value} set={set} problem={problem}><AnotherField add={n => set({ ...value, [n]: value && Object.hasOwn(value, n) ? value[n] : "" })} /></Members>
+  const others = Object.keys(value ?? {})
+    .filter(n => !defined.some(d => d.n === n))
+    .map((n): FieldSchema => ({
+      n,
+      k: typeof value[n] === "number" ? "number" : typeof value[n] === "boolean" ? "yes" : "text",
+    }))
+  return (
+    <Members
+      attributes={attributes}
+      field={{ ...field, m: [...defined, ...others] }}
+      value={value}
+      set={set}
+      problem={problem}
+    >
+      <AnotherField add={n => set({ ...value, [n]: value && Object.hasOwn(value, n) ? value[n] : "" })} />
+    </Members>
+  )
 }
 
 /** Anything, as JSON: what the schema says nothing more of. */
 function JSONInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
-  const [text, setText] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)), [wrong, setWrong] = useState(false)
-  return <>
-    <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class="mono" value={text} placeholder="JSON" aria-invalid={wrong} onInput={e => {
-      const t = e.currentTarget.value
-      setText(t)
-      if (!t.trim()) { setWrong(false); set(null); return }
-      try { set(JSON.parse(t)); setWrong(false) } catch { setWrong(true) }
-    }} />
-    {wrong && <p class="fault">This is not JSON yet.</p>}
-  </>
+  const [text, setText] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)),
+    [wrong, setWrong] = useState(false)
+  return (
+    <>
+      <textarea
+        {...attributes}
+        rows={Math.min(8, Math.max(2, text.split("\n").length))}
+        spellcheck={false}
+        class="mono"
+        value={text}
+        placeholder="JSON"
+        aria-invalid={wrong}
+        onInput={e => {
+          const t = e.currentTarget.value
+          setText(t)
+          if (!t.trim()) {
+            setWrong(false)
+            set(null)
+            return
+          }
+          try {
+            set(JSON.parse(t))
+            setWrong(false)
+          } catch {
+            setWrong(true)
+          }
+        }}
+      />
+      {wrong && <p class="fault">This is not JSON yet.</p>}
+    </>
+  )
 }
 
 /** References that a text names as well, by this member of theirs: the resource need not be there yet, or has no number that people know. */
@@ -131,56 +425,184 @@ const namedBy: Record<string, string> = { macAddress: "address", linkedRecord: "
 /** The types that a reference is of, as far as its name says: a location is a Location, a defaultView a View. Empty: any. */
 function typesOf(schema: Schema | undefined, field: string | undefined): string[] {
   if (!schema || !field) return []
-  const f = field.toLowerCase(), names = Object.keys(schema.types), same = names.filter(t => t.toLowerCase() === f)
+  const f = field.toLowerCase(),
+    names = Object.keys(schema.types),
+    same = names.filter(t => t.toLowerCase() === f)
   return same.length ? same : names.filter(t => f.endsWith(t.toLowerCase()) || t.toLowerCase().endsWith(f))
 }
 
 /** What a text finds among resources of some types, by their names; of any, what the search finds. */
-async function found(schema: Schema | undefined, types: string[], text: string, signal: AbortSignal): Promise<Resource[]> {
-  const collections = types.length && types.length < 20 && schema ? Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G") && schema.collections[c].t?.some(t => types.includes(t))) : []
-  if (!collections.length) return (await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal, quiet: true })).data.map(h => h.resource)
-  const lists = await Promise.all(collections.map(c => get<Page>(c + query({ filter: `name:contains(${literal(text)})`, limit: 8 }), { signal, quiet: true }).then(p => p.data, () => [] as Resource[])))
+async function found(
+  schema: Schema | undefined,
+  types: string[],
+  text: string,
+  signal: AbortSignal,
+): Promise<Resource[]> {
+  const collections =
+    types.length && types.length < 20 && schema
+      ? Object.keys(schema.collections).filter(
+          c => schema.collections[c].m?.includes("G") && schema.collections[c].t?.some(t => types.includes(t)),
+        )
+      : []
+  if (!collections.length)
+    return (
+      await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal, quiet: true })
+    ).data.map(h => h.resource)
+  const lists = await Promise.all(
+    collections.map(c =>
+      get<Page>(c + query({ filter: `name:contains(${literal(text)})`, limit: 8 }), { signal, quiet: true }).then(
+        p => p.data,
+        () => [] as Resource[],
+      ),
+    ),
+  )
   const list = lists.flat().filter(r => types.includes(r.type))
   if (list.length) return list.slice(0, 12)
-  const all = await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 50 }), { signal, quiet: true })
-  return all.data.map(h => h.resource).filter(r => types.includes(r.type)).slice(0, 8)
+  const all = await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 50 }), {
+    signal,
+    quiet: true,
+  })
+  return all.data
+    .map(h => h.resource)
+    .filter(r => types.includes(r.type))
+    .slice(0, 8)
 }
 
 /** A resource, found by search; or, where named says by what member, the text itself. */
-export function RefInput({ attributes, value, set, field, named, types: given }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; field?: string; named?: string; types?: string[] }) {
-  const schema = useSchema(), types = given ?? typesOf(schema, field)
-  const [q, setQ] = useState<string | null>(null), [hits, setHits] = useState<Resource[]>([]), [chosen, setChosen] = useState(0), [nothing, setNothing] = useState(""), [hitsOf, setHitsOf] = useState("")
+export function RefInput({
+  attributes,
+  value,
+  set,
+  field,
+  named,
+  types: given,
+}: {
+  attributes: any
+  value: Ref | null | undefined
+  set: (v: any) => void
+  field?: string
+  named?: string
+  types?: string[]
+}) {
+  const schema = useSchema(),
+    types = given ?? typesOf(schema, field)
+  const [q, setQ] = useState<string | null>(null),
+    [hits, setHits] = useState<Resource[]>([]),
+    [chosen, setChosen] = useState(0),
+    [nothing, setNothing] = useState(""),
+    [hitsOf, setHitsOf] = useState("")
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    const text = q?.trim(), abort = new AbortController()
+    const text = q?.trim(),
+      abort = new AbortController()
     setNothing("")
-    if (!text) { setHits([]); return }
-    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { setHits(list); setHitsOf(text); setChosen(0); if (!list.length && !named) setNothing(text) } }, () => {})
+    if (!text) {
+      setHits([])
+      return
+    }
+    found(schema, types, text, abort.signal).then(
+      list => {
+        if (!abort.signal.aborted) {
+          setHits(list)
+          setHitsOf(text)
+          setChosen(0)
+          if (!list.length && !named) setNothing(text)
+        }
+      },
+      () => {},
+    )
     return () => abort.abort()
   }, [q, !schema])
-  const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); setQ(null); setHits([]) } }
-  const shown = q ?? (value && !value.id ? String((value as any)[named ?? "name"] ?? "") : value ? value.name || value.range || value.address ? `${title(value)}` : "#" + value.id : "")
+  const take = (r: Resource | undefined) => {
+    if (r) {
+      set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName })
+      setQ(null)
+      setHits([])
+    }
+  }
+  const shown =
+    q ??
+    (value && !value.id
+      ? String((value as any)[named ?? "name"] ?? "")
+      : value
+        ? value.name || value.range || value.address
+          ? `${title(value)}`
+          : "#" + value.id
+        : "")
   const list = attributes.id + "-hits"
-  return <div class="reference" ref={box}>
-    <input {...attributes} role="combobox" aria-expanded={hits.length > 0} aria-controls={list} autocomplete="off" spellcheck={false} placeholder="Search for it" value={shown}
-      onInput={e => { const t = e.currentTarget.value; setQ(t); if (!t) set(null); else if (named) set({ [named]: t.trim() }) }} onBlur={() => setTimeout(() => { setQ(null); setHits([]) }, 150)}
-      onKeyDown={e => {
-        if (!hits.length) return
-        if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); setChosen((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length) }
-        else if (e.key === "Enter") { e.preventDefault(); if (hitsOf === q?.trim()) take(hits[chosen]) }
-        else if (e.key === "Escape") { e.stopPropagation(); e.preventDefault(); setQ(null); setHits([]) }
-      }} />
-    {nothing && <p class="muted small" role="status">Nothing is found by “{nothing}”.</p>}
-    {hits.length > 0 && <div id={list} role="listbox" class="hits" aria-label="What was found">{hits.map((r, i) => <div key={r.id} role="option" aria-selected={i === chosen} class={"hit" + (i === chosen ? " chosen" : "")}
-      onMouseDown={e => { e.preventDefault(); take(r) }}><span class="mono">{title(r)}</span> <span>{subtitle(r)}</span> <span class="kind">{kind(r.type)}</span></div>)}</div>}
-  </div>
+  return (
+    <div class="reference" ref={box}>
+      <input
+        {...attributes}
+        role="combobox"
+        aria-expanded={hits.length > 0}
+        aria-controls={list}
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="Search for it"
+        value={shown}
+        onInput={e => {
+          const t = e.currentTarget.value
+          setQ(t)
+          if (!t) set(null)
+          else if (named) set({ [named]: t.trim() })
+        }}
+        onBlur={() =>
+          setTimeout(() => {
+            setQ(null)
+            setHits([])
+          }, 150)
+        }
+        onKeyDown={e => {
+          if (!hits.length) return
+          if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+            e.preventDefault()
+            setChosen((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length)
+          } else if (e.key === "Enter") {
+            e.preventDefault()
+            if (hitsOf === q?.trim()) take(hits[chosen])
+          } else if (e.key === "Escape") {
+            e.stopPropagation()
+            e.preventDefault()
+            setQ(null)
+            setHits([])
+          }
+        }}
+      />
+      {nothing && (
+        <p class="muted small" role="status">
+          Nothing is found by “{nothing}”.
+        </p>
+      )}
+      {hits.length > 0 && (
+        <div id={list} role="listbox" class="hits" aria-label="What was found">
+          {hits.map((r, i) => (
+            <div
+              key={r.id}
+              role="option"
+              aria-selected={i === chosen}
+              class={"hit" + (i === chosen ? " chosen" : "")}
+              onMouseDown={e => {
+                e.preventDefault()
+                take(r)
+              }}
+            >
+              <span class="mono">{title(r)}</span> <span>{subtitle(r)}</span> <span class="kind">{kind(r.type)}</span>
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  )
 }
 
 /** A value for the API: references by their ids, also those within lists and objects; what of a list was left empty is not in it. */
 function sent(value: any): any {
   if (Array.isArray(value)) return value.filter(x => x !== null).map(sent)
   if (!value || typeof value !== "object") return value
-  return "id" in value && "type" in value ? { id: value.id } : Object.fromEntries(Object.entries(value).map(([n, v]) => [n, sent(v)]))
+  return "id" in value && "type" in value
+    ? { id: value.id }
+    : Object.fromEntries(Object.entries(value).map(([n, v]) => [n, sent(v)]))
 }
 
 /** A body for the API: what was set. */

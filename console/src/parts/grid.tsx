@@ -50,19 +50,27 @@ export function Grid<T>(p: Props<T>) {
   const [chosen, setChosen] = useState(0)
   const narrow = useNarrow()
   const columns = p.columns.filter(c => !c.minor || !narrow)
-  const width = (c: Column<T>) => !narrow ? c.width ?? "minmax(6rem,1fr)" : c.narrow ?? (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)")
+  const width = (c: Column<T>) =>
+    !narrow
+      ? (c.width ?? "minmax(6rem,1fr)")
+      : (c.narrow ??
+        (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)"))
   const template = columns.map(width).join(" ")
   useLayoutEffect(() => {
     const main = document.getElementById("main")!
     const look = () => {
-      const box = ref.current!.getBoundingClientRect(), outer = main.getBoundingClientRect()
+      const box = ref.current!.getBoundingClientRect(),
+        outer = main.getBoundingClientRect()
       setView({ top: Math.max(0, outer.top - box.top), height: outer.height })
     }
     look()
     main.addEventListener("scroll", look, { passive: true })
     const sizes = new ResizeObserver(look)
     sizes.observe(main)
-    return () => { main.removeEventListener("scroll", look); sizes.disconnect() }
+    return () => {
+      main.removeEventListener("scroll", look)
+      sizes.disconnect()
+    }
   }, [])
   const back = useRef(restored())
   useLayoutEffect(() => {
@@ -71,10 +79,16 @@ export function Grid<T>(p: Props<T>) {
     main.scrollTop = back.current
     if (main.scrollTop >= back.current - 1) back.current = 0 // else there are not enough rows yet
   }, [p.count])
-  useEffect(() => { // who scrolls by hand is left alone
-    const leave = () => { back.current = 0 }, main = document.getElementById("main")!
+  useEffect(() => {
+    // who scrolls by hand is left alone
+    const leave = () => {
+        back.current = 0
+      },
+      main = document.getElementById("main")!
     for (const e of ["wheel", "pointerdown", "keydown"]) main.addEventListener(e, leave, { passive: true })
-    return () => { for (const e of ["wheel", "pointerdown", "keydown"]) main.removeEventListener(e, leave) }
+    return () => {
+      for (const e of ["wheel", "pointerdown", "keydown"]) main.removeEventListener(e, leave)
+    }
   }, [])
   // What is chosen is a row, not a place: it stays chosen where others come or go above it.
   const id = useRef<string | number | undefined>(undefined)
@@ -84,28 +98,43 @@ export function Grid<T>(p: Props<T>) {
     setChosen(i)
   }
   useLayoutEffect(() => {
-    if (chosen >= p.count && p.count) { setChosen(p.count - 1); return }
+    if (chosen >= p.count && p.count) {
+      setChosen(p.count - 1)
+      return
+    }
     const row = p.at(chosen)
     if (!p.id || row === undefined) return
-    if (id.current === undefined) { id.current = p.id(row); return }
-    if (p.id(row) === id.current) return
-    for (let d = 1; d < 200; d++) for (const i of [chosen - d, chosen + d]) {
-      const other = i >= 0 && i < p.count ? p.at(i) : undefined
-      if (other !== undefined && p.id(other) === id.current) { setChosen(i); return }
+    if (id.current === undefined) {
+      id.current = p.id(row)
+      return
     }
+    if (p.id(row) === id.current) return
+    for (let d = 1; d < 200; d++)
+      for (const i of [chosen - d, chosen + d]) {
+        const other = i >= 0 && i < p.count ? p.at(i) : undefined
+        if (other !== undefined && p.id(other) === id.current) {
+          setChosen(i)
+          return
+        }
+      }
     id.current = p.id(row)
   })
   // Browsers draw nothing beyond a height: above it the table scrolls faster than the page.
-  const height = p.count * rowHeight, tall = Math.min(height, highest), faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
+  const height = p.count * rowHeight,
+    tall = Math.min(height, highest),
+    faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
   const top = faster === 1 ? view.top : Math.min(view.top * faster, height - view.height)
   const first = Math.max(0, Math.floor(top / rowHeight) - beyond)
   const last = Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)
   const move = (i: number) => {
     const to = Math.max(0, Math.min(p.count - 1, i))
     pick(to)
-    const main = document.getElementById("main")!, box = ref.current!.getBoundingClientRect(), outer = main.getBoundingClientRect()
+    const main = document.getElementById("main")!,
+      box = ref.current!.getBoundingClientRect(),
+      outer = main.getBoundingClientRect()
     if (faster > 1) {
-      if (to * rowHeight < top || (to + 2) * rowHeight > top + view.height) main.scrollTop += (to * rowHeight - top) / faster
+      if (to * rowHeight < top || (to + 2) * rowHeight > top + view.height)
+        main.scrollTop += (to * rowHeight - top) / faster
       return
     }
     const y = box.top + (to + 1) * rowHeight
@@ -115,49 +144,125 @@ export function Grid<T>(p: Props<T>) {
   const keys = (e: KeyboardEvent) => {
     if ((e.target as Element).closest("input,select,textarea,button")) return
     const page = Math.max(1, Math.floor(view.height / rowHeight) - 2)
-    const to = ({ ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + page, PageUp: chosen - page, Home: 0, End: p.count - 1 } as Record<string, number>)[e.key]
-    if (to !== undefined) { e.preventDefault(); move(to); return }
+    const to = (
+      {
+        ArrowDown: chosen + 1,
+        ArrowUp: chosen - 1,
+        PageDown: chosen + page,
+        PageUp: chosen - page,
+        Home: 0,
+        End: p.count - 1,
+      } as Record<string, number>
+    )[e.key]
+    if (to !== undefined) {
+      e.preventDefault()
+      move(to)
+      return
+    }
     const row = p.at(chosen)
     if (row !== undefined && p.id && id.current !== undefined && p.id(row) !== id.current) return // it has just gone
-    if (e.key === "Enter" && row !== undefined && p.open && e.target === ref.current) { e.preventDefault(); p.open(row, chosen); return }
+    if (e.key === "Enter" && row !== undefined && p.open && e.target === ref.current) {
+      e.preventDefault()
+      p.open(row, chosen)
+      return
+    }
     p.onKey?.(e, row, chosen)
   }
   const rows = []
   for (let i = first; i < last; i++) {
     const row = p.at(i)
-    rows.push(<div key={row !== undefined && p.id ? "r" + p.id(row) : i} id={"row-" + i} role="row" aria-rowindex={i + 2} aria-selected={i === chosen}
-      class={"row" + (i === chosen ? " chosen" : "")} style={{ transform: `translateY(${Math.round(i * rowHeight - top + view.top)}px)`, gridTemplateColumns: template }}
-      onMouseDown={() => pick(i)} onDblClick={e => { if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i) }}
-      {...(row !== undefined && p.attributes ? p.attributes(row) : {})}>
-      {columns.map(c => <div key={c.key} role="gridcell" class={c.number ? "num right" : ""}>{row === undefined ? <span class="skeleton" /> : c.cell(row, i)}</div>)}
-    </div>)
-  }
-  return <div class="grid-box">
-    <div ref={ref} class="grid" role={p.tree ? "treegrid" : "grid"} aria-label={p.label} aria-rowcount={p.count + 1} tabIndex={0} onKeyDown={keys}
-      aria-activedescendant={p.count ? "row-" + chosen : undefined}>
-      <div role="rowgroup" class="grid-head"><div role="row" aria-rowindex={1} class="row headrow" style={{ gridTemplateColumns: template }}>
-        {columns.map(c => {
-          const by = c.sort && p.reorder ? (p.order === `desc(${c.sort})` ? "descending" : p.order === `asc(${c.sort})` || p.order === c.sort ? "ascending" : "none") : undefined
-          return <div key={c.key} role="columnheader" aria-sort={by as any} class={c.number ? "right" : ""}>
-            {by ? <button class="plain sort" onClick={() => p.reorder!(by === "ascending" ? `desc(${c.sort})` : `asc(${c.sort})`)}>{c.title}
-              {by === "ascending" ? <Arrow up /> : by === "descending" ? <Arrow /> : null}</button> : c.title || <span class="hidden">Actions</span>}
+    rows.push(
+      <div
+        key={row !== undefined && p.id ? "r" + p.id(row) : i}
+        id={"row-" + i}
+        role="row"
+        aria-rowindex={i + 2}
+        aria-selected={i === chosen}
+        class={"row" + (i === chosen ? " chosen" : "")}
+        style={{
+          transform: `translateY(${Math.round(i * rowHeight - top + view.top)}px)`,
+          gridTemplateColumns: template,
+        }}
+        onMouseDown={() => pick(i)}
+        onDblClick={e => {
+          if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i)
+        }}
+        {...(row !== undefined && p.attributes ? p.attributes(row) : {})}
+      >
+        {columns.map(c => (
+          <div key={c.key} role="gridcell" class={c.number ? "num right" : ""}>
+            {row === undefined ? <span class="skeleton" /> : c.cell(row, i)}
           </div>
-        })}
-      </div></div>
-      {p.count === 0 ? <div role="row" class="grid-empty"><div role="gridcell">{p.empty ?? "Nothing is here."}</div></div>
-        : <div role="rowgroup" class="grid-body" style={{ height: tall + "px" }}>{rows}</div>}
+        ))}
+      </div>,
+    )
+  }
+  return (
+    <div class="grid-box">
+      <div
+        ref={ref}
+        class="grid"
+        role={p.tree ? "treegrid" : "grid"}
+        aria-label={p.label}
+        aria-rowcount={p.count + 1}
+        tabIndex={0}
+        onKeyDown={keys}
+        aria-activedescendant={p.count ? "row-" + chosen : undefined}
+      >
+        <div role="rowgroup" class="grid-head">
+          <div role="row" aria-rowindex={1} class="row headrow" style={{ gridTemplateColumns: template }}>
+            {columns.map(c => {
+              const by =
+                c.sort && p.reorder
+                  ? p.order === `desc(${c.sort})`
+                    ? "descending"
+                    : p.order === `asc(${c.sort})` || p.order === c.sort
+                      ? "ascending"
+                      : "none"
+                  : undefined
+              return (
+                <div key={c.key} role="columnheader" aria-sort={by as any} class={c.number ? "right" : ""}>
+                  {by ? (
+                    <button
+                      class="plain sort"
+                      onClick={() => p.reorder!(by === "ascending" ? `desc(${c.sort})` : `asc(${c.sort})`)}
+                    >
+                      {c.title}
+                      {by === "ascending" ? <Arrow up /> : by === "descending" ? <Arrow /> : null}
+                    </button>
+                  ) : (
+                    c.title || <span class="hidden">Actions</span>
+                  )}
+                </div>
+              )
+            })}
+          </div>
+        </div>
+        {p.count === 0 ? (
+          <div role="row" class="grid-empty">
+            <div role="gridcell">{p.empty ?? "Nothing is here."}</div>
+          </div>
+        ) : (
+          <div role="rowgroup" class="grid-body" style={{ height: tall + "px" }}>
+            {rows}
+          </div>
+        )}
+      </div>
     </div>
-  </div>
+  )
 }
 
-function Arrow({ up }: { up?: boolean }) { return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span> }
+function Arrow({ up }: { up?: boolean }) {
+  return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span>
+}
 
 /** Whether the page is narrow. */
 export function useNarrow() {
   const media = "(max-width: 760px)"
   const [narrow, setNarrow] = useState(() => matchMedia(media).matches)
   useEffect(() => {
-    const m = matchMedia(media), fn = () => setNarrow(m.matches)
+    const m = matchMedia(media),
+      fn = () => setNarrow(m.matches)
     m.addEventListener("change", fn)
     return () => m.removeEventListener("change", fn)
   }, [])

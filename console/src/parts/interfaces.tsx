@@ -4,36 +4,142 @@ import { get, type Page } from "../api"
 import { useData } from "../data"
 
 /** What an interface may be in a role, by the kind of role (docs/dns.md). */
-const kinds: Record<string, string[]> = { DNSDeploymentRole: ["SERVICE", "ZONE_TRANSFER", "TARGET"], DHCPDeploymentRole: ["PRIMARY", "SECONDARY"] }
+const kinds: Record<string, string[]> = {
+  DNSDeploymentRole: ["SERVICE", "ZONE_TRANSFER", "TARGET"],
+  DHCPDeploymentRole: ["PRIMARY", "SECONDARY"],
+}
 
-interface Entry { id?: number; name?: string; managementAddress?: string; deploymentRoleInterfaceType?: string }
+interface Entry {
+  id?: number
+  name?: string
+  managementAddress?: string
+  deploymentRoleInterfaceType?: string
+}
 
 /** The interfaces of a new server by name and address, or those of a role, which are chosen among those of the servers. */
-export function InterfacesInput({ attributes, of, value, set }: { attributes: any; of: string; value: Entry[] | null | undefined; set: (v: Entry[] | null) => void }) {
-  const role = of.endsWith("Role"), c = configuration.value, list = value ?? []
-  const servers = useData<Page>(role && c ? "interfaces of " + c : null, signal => get(`configurations/${c}/servers?limit=200&fields=embed(interfaces)`, { signal, quiet: true }), ["servers", "interfaces"])
-  const choices = (servers.data?.data ?? []).flatMap(s => ((s._embedded?.interfaces ?? []) as any[]).map(i => ({ id: i.id as number, says: `${s.name} · ${[i.name, i.managementAddress ?? i.primaryAddress].filter(Boolean).join(" ")}` })))
-  const change = (i: number, e: Partial<Entry>) => set(list.map((x, at) => at === i ? { ...x, ...e } : x))
+export function InterfacesInput({
+  attributes,
+  of,
+  value,
+  set,
+}: {
+  attributes: any
+  of: string
+  value: Entry[] | null | undefined
+  set: (v: Entry[] | null) => void
+}) {
+  const role = of.endsWith("Role"),
+    c = configuration.value,
+    list = value ?? []
+  const servers = useData<Page>(
+    role && c ? "interfaces of " + c : null,
+    signal => get(`configurations/${c}/servers?limit=200&fields=embed(interfaces)`, { signal, quiet: true }),
+    ["servers", "interfaces"],
+  )
+  const choices = (servers.data?.data ?? []).flatMap(s =>
+    ((s._embedded?.interfaces ?? []) as any[]).map(i => ({
+      id: i.id as number,
+      says: `${s.name} · ${[i.name, i.managementAddress ?? i.primaryAddress].filter(Boolean).join(" ")}`,
+    })),
+  )
+  const change = (i: number, e: Partial<Entry>) => set(list.map((x, at) => (at === i ? { ...x, ...e } : x)))
   const name = (word: string, i: number) => `${word} of interface ${i + 1}`
-  return <div id={attributes.id} role="group" aria-label="Interfaces" aria-describedby={attributes["aria-describedby"]} class="items">
-    {list.map((x, i) => <div key={i} class="item">
-      {role ? <>
-        <select aria-label={name("Server", i)} value={x.id ? String(x.id) : ""} onChange={e => change(i, { id: Number(e.currentTarget.value) || undefined })}><option value="">Choose …</option>{choices.map(o => <option key={o.id} value={String(o.id)}>{o.says}</option>)}</select>
-        {kinds[of] && <select aria-label={name("Part", i)} value={x.deploymentRoleInterfaceType ?? kinds[of][0]} onChange={e => change(i, { deploymentRoleInterfaceType: e.currentTarget.value })}>{kinds[of].map(k => <option key={k}>{k}</option>)}</select>}
-      </> : <>
-        <input aria-label={name("Name", i)} placeholder="eth0" value={x.name ?? ""} onInput={e => change(i, { name: e.currentTarget.value })} />
-        <input aria-label={name("Address", i)} class="mono" placeholder="10.0.0.53" value={x.managementAddress ?? ""} onInput={e => change(i, { managementAddress: e.currentTarget.value })} />
-      </>}
-      <button type="button" class="small" onClick={() => set(list.length > 1 ? list.filter((_, at) => at !== i) : null)} aria-label={name("Remove", i)}>Remove</button></div>)}
-    <button type="button" class="small" onClick={() => set([...list, {}])}>{list.length ? "Another one" : "Add one"}</button>
-    {role && servers.data && choices.length === 0 && <p class="muted small">No server has an interface yet: make one under Servers.</p>}
-  </div>
+  return (
+    <div
+      id={attributes.id}
+      role="group"
+      aria-label="Interfaces"
+      aria-describedby={attributes["aria-describedby"]}
+      class="items"
+    >
+      {list.map((x, i) => (
+        <div key={i} class="item">
+          {role ? (
+            <>
+              <select
+                aria-label={name("Server", i)}
+                value={x.id ? String(x.id) : ""}
+                onChange={e => change(i, { id: Number(e.currentTarget.value) || undefined })}
+              >
+                <option value="">Choose …</option>
+                {choices.map(o => (
+                  <option key={o.id} value={String(o.id)}>
+                    {o.says}
+                  </option>
+                ))}
+              </select>
+              {kinds[of] && (
+                <select
+                  aria-label={name("Part", i)}
+                  value={x.deploymentRoleInterfaceType ?? kinds[of][0]}
+                  onChange={e => change(i, { deploymentRoleInterfaceType: e.currentTarget.value })}
+                >
+                  {kinds[of].map(k => (
+                    <option key={k}>{k}</option>
+                  ))}
+                </select>
+              )}
+            </>
+          ) : (
+            <>
+              <input
+                aria-label={name("Name", i)}
+                placeholder="eth0"
+                value={x.name ?? ""}
+                onInput={e => change(i, { name: e.currentTarget.value })}
+              />
+              <input
+                aria-label={name("Address", i)}
+                class="mono"
+                placeholder="10.0.0.53"
+                value={x.managementAddress ?? ""}
+                onInput={e => change(i, { managementAddress: e.currentTarget.value })}
+              />
+            </>
+          )}
+          <button
+            type="button"
+            class="small"
+            onClick={() => set(list.length > 1 ? list.filter((_, at) => at !== i) : null)}
+            aria-label={name("Remove", i)}
+          >
+            Remove
+          </button>
+        </div>
+      ))}
+      <button type="button" class="small" onClick={() => set([...list, {}])}>
+        {list.length ? "Another one" : "Add one"}
+      </button>
+      {role && servers.data && choices.length === 0 && (
+        <p class="muted small">No server has an interface yet: make one under Servers.</p>
+      )}
+    </div>
+  )
 }
 
 /** A service point of the fleet, by its name. */
-export function PointInput({ attributes, value, set }: { attributes: any; value: string | null | undefined; set: (v: string | null) => void }) {
-  const { data } = useData<{ data: { id: string; name: string }[] }>("points", signal => get("/user/api/v1/fleetInstances", { signal, quiet: true }))
+export function PointInput({
+  attributes,
+  value,
+  set,
+}: {
+  attributes: any
+  value: string | null | undefined
+  set: (v: string | null) => void
+}) {
+  const { data } = useData<{ data: { id: string; name: string }[] }>("points", signal =>
+    get("/user/api/v1/fleetInstances", { signal, quiet: true }),
+  )
   const known = data?.data ?? []
-  return <select {...attributes} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
-    <option value="">—</option>{value && !known.some(p => p.id === value) && <option value={value}>{value}</option>}{known.map(p => <option key={p.id} value={p.id}>{p.name}</option>)}</select>
+  return (
+    <select {...attributes} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
+      <option value="">—</option>
+      {value && !known.some(p => p.id === value) && <option value={value}>{value}</option>}
+      {known.map(p => (
+        <option key={p.id} value={p.id}>
+          {p.name}
+        </option>
+      ))}
+    </select>
+  )
 }

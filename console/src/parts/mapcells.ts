@@ -5,12 +5,23 @@ import { parseSpan, size } from "../space"
 import { words } from "./basics"
 
 /** What the manager answers (docs/map.md). */
-export interface MapAnswer { range: string; prefix: string; cells: number; cellLength: number; levels: number; kinds: string[]; map: string }
+export interface MapAnswer {
+  range: string
+  prefix: string
+  cells: number
+  cellLength: number
+  levels: number
+  kinds: string[]
+  map: string
+}
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 /** One cell: what lies there (-1 beyond the range), and how full it is, 0 to 15. */
-export interface Cell { kind: number; level: number }
+export interface Cell {
+  kind: number
+  level: number
+}
 
 export function cellsOf(m: MapAnswer): Cell[] {
   return Array.from(m.map, ch => {
@@ -26,44 +37,109 @@ export type By = "use" | "state" | "location" | "tag"
 export const mostColoured = 10_000
 
 /** The groups of a colouring, and the group of each cell; -1 where none is. */
-export interface Colouring { groups: { name: string; n: number }[]; of: Int16Array; whole: boolean }
+export interface Colouring {
+  groups: { name: string; n: number }[]
+  of: Int16Array
+  whole: boolean
+}
 
 /** Colours that people who see few colours tell apart, too (Okabe and Ito), the other ones again behind them. */
-export const palette = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [213, 94, 0], [204, 121, 167], [86, 180, 233], [240, 228, 66], [120, 120, 120]]
+export const palette = [
+  [0, 114, 178],
+  [230, 159, 0],
+  [0, 158, 115],
+  [213, 94, 0],
+  [204, 121, 167],
+  [86, 180, 233],
+  [240, 228, 66],
+  [120, 120, 120],
+]
 
 /** Reads what lies in the cells, and groups it. */
-export async function coloured(collection: "blocks" | "networks", r: Resource, by: By, m: MapAnswer, signal: AbortSignal): Promise<Colouring> {
-  const tagged = by === "tag" ? ",embed(tags)" : "", filter = m.prefix !== m.range ? `address:within('${m.prefix}')` : undefined
-  const path = collection === "networks" ? `networks/${r.id}/addresses` + query({ limit: mostColoured, fields: "id,address,state,location" + tagged, filter })
-    : by === "state" ? "addresses" + query({ filter: `configuration.id:${r.configuration?.id} and address:within('${m.prefix}')`, limit: mostColoured, fields: "id,address,state" })
-    : "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`, limit: mostColoured, fields: "id,range,location" + tagged })
+export async function coloured(
+  collection: "blocks" | "networks",
+  r: Resource,
+  by: By,
+  m: MapAnswer,
+  signal: AbortSignal,
+): Promise<Colouring> {
+  const tagged = by === "tag" ? ",embed(tags)" : "",
+    filter = m.prefix !== m.range ? `address:within('${m.prefix}')` : undefined
+  const path =
+    collection === "networks"
+      ? `networks/${r.id}/addresses` +
+        query({ limit: mostColoured, fields: "id,address,state,location" + tagged, filter })
+      : by === "state"
+        ? "addresses" +
+          query({
+            filter: `configuration.id:${r.configuration?.id} and address:within('${m.prefix}')`,
+            limit: mostColoured,
+            fields: "id,address,state",
+          })
+        : "networks" +
+          query({
+            filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`,
+            limit: mostColoured,
+            fields: "id,range,location" + tagged,
+          })
   const page = await get<Page>(path, { signal, headers: { Accept: "application/json" } })
-  const whole = parseSpan(m.prefix)!, step = size(whole) / BigInt(m.cells), of = new Int16Array(m.cells).fill(-1), groups: Colouring["groups"] = [], index = new Map<string, number>()
+  const whole = parseSpan(m.prefix)!,
+    step = size(whole) / BigInt(m.cells),
+    of = new Int16Array(m.cells).fill(-1),
+    groups: Colouring["groups"] = [],
+    index = new Map<string, number>()
   for (const x of page.data) {
-    const s = parseSpan(x.address ?? x.range), name = by === "state" ? words(x.state ?? "") : by === "tag" ? (x._embedded?.tags ?? []).map((t: Resource) => t.name).sort().join(", ") || "no tag" : x.location?.name ?? "no location"
+    const s = parseSpan(x.address ?? x.range),
+      name =
+        by === "state"
+          ? words(x.state ?? "")
+          : by === "tag"
+            ? (x._embedded?.tags ?? [])
+                .map((t: Resource) => t.name)
+                .sort()
+                .join(", ") || "no tag"
+            : (x.location?.name ?? "no location")
     if (!s) continue
     let g = index.get(name)
-    if (g === undefined) { index.set(name, g = groups.length); groups.push({ name, n: 0 }) }
+    if (g === undefined) {
+      index.set(name, (g = groups.length))
+      groups.push({ name, n: 0 })
+    }
     groups[g].n++
-    const from = Number((s.low - whole.low) / step), to = Number((s.high - whole.low) / step)
+    const from = Number((s.low - whole.low) / step),
+      to = Number((s.high - whole.low) / step)
     for (let i = Math.max(0, from); i <= to && i < m.cells; i++) of[i] = g
   }
   return { groups, of, whole: page.count < mostColoured }
 }
 
 /** Where a cell is drawn: row by row, or along a Hilbert curve, which keeps neighbours together. */
-export function places(cells: number, hilbert: boolean): { side: number; height: number; at: Int32Array; of: Int32Array } {
-  const side = 2 ** Math.ceil(Math.log2(cells) / 2), height = cells / side
-  const at = new Int32Array(cells), of = new Int32Array(cells)
+export function places(
+  cells: number,
+  hilbert: boolean,
+): { side: number; height: number; at: Int32Array; of: Int32Array } {
+  const side = 2 ** Math.ceil(Math.log2(cells) / 2),
+    height = cells / side
+  const at = new Int32Array(cells),
+    of = new Int32Array(cells)
   for (let i = 0; i < cells; i++) {
-    let x = i % side, y = Math.floor(i / side)
+    let x = i % side,
+      y = Math.floor(i / side)
     if (hilbert) {
-      const square = Math.min(side, height), wide = Math.floor(i / (square * square))
+      const square = Math.min(side, height),
+        wide = Math.floor(i / (square * square))
       let t = i % (square * square)
       x = y = 0
       for (let s = 1; s < square; s *= 2) {
-        const rx = 1 & t >> 1, ry = 1 & (t ^ rx)
-        if (!ry) { if (rx) { x = s - 1 - x; y = s - 1 - y }; [x, y] = [y, x] }
+        const rx = 1 & (t >> 1),
+          ry = 1 & (t ^ rx)
+        if (!ry) {
+          if (rx) {
+            x = s - 1 - x
+            y = s - 1 - y
+          }
+          ;[x, y] = [y, x]
+        }
         x += s * rx
         y += s * ry
         t >>= 2
@@ -78,20 +154,26 @@ export function places(cells: number, hilbert: boolean): { side: number; height:
 
 /** Another value each time that the colours of the page become others. */
 export function useColours(): string {
-  const dark = matchMedia("(prefers-color-scheme: dark)"), read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
+  const dark = matchMedia("(prefers-color-scheme: dark)"),
+    read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
   const [colours, setColours] = useState(read)
   useEffect(() => {
-    const look = () => setColours(read()), theme = new MutationObserver(look)
+    const look = () => setColours(read()),
+      theme = new MutationObserver(look)
     dark.addEventListener("change", look)
     theme.observe(document.documentElement, { attributeFilter: ["data-theme"] })
-    return () => { dark.removeEventListener("change", look); theme.disconnect() }
+    return () => {
+      dark.removeEventListener("change", look)
+      theme.disconnect()
+    }
   }, [])
   return colours
 }
 
 /** The colours of a theme, from the style sheet, as red, green and blue. */
 export function colours(at: Element) {
-  const probe = document.createElement("i"), c = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!
+  const probe = document.createElement("i"),
+    c = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!
   at.append(probe)
   const read = (name: string) => {
     probe.style.color = `var(${name})`
@@ -99,7 +181,12 @@ export function colours(at: Element) {
     c.fillRect(0, 0, 1, 1)
     return [...c.getImageData(0, 0, 1, 1).data]
   }
-  const all = { beyond: read("--map-beyond"), kinds: ["--map-free", "--map-block", "--map-net", "--map-nets"].map(read), full: read("--map-full"), line: read("--surface") }
+  const all = {
+    beyond: read("--map-beyond"),
+    kinds: ["--map-free", "--map-block", "--map-net", "--map-nets"].map(read),
+    full: read("--map-full"),
+    line: read("--surface"),
+  }
   probe.remove()
   return all
 }

@@ -11,23 +11,65 @@ const most = 1000
 /** The part of an address that tiles of a network have in common: a /120 has as many addresses as a byte. */
 const together = 256n
 
-export function Occupied({ collection, r, onPick }: { collection: "blocks" | "networks"; r: Resource; onPick?: (s: Span) => void }) {
+export function Occupied({
+  collection,
+  r,
+  onPick,
+}: {
+  collection: "blocks" | "networks"
+  r: Resource
+  onPick?: (s: Span) => void
+}) {
   return collection === "blocks" ? <OfBlock r={r} /> : <OfNetwork r={r} onPick={onPick} />
 }
 
 function OfBlock({ r }: { r: Resource }) {
-  const { data, problem, reload } = useData<Resource[]>("occupied " + r.id, async signal => {
-    const read = async (what: string) => (await get<Page>(`blocks/${r.id}/${what}` + query({ limit: most, orderBy: "range" }), { signal })).data
-    return (await Promise.all([read("blocks"), read("networks")])).flat()
-  }, ["blocks", "networks"])
+  const { data, problem, reload } = useData<Resource[]>(
+    "occupied " + r.id,
+    async signal => {
+      const read = async (what: string) =>
+        (await get<Page>(`blocks/${r.id}/${what}` + query({ limit: most, orderBy: "range" }), { signal })).data
+      return (await Promise.all([read("blocks"), read("networks")])).flat()
+    },
+    ["blocks", "networks"],
+  )
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="what is occupied" />
-  const inside = data.map(x => ({ x, s: parseSpan(x.range)! })).sort((a, b) => a.s.low < b.s.low ? -1 : 1)
-  const all: { s: Span; x?: Resource }[] = [...inside, ...gaps(parseSpan(r.range)!, inside.map(i => i.s)).map(s => ({ s }))].sort((a, b) => a.s.low < b.s.low ? -1 : 1)
-  return inside.length === 0 ? <Empty title={`Nothing lies in ${r.range} yet.`} /> : <>
-    <p class="muted small">{number(inside.length)} {inside.length === 1 ? "block or network" : "blocks and networks"}, and what is free between them; not to scale.{data.length >= most && ` The first ${number(most)} of each.`}</p>
-    <ul class="tiles">{all.map(({ s, x }) => x ? <li key={x.id} class={"tile " + (x.type.endsWith("Block") ? "block" : "net")}><a class="mono" href={hrefOf(x) + (x.type.endsWith("Block") ? "/map" : "")}>{x.range}</a> <span class="cut">{x.name}</span> <span class="kind">{kind(x.type)}</span></li>
-      : <li key={"free " + s.low} class="tile free"><span class="muted">{amount(size(s))} free</span> <span class="mono small muted cut">from {address(s.low, s.v6)}</span></li>)}</ul></>
+  const inside = data.map(x => ({ x, s: parseSpan(x.range)! })).sort((a, b) => (a.s.low < b.s.low ? -1 : 1))
+  const all: { s: Span; x?: Resource }[] = [
+    ...inside,
+    ...gaps(
+      parseSpan(r.range)!,
+      inside.map(i => i.s),
+    ).map(s => ({ s })),
+  ].sort((a, b) => (a.s.low < b.s.low ? -1 : 1))
+  return inside.length === 0 ? (
+    <Empty title={`Nothing lies in ${r.range} yet.`} />
+  ) : (
+    <>
+      <p class="muted small">
+        {number(inside.length)} {inside.length === 1 ? "block or network" : "blocks and networks"}, and what is free
+        between them; not to scale.{data.length >= most && ` The first ${number(most)} of each.`}
+      </p>
+      <ul class="tiles">
+        {all.map(({ s, x }) =>
+          x ? (
+            <li key={x.id} class={"tile " + (x.type.endsWith("Block") ? "block" : "net")}>
+              <a class="mono" href={hrefOf(x) + (x.type.endsWith("Block") ? "/map" : "")}>
+                {x.range}
+              </a>{" "}
+              <span class="cut">{x.name}</span> <span class="kind">{kind(x.type)}</span>
+            </li>
+          ) : (
+            <li key={"free " + s.low} class="tile free">
+              <span class="muted">{amount(size(s))} free</span>{" "}
+              <span class="mono small muted cut">from {address(s.low, s.v6)}</span>
+            </li>
+          ),
+        )}
+      </ul>
+    </>
+  )
 }
 
 function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
@@ -38,10 +80,40 @@ function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
   const parts = new Map<bigint, Resource[]>()
   for (const x of data.data) {
     const at = parseSpan(x.address)!.low / together
-    parts.set(at, [...parts.get(at) ?? [], x])
+    parts.set(at, [...(parts.get(at) ?? []), x])
   }
-  return parts.size === 0 ? <Empty title="No address is in use.">{onPick && <button onClick={() => onPick({ v6: true, low: parseSpan(r.range)!.low + 1n, high: parseSpan(r.range)!.low + 1n })}>Assign the first one</button>}</Empty> : <>
-    <p class="muted small">{counted(data.totalCount ?? data.count, "addresses")} in {counted(parts.size, "parts")} of {String(together)}; what lies between them is free.{(data.totalCount ?? 0) > data.count && ` The first ${number(data.count)}.`}</p>
-    <ul class="tiles">{[...parts].map(([at, list]) => <li key={String(at)} class="tile net wide"><strong class="mono">{span({ v6: true, low: at * together, high: at * together + together - 1n })}</strong> <span class="muted num">{number(list.length)}</span>
-      <span class="dots">{list.slice(0, 64).map(x => <a key={x.id} class="mono small" href={hrefOf(x)} title={x.name ?? ""}>{address(parseSpan(x.address)!.low, true).replace(/^.*:/, ":")}</a>)}{list.length > 64 && <span class="muted">and {number(list.length - 64)} more</span>}</span></li>)}</ul></>
+  return parts.size === 0 ? (
+    <Empty title="No address is in use.">
+      {onPick && (
+        <button
+          onClick={() => onPick({ v6: true, low: parseSpan(r.range)!.low + 1n, high: parseSpan(r.range)!.low + 1n })}
+        >
+          Assign the first one
+        </button>
+      )}
+    </Empty>
+  ) : (
+    <>
+      <p class="muted small">
+        {counted(data.totalCount ?? data.count, "addresses")} in {counted(parts.size, "parts")} of {String(together)};
+        what lies between them is free.{(data.totalCount ?? 0) > data.count && ` The first ${number(data.count)}.`}
+      </p>
+      <ul class="tiles">
+        {[...parts].map(([at, list]) => (
+          <li key={String(at)} class="tile net wide">
+            <strong class="mono">{span({ v6: true, low: at * together, high: at * together + together - 1n })}</strong>{" "}
+            <span class="muted num">{number(list.length)}</span>
+            <span class="dots">
+              {list.slice(0, 64).map(x => (
+                <a key={x.id} class="mono small" href={hrefOf(x)} title={x.name ?? ""}>
+                  {address(parseSpan(x.address)!.low, true).replace(/^.*:/, ":")}
+                </a>
+              ))}
+              {list.length > 64 && <span class="muted">and {number(list.length - 64)} more</span>}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
 }

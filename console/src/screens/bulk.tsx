@@ -6,27 +6,61 @@ import { Button, counted, Empty, Field, Head, number, toast, Trouble } from "../
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
 import { configuration } from "../session"
-import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, located, makeable, parseTable, targetOf, typeFor, type Fault } from "../table"
+import {
+  badColumns,
+  bodyOf,
+  collectionFor,
+  csvOf,
+  faultsOf,
+  faultsOfLog,
+  located,
+  makeable,
+  parseTable,
+  targetOf,
+  typeFor,
+  type Fault,
+} from "../table"
 import { changedHere } from "../live"
 import { undo } from "../work"
 
-const atOnce = 10_000, shownRows = 200, mostFaults = 100
+const atOnce = 10_000,
+  shownRows = 200,
+  mostFaults = 100
 
 /** How long faults are looked for behind the first ones, in milliseconds. */
 const patience = 10_000
 
-interface One { method: string; path: string; body: Record<string, any> }
+interface One {
+  method: string
+  path: string
+  body: Record<string, any>
+}
 
-interface Trial { faults: Fault[]; problem?: Problem; created?: number; updated?: number; more?: boolean }
+interface Trial {
+  faults: Fault[]
+  problem?: Problem
+  created?: number
+  updated?: number
+  more?: boolean
+}
 
 /**
  * Tries to make all rows. A manager ends its trial where what a refused row has written would be in the way of the others: those without a fault are tried
  * again, until no other fault comes, so that all of them are said at once.
  */
 async function trial(list: One[]): Promise<Trial> {
-  const faults = await located(list.map(one => one.body)), until = performance.now() + patience
-  list.forEach((one, row) => { if (/^configurations\/\d+$/.test(one.path)) faults.push({ row, says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows." }) })
-  let problem: Problem | undefined = faults.length ? { status: 400, code: "Nowhere", message: "Some rows go nowhere." } : undefined
+  const faults = await located(list.map(one => one.body)),
+    until = performance.now() + patience
+  list.forEach((one, row) => {
+    if (/^configurations\/\d+$/.test(one.path))
+      faults.push({
+        row,
+        says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows.",
+      })
+  })
+  let problem: Problem | undefined = faults.length
+    ? { status: 400, code: "Nowhere", message: "Some rows go nowhere." }
+    : undefined
   for (;;) {
     const open = list.map((_, row) => row).filter(row => !faults.some(f => f.row === row))
     if (!open.length) return { faults, problem }
@@ -34,7 +68,8 @@ async function trial(list: One[]): Promise<Trial> {
       const t = await dryRun("POST", "batch", { changes: open.map(row => list[row]) })
       return { faults, problem, created: t.created }
     } catch (e) {
-      const p = problemOf(e), found = faultsOf(p).map(f => ({ ...f, row: open[f.row] }))
+      const p = problemOf(e),
+        found = faultsOf(p).map(f => ({ ...f, row: open[f.row] }))
       problem ??= p
       faults.push(...found)
       if (!found.length) return { faults, problem: p }
@@ -44,26 +79,57 @@ async function trial(list: One[]): Promise<Trial> {
 }
 
 export function Bulk() {
-  const schema = useSchema(), c = configuration.value
-  const [text, setText] = useState(""), [into, setInto] = useState(""), [mapping, setMapping] = useState<Record<number, string>>({}), [tried, setTried] = useState<Trial & { key: string }>(), [busy, setBusy] = useState(false)
-  const rows = useMemo(() => parseTable(text), [text]), head = rows[0] ?? [], data = rows.slice(1), heads = head.join("\t")
+  const schema = useSchema(),
+    c = configuration.value
+  const [text, setText] = useState(""),
+    [into, setInto] = useState(""),
+    [mapping, setMapping] = useState<Record<number, string>>({}),
+    [tried, setTried] = useState<Trial & { key: string }>(),
+    [busy, setBusy] = useState(false)
+  const rows = useMemo(() => parseTable(text), [text]),
+    head = rows[0] ?? [],
+    data = rows.slice(1),
+    heads = head.join("\t")
   useEffect(() => setMapping({}), [heads]) // other columns, other names
   const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
-  const types = useMemo(() => new Set(data.map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r))).filter(Boolean)), [data, names.join(), target.data])
+  const types = useMemo(
+    () =>
+      new Set(
+        data
+          .map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r)))
+          .filter(Boolean),
+      ),
+    [data, names.join(), target.data],
+  )
   // As long as no column says of what type the rows are, those that can be made there are meant.
-  const likely = useMemo(() => types.size || !target.data || !schema ? [...types] : makeable(schema, target.data), [types, schema, target.data])
-  const known = useMemo(() => [...new Set(likely.flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [likely, schema])
-  const [column, setColumn] = useState(""), [filling, setFilling] = useState("")
+  const likely = useMemo(
+    () => (types.size || !target.data || !schema ? [...types] : makeable(schema, target.data)),
+    [types, schema, target.data],
+  )
+  const known = useMemo(
+    () => [...new Set(likely.flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(),
+    [likely, schema],
+  )
+  const [column, setColumn] = useState(""),
+    [filling, setFilling] = useState("")
   const widen = () => {
-    setText(csvOf([...names, column], data.map(r => [...names.map((_, i) => r[i] ?? ""), filling])))
+    setText(
+      csvOf(
+        [...names, column],
+        data.map(r => [...names.map((_, i) => r[i] ?? ""), filling]),
+      ),
+    )
     setColumn("")
     setFilling("")
   }
   // A table of a collection has the columns of all its types; what none of them has is no column.
   const readable = useMemo(() => {
     if (!types.size || !schema) return undefined
-    const relatives = Object.values(schema.collections).map(c => c.t ?? []).filter(t => t.some(n => types.has(n))).flat()
+    const relatives = Object.values(schema.collections)
+      .map(c => c.t ?? [])
+      .filter(t => t.some(n => types.has(n)))
+      .flat()
     return ["id", "type", "view", ...new Set(relatives.flatMap(t => schema.types[t]?.f.map(f => f.n) ?? []))]
   }, [known, types, schema])
   const bad = badColumns(names, readable)
@@ -72,12 +138,29 @@ export function Bulk() {
     guardLeaving(() => confirm("The rows are not applied. Leave them?"))
     return () => guardLeaving(null)
   }, [!text])
-  const [wanted, setWanted] = useState<boolean | null>(null), changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
-  const key = JSON.stringify([text, names, target.data, changes]), current = tried?.key === key ? tried : undefined
+  const [wanted, setWanted] = useState<boolean | null>(null),
+    changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
+  const key = JSON.stringify([text, names, target.data, changes]),
+    current = tried?.key === key ? tried : undefined
   /** What an import of the rows comes to: it makes what is not there, and changes what is. */
   const imported = async (keep: boolean) => {
-    const comment = "console " + crypto.randomUUID(), form = new FormData()
-    form.append("fileInfo", new Blob([JSON.stringify({ contentType: "text/csv", into: target.data, state: "QUEUED", mode: keep ? "ALL_OR_NOTHING" : "DRY_RUN", comment })], { type: "application/json" }))
+    const comment = "console " + crypto.randomUUID(),
+      form = new FormData()
+    form.append(
+      "fileInfo",
+      new Blob(
+        [
+          JSON.stringify({
+            contentType: "text/csv",
+            into: target.data,
+            state: "QUEUED",
+            mode: keep ? "ALL_OR_NOTHING" : "DRY_RUN",
+            comment,
+          }),
+        ],
+        { type: "application/json" },
+      ),
+    )
     form.append("fileData", new Blob([csvOf(names, data)], { type: "text/csv" }), "pasted.csv")
     let r = (await call<Resource>("POST", "imports", form, { quiet: true })).body
     while (["PENDING", "QUEUED", "RUNNING"].includes(r.state)) {
@@ -86,23 +169,43 @@ export function Bulk() {
     }
     const log = (await get<Page>(`imports/${r.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
     void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
-    const problem = r.refused || r.state === "FAILED" ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") } : undefined
-    if (problem || !keep) { setTried({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated }); return }
-    const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), { quiet: true })
+    const problem =
+      r.refused || r.state === "FAILED"
+        ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") }
+        : undefined
+    if (problem || !keep) {
+      setTried({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated })
+      return
+    }
+    const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), {
+      quiet: true,
+    })
     changedHere("batch")
-    toast(`${number(r.created)} are made, ${number(r.updated)} changed.`, t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {})
+    toast(
+      `${number(r.created)} are made, ${number(r.updated)} changed.`,
+      t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {},
+    )
     setText("")
     setTried(undefined)
   }
   const attempt = async (keep: boolean) => {
     setBusy(true)
     if (changes) {
-      try { await imported(keep) } catch (e) { setTried({ key, faults: [], problem: problemOf(e) }) }
+      try {
+        await imported(keep)
+      } catch (e) {
+        setTried({ key, faults: [], problem: problemOf(e) })
+      }
       setBusy(false)
       return
     }
     const list = data.map(cells => {
-      const body = bodyOf(schema, names, cells, cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells))
+      const body = bodyOf(
+        schema,
+        names,
+        cells,
+        cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells),
+      )
       return { method: "POST", path: collectionFor(schema, target.data!, body.type) || target.data!, body }
     })
     try {
@@ -111,51 +214,250 @@ export function Bulk() {
         if (nowhere.length) throw new Error("Some locations are not there any more: try the rows again.")
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
-        toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
+        toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, {
+          action: { label: "Undo", run: () => void undo(r.body.transaction) },
+        })
         setText("")
         setTried(undefined)
-      } else setTried({ key, ...await trial(list) })
+      } else setTried({ key, ...(await trial(list)) })
     } catch (e) {
       const p = problemOf(e)
       setTried({ key, faults: faultsOf(p), problem: p })
     }
     setBusy(false)
   }
-  const drop = (e: DragEvent) => { e.preventDefault(); const f = e.dataTransfer?.files[0]; if (f) void f.text().then(setText) }
+  const drop = (e: DragEvent) => {
+    e.preventDefault()
+    const f = e.dataTransfer?.files[0]
+    if (f) void f.text().then(setText)
+  }
   const beyond = current?.faults.filter(f => f.row >= shownRows) ?? []
-  return <>
-    <Head title="Bulk and CSV" />
-    <p class="muted">Paste rows, or drop a file: the first line names the fields. All of it is made, or nothing. What a table's CSV button saved comes back here, changed. For more than {number(atOnce)} rows take <code>portolan import file</code>.</p>
-    <div class="fields">
-      <Field label="Below" wrong={target.problem?.message} hint={`A network or block by its range, or a path. The rows go to ${target.data || "—"}.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="10.0.1.0/24" value={into} onInput={e => setInto(e.currentTarget.value)} />}</Field>
-      <Field label="Rows" hint={changes ? "Administrators import." : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={String(changes)} onChange={e => setWanted(e.currentTarget.value === "true")}><option value="false">make new ones</option><option value="true">make what is not there, change what is</option></select>}</Field>
-      <Field label="A file">{id => <input id={id} type="file" accept=".csv,.tsv,.txt,text/csv" onChange={e => { const f = e.currentTarget.files?.[0]; if (f) void f.text().then(setText) }} />}</Field>
-    </div>
-    <label class="hidden" for="rows">Rows</label>
-    <textarea id="rows" class="mono" rows={8} spellcheck={false} placeholder={"name,address,state\ncrane-7,10.0.0.77,STATIC"} value={text} onInput={e => setText(e.currentTarget.value)} onDrop={drop} onDragOver={e => e.preventDefault()} />
-    {data.length > atOnce && <p class="fault">At most {number(atOnce)} rows at once: take <code>portolan import file</code> for more.</p>}
-    {bad.length > 0 && <p class="fault">No field of these rows is called {bad.join(", ")}.</p>}
-    {rows.length === 0 ? <Empty title="No rows yet." /> : <>
-      <div class="tools"><Button disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema} onClick={() => void attempt(false)}>{busy ? "Trying …" : `Try all ${number(data.length)} rows`}</Button>
-        <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>Apply all</Button>
-        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.more ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}{current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.</span>)}</span></div>
-      {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
-      <div class="sheet" tabIndex={0} role="region" aria-label="The rows"><table><thead><tr><th>#</th>{head.map((h, i) => <th key={i}><label class="hidden" for={"col" + i}>Field of column {i + 1}</label>
-        <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; setMapping(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>
-        <tbody>{data.slice(0, shownRows).map((cells, n) => <Row key={n} n={n} cells={cells} names={names} faults={current?.faults.filter(f => f.row === n) ?? []} />)}
-          {beyond.map(f => f.row).filter((n, i, all) => all.indexOf(n) === i).map(n => <Row key={n} n={n} cells={data[n]} names={names} faults={beyond.filter(f => f.row === n)} />)}</tbody></table></div>
-      {data.length > shownRows && <p class="muted">The first {shownRows} of {number(data.length)} rows are shown{beyond.length ? ", and those behind them with a fault" : ""}.</p>}
-      <form class="tools" onSubmit={e => { e.preventDefault(); if (column && !names.includes(column)) widen() }}><label class="inline">Another column <input class="mono" list="known-fields" placeholder="state" value={column} onInput={e => setColumn(e.currentTarget.value.trim())} /></label>
-        <label class="inline">with <input class="mono" placeholder="STATIC" value={filling} onInput={e => setFilling(e.currentTarget.value)} /></label><button type="submit" disabled={!column || names.includes(column)}>Add to all rows</button></form>
-      <datalist id="known-fields">{known.map(n => <option key={n} value={n} />)}</datalist>
-    </>}
-  </>
+  return (
+    <>
+      <Head title="Bulk and CSV" />
+      <p class="muted">
+        Paste rows, or drop a file: the first line names the fields. All of it is made, or nothing. What a table's CSV
+        button saved comes back here, changed. For more than {number(atOnce)} rows take{" "}
+        <code>portolan import file</code>.
+      </p>
+      <div class="fields">
+        <Field
+          label="Below"
+          wrong={target.problem?.message}
+          hint={`A network or block by its range, or a path. The rows go to ${target.data || "—"}.`}
+        >
+          {(id, d) => (
+            <input
+              id={id}
+              aria-describedby={d}
+              class="mono"
+              placeholder="10.0.1.0/24"
+              value={into}
+              onInput={e => setInto(e.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Field label="Rows" hint={changes ? "Administrators import." : undefined}>
+          {(id, d) => (
+            <select
+              id={id}
+              aria-describedby={d}
+              value={String(changes)}
+              onChange={e => setWanted(e.currentTarget.value === "true")}
+            >
+              <option value="false">make new ones</option>
+              <option value="true">make what is not there, change what is</option>
+            </select>
+          )}
+        </Field>
+        <Field label="A file">
+          {id => (
+            <input
+              id={id}
+              type="file"
+              accept=".csv,.tsv,.txt,text/csv"
+              onChange={e => {
+                const f = e.currentTarget.files?.[0]
+                if (f) void f.text().then(setText)
+              }}
+            />
+          )}
+        </Field>
+      </div>
+      <label class="hidden" for="rows">
+        Rows
+      </label>
+      <textarea
+        id="rows"
+        class="mono"
+        rows={8}
+        spellcheck={false}
+        placeholder={"name,address,state\ncrane-7,10.0.0.77,STATIC"}
+        value={text}
+        onInput={e => setText(e.currentTarget.value)}
+        onDrop={drop}
+        onDragOver={e => e.preventDefault()}
+      />
+      {data.length > atOnce && (
+        <p class="fault">
+          At most {number(atOnce)} rows at once: take <code>portolan import file</code> for more.
+        </p>
+      )}
+      {bad.length > 0 && <p class="fault">No field of these rows is called {bad.join(", ")}.</p>}
+      {rows.length === 0 ? (
+        <Empty title="No rows yet." />
+      ) : (
+        <>
+          <div class="tools">
+            <Button
+              disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema}
+              onClick={() => void attempt(false)}
+            >
+              {busy ? "Trying …" : `Try all ${number(data.length)} rows`}
+            </Button>
+            <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>
+              Apply all
+            </Button>
+            <span aria-live="polite">
+              {current &&
+                (current.problem ? (
+                  <span class="bad-text">
+                    {current.faults.length
+                      ? `${current.more ? "The first " : ""}${current.faults.length} faults: nothing is made.`
+                      : "Refused: nothing is made."}
+                  </span>
+                ) : (
+                  <span>
+                    All of it can be made
+                    {changes && !current.created && !current.updated ? (
+                      ", and much of it is there"
+                    ) : (
+                      <>
+                        : {number(current.created ?? 0)} new
+                        {current.updated ? `, ${number(current.updated)} changed` : ""}
+                      </>
+                    )}
+                    {current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.
+                  </span>
+                ))}
+            </span>
+          </div>
+          {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
+          <div class="sheet" tabIndex={0} role="region" aria-label="The rows">
+            <table>
+              <thead>
+                <tr>
+                  <th>#</th>
+                  {head.map((h, i) => (
+                    <th key={i}>
+                      <label class="hidden" for={"col" + i}>
+                        Field of column {i + 1}
+                      </label>
+                      <input
+                        id={"col" + i}
+                        class="mono"
+                        list="known-fields"
+                        value={names[i]}
+                        onInput={e => {
+                          const to = e.currentTarget.value
+                          setMapping(m => ({ ...m, [i]: to }))
+                        }}
+                        title={h}
+                      />
+                    </th>
+                  ))}
+                  <th>Fault</th>
+                </tr>
+              </thead>
+              <tbody>
+                {data.slice(0, shownRows).map((cells, n) => (
+                  <Row
+                    key={n}
+                    n={n}
+                    cells={cells}
+                    names={names}
+                    faults={current?.faults.filter(f => f.row === n) ?? []}
+                  />
+                ))}
+                {beyond
+                  .map(f => f.row)
+                  .filter((n, i, all) => all.indexOf(n) === i)
+                  .map(n => (
+                    <Row key={n} n={n} cells={data[n]} names={names} faults={beyond.filter(f => f.row === n)} />
+                  ))}
+              </tbody>
+            </table>
+          </div>
+          {data.length > shownRows && (
+            <p class="muted">
+              The first {shownRows} of {number(data.length)} rows are shown
+              {beyond.length ? ", and those behind them with a fault" : ""}.
+            </p>
+          )}
+          <form
+            class="tools"
+            onSubmit={e => {
+              e.preventDefault()
+              if (column && !names.includes(column)) widen()
+            }}
+          >
+            <label class="inline">
+              Another column{" "}
+              <input
+                class="mono"
+                list="known-fields"
+                placeholder="state"
+                value={column}
+                onInput={e => setColumn(e.currentTarget.value.trim())}
+              />
+            </label>
+            <label class="inline">
+              with{" "}
+              <input
+                class="mono"
+                placeholder="STATIC"
+                value={filling}
+                onInput={e => setFilling(e.currentTarget.value)}
+              />
+            </label>
+            <button type="submit" disabled={!column || names.includes(column)}>
+              Add to all rows
+            </button>
+          </form>
+          <datalist id="known-fields">
+            {known.map(n => (
+              <option key={n} value={n} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </>
+  )
 }
 
 /** A row, with its faults at their cells. */
 function Row({ n, cells, names, faults }: { n: number; cells: string[]; names: string[]; faults: Fault[] }) {
-  return <tr class={faults.length ? "faulty" : ""}><td class="num muted">{n + 1}</td>{names.map((name, i) => {
-    const f = faults.find(f => f.field && (f.field === name || name.startsWith(f.field + ".") || f.field.startsWith(name + ".")))
-    return <td key={i} class={f ? "faulty" : ""} title={f?.says}>{cells[i]}</td>
-  })}<td class="bad-text">{faults.map((f, k) => <span key={k}>{f.field ? f.field + ": " : ""}{f.says} </span>)}</td></tr>
+  return (
+    <tr class={faults.length ? "faulty" : ""}>
+      <td class="num muted">{n + 1}</td>
+      {names.map((name, i) => {
+        const f = faults.find(
+          f => f.field && (f.field === name || name.startsWith(f.field + ".") || f.field.startsWith(name + ".")),
+        )
+        return (
+          <td key={i} class={f ? "faulty" : ""} title={f?.says}>
+            {cells[i]}
+          </td>
+        )
+      })}
+      <td class="bad-text">
+        {faults.map((f, k) => (
+          <span key={k}>
+            {f.field ? f.field + ": " : ""}
+            {f.says}{" "}
+          </span>
+        ))}
+      </td>
+    </tr>
+  )
 }

@@ -11,43 +11,135 @@ import { change } from "../work"
 import { filterOf } from "../filter"
 
 export function Changes() {
-  return <><Head title="Changes" /><History path="transactions" filtered /></>
+  return (
+    <>
+      <Head title="Changes" />
+      <History path="transactions" filtered />
+    </>
+  )
 }
 
 /** The latest first: by time, as each manager of a PostgreSQL has numbers of its own; filtered, as there is an index for. */
-const latest = (what: string) => what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)"
+const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
 /** The transactions of everything, or of one resource. */
 export function History({ path, filtered }: { path: string; filtered?: boolean }) {
-  const filter = place.value.query.get("filter") ?? "", [typed, setTyped] = useState(filter), [undoing, setUndoing] = useState<Resource | null>(null)
+  const filter = place.value.query.get("filter") ?? "",
+    [typed, setTyped] = useState(filter),
+    [undoing, setUndoing] = useState<Resource | null>(null)
   const rows = useRows(path, { orderBy: latest(path + filter), filter: filter || undefined }, ["transactions"])
-  const mine = (text: string) => { setTyped(text); setQuery({ filter: text }) }
-  return <>
-    {filtered && <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, "description") }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="what was done, or principal:'ada' and operation:startsWith('DELETE')" value={typed} onInput={e => setTyped(e.currentTarget.value)} />
-        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => mine("")}>All</button>}
-      </form><span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span></div>}
-    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the history" /> :
-      <Grid label="Changes" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/transactions/" + r.id)} empty={<Empty title={session.value?.administrator ? "Nothing was changed." : "No change that you may see."}>{!session.value?.administrator && "Who sees the changes of others has the right to the history."}</Empty>}
-        columns={[
-          { key: "when", title: "When", width: "9rem", narrow: "5.4rem", cell: r => <When at={r.creationDateTime} /> },
-          { key: "who", title: "Who", width: "minmax(6rem,10rem)", minor: true, cell: r => r.principal ?? <span class="muted">the manager</span> },
-          { key: "what", title: "What", width: "minmax(14rem,3fr)", cell: r => <><a href={"/ui/transactions/" + r.id}>{r.description}</a><span class="muted small narrow-only"> {r.principal ?? "the manager"}</span></> },
-          { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
-          { key: "undo", title: "", width: "7rem", narrow: "4rem", cell: r => r.revertingTransaction ? <span class="muted small">taken back</span>
-            : undoable(r) && <button class="small" aria-label={"Undo: " + r.description} onClick={() => setUndoing(r)}>Undo</button> },
-        ]} />}
-    {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={rows.reload} />}
-  </>
+  const mine = (text: string) => {
+    setTyped(text)
+    setQuery({ filter: text })
+  }
+  return (
+    <>
+      {filtered && (
+        <div class="tools">
+          <form
+            class="filter"
+            role="search"
+            onSubmit={e => {
+              e.preventDefault()
+              setQuery({ filter: filterOf(typed, "description") })
+            }}
+          >
+            <input
+              type="text"
+              aria-label="Filter"
+              class="mono"
+              spellcheck={false}
+              placeholder="what was done, or principal:'ada' and operation:startsWith('DELETE')"
+              value={typed}
+              onInput={e => setTyped(e.currentTarget.value)}
+            />
+            <button type="submit">Filter</button>
+            {filter && (
+              <button type="button" onClick={() => mine("")}>
+                All
+              </button>
+            )}
+          </form>
+          <span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span>
+        </div>
+      )}
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what="the history" />
+      ) : (
+        <Grid
+          label="Changes"
+          count={rows.total}
+          at={rows.at}
+          id={r => r.id}
+          open={r => go("/ui/transactions/" + r.id)}
+          empty={
+            <Empty title={session.value?.administrator ? "Nothing was changed." : "No change that you may see."}>
+              {!session.value?.administrator && "Who sees the changes of others has the right to the history."}
+            </Empty>
+          }
+          columns={[
+            {
+              key: "when",
+              title: "When",
+              width: "9rem",
+              narrow: "5.4rem",
+              cell: r => <When at={r.creationDateTime} />,
+            },
+            {
+              key: "who",
+              title: "Who",
+              width: "minmax(6rem,10rem)",
+              minor: true,
+              cell: r => r.principal ?? <span class="muted">the manager</span>,
+            },
+            {
+              key: "what",
+              title: "What",
+              width: "minmax(14rem,3fr)",
+              cell: r => (
+                <>
+                  <a href={"/ui/transactions/" + r.id}>{r.description}</a>
+                  <span class="muted small narrow-only"> {r.principal ?? "the manager"}</span>
+                </>
+              ),
+            },
+            { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
+            {
+              key: "undo",
+              title: "",
+              width: "7rem",
+              narrow: "4rem",
+              cell: r =>
+                r.revertingTransaction ? (
+                  <span class="muted small">taken back</span>
+                ) : (
+                  undoable(r) && (
+                    <button class="small" aria-label={"Undo: " + r.description} onClick={() => setUndoing(r)}>
+                      Undo
+                    </button>
+                  )
+                ),
+            },
+          ]}
+        />
+      )}
+      {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={rows.reload} />}
+    </>
+  )
 }
 
 /** Whether a transaction can be taken back. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
-function undoable(t: Resource): boolean { return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_") }
+function undoable(t: Resource): boolean {
+  return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
+}
 
 /** Taking a transaction back: what would come of it, or what is in its way. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
-  const body = { transactionType: "UNDO", transactionId: t.id }, [over, setOver] = useState(false), headers = over ? { "x-bcn-force-undo": "true" } : undefined
+  const body = { transactionType: "UNDO", transactionId: t.id },
+    [over, setOver] = useState(false),
+    headers = over ? { "x-bcn-force-undo": "true" } : undefined
   const tried = useData<Tried>(`undo ${t.id} ${over}`, () => dryRun("POST", "transactions", body, headers))
   const [problem, setProblem] = useState<Problem>()
   const apply = async () => {
@@ -55,54 +147,188 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
       await change("Taken back.", "POST", "transactions", body, { headers })
       close()
       done()
-    } catch (e) { setProblem(problemOf(e)) }
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
   const p = problem ?? tried.problem
-  return <Dialog title="Take this back?" close={close} wide>
-    <p><strong>{t.description}</strong> <span class="muted">by {t.principal ?? "the manager"}, <When at={t.creationDateTime} /></span></p>
-    <div class="preview" aria-live="polite">{p ? <Trouble problem={p} /> : tried.data ? <Effect tried={tried.data} /> : <Loading what="what would come of it" />}</div>
-    <div class="buttons">
-      <Button primary={!over} danger={over} icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply()}>{over ? "Undo over later changes" : "Undo"}</Button>
-      {!over && p?.code === "UndoConflict" && <Button onClick={() => { setProblem(undefined); setOver(true) }}>Look at it over later changes</Button>}
-      <Button onClick={close}>Cancel</Button>
-    </div>
-  </Dialog>
+  return (
+    <Dialog title="Take this back?" close={close} wide>
+      <p>
+        <strong>{t.description}</strong>{" "}
+        <span class="muted">
+          by {t.principal ?? "the manager"}, <When at={t.creationDateTime} />
+        </span>
+      </p>
+      <div class="preview" aria-live="polite">
+        {p ? (
+          <Trouble problem={p} />
+        ) : tried.data ? (
+          <Effect tried={tried.data} />
+        ) : (
+          <Loading what="what would come of it" />
+        )}
+      </div>
+      <div class="buttons">
+        <Button primary={!over} danger={over} icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply()}>
+          {over ? "Undo over later changes" : "Undo"}
+        </Button>
+        {!over && p?.code === "UndoConflict" && (
+          <Button
+            onClick={() => {
+              setProblem(undefined)
+              setOver(true)
+            }}
+          >
+            Look at it over later changes
+          </Button>
+        )}
+        <Button onClick={close}>Cancel</Button>
+      </div>
+    </Dialog>
+  )
 }
 
 export function Transaction({ id }: { id: string }) {
   const { data: t, problem, reload } = useResource("transactions/" + id)
-  const [shownUp, setShownUp] = useState(100), [undoing, setUndoing] = useState(false)
+  const [shownUp, setShownUp] = useState(100),
+    [undoing, setUndoing] = useState(false)
   const path = `transactions/${id}/operations` + query({ limit: shownUp, total: true })
   const operations = useData<Page<Operation & Resource>>(t ? path : null, s => get(path, { signal: s }))
-  if (!t) return problem ? <><Head title={"Transaction " + id} /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  return <>
-    <Head title={t.description ?? t.operation} kind={"Transaction " + t.id} crumbs={<a href="/ui/transactions">Changes</a>}>
-      {t.revertingTransaction ? <span class="muted">taken back</span> : undoable(t) && <Button icon="undo-2" onClick={() => setUndoing(true)}>Undo</Button>}
-    </Head>
-    <dl class="facts">
-      <div><dt>Who</dt><dd>{t.principal ?? "the manager"}</dd></div><div><dt>When</dt><dd><When at={t.creationDateTime} /></dd></div>
-      {t.comment && <div><dt>Comment</dt><dd>{t.comment}</dd></div>}
-      {t.credential && <div><dt>By</dt><dd>{t.credential}</dd></div>}{t.remoteAddress && <div><dt>From</dt><dd class="mono">{t.remoteAddress}</dd></div>}
-      {t.client && <div><dt>Client</dt><dd>{t.client}</dd></div>}
-      {t.undoes && <div><dt>Takes back</dt><dd><a href={"/ui/transactions/" + t.undoes}>transaction {t.undoes}</a></dd></div>}
-      {t.revertingTransaction && <div><dt>Taken back by</dt><dd><a href={"/ui/transactions/" + t.revertingTransaction.id}>transaction {t.revertingTransaction.id}</a></dd></div>}
-    </dl>
-    <h2>Field by field</h2>
-    {operations.problem ? <Trouble problem={operations.problem} /> : !operations.data ? <Loading /> : operations.data.data.length ? <>
-      <Operations list={operations.data.data} />
-      {operations.data.totalCount! > operations.data.data.length && <Button onClick={() => setShownUp(n => n + 400)}>Show more of {number(operations.data.totalCount!)}</Button>}
-    </> : <p class="muted">{t.changedResources ? "Nothing of it may be shown to you, or is kept any more." : "It changed no resource, and cannot be taken back: do it anew, the other way round."}</p>}
-    {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}
-  </>
+  if (!t)
+    return problem ? (
+      <>
+        <Head title={"Transaction " + id} />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    ) : (
+      <Loading />
+    )
+  return (
+    <>
+      <Head
+        title={t.description ?? t.operation}
+        kind={"Transaction " + t.id}
+        crumbs={<a href="/ui/transactions">Changes</a>}
+      >
+        {t.revertingTransaction ? (
+          <span class="muted">taken back</span>
+        ) : (
+          undoable(t) && (
+            <Button icon="undo-2" onClick={() => setUndoing(true)}>
+              Undo
+            </Button>
+          )
+        )}
+      </Head>
+      <dl class="facts">
+        <div>
+          <dt>Who</dt>
+          <dd>{t.principal ?? "the manager"}</dd>
+        </div>
+        <div>
+          <dt>When</dt>
+          <dd>
+            <When at={t.creationDateTime} />
+          </dd>
+        </div>
+        {t.comment && (
+          <div>
+            <dt>Comment</dt>
+            <dd>{t.comment}</dd>
+          </div>
+        )}
+        {t.credential && (
+          <div>
+            <dt>By</dt>
+            <dd>{t.credential}</dd>
+          </div>
+        )}
+        {t.remoteAddress && (
+          <div>
+            <dt>From</dt>
+            <dd class="mono">{t.remoteAddress}</dd>
+          </div>
+        )}
+        {t.client && (
+          <div>
+            <dt>Client</dt>
+            <dd>{t.client}</dd>
+          </div>
+        )}
+        {t.undoes && (
+          <div>
+            <dt>Takes back</dt>
+            <dd>
+              <a href={"/ui/transactions/" + t.undoes}>transaction {t.undoes}</a>
+            </dd>
+          </div>
+        )}
+        {t.revertingTransaction && (
+          <div>
+            <dt>Taken back by</dt>
+            <dd>
+              <a href={"/ui/transactions/" + t.revertingTransaction.id}>transaction {t.revertingTransaction.id}</a>
+            </dd>
+          </div>
+        )}
+      </dl>
+      <h2>Field by field</h2>
+      {operations.problem ? (
+        <Trouble problem={operations.problem} />
+      ) : !operations.data ? (
+        <Loading />
+      ) : operations.data.data.length ? (
+        <>
+          <Operations list={operations.data.data} />
+          {operations.data.totalCount! > operations.data.data.length && (
+            <Button onClick={() => setShownUp(n => n + 400)}>Show more of {number(operations.data.totalCount!)}</Button>
+          )}
+        </>
+      ) : (
+        <p class="muted">
+          {t.changedResources
+            ? "Nothing of it may be shown to you, or is kept any more."
+            : "It changed no resource, and cannot be taken back: do it anew, the other way round."}
+        </p>
+      )}
+      {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}
+    </>
+  )
 }
 
 /** The last changes of a resource, in short. */
 export function LastChanges({ path }: { path: string }) {
   const url = path + query({ orderBy: latest(path), limit: 8 })
-  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, setUndoing] = useState<Resource | null>(null)
-  if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
-  if (!data.data.length) return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>
-  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /><span><a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></span>{!t.revertingTransaction && undoable(t) && <button class="small" aria-label={"Undo: " + t.description} onClick={() => setUndoing(t)}>Undo</button>}</li>)}</ul>
-    {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={reload} />}</>
+  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]),
+    [undoing, setUndoing] = useState<Resource | null>(null)
+  if (!data)
+    return problem ? (
+      <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p>
+    ) : (
+      <Loading />
+    )
+  if (!data.data.length)
+    return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>
+  return (
+    <>
+      <ul class="plain-list history">
+        {data.data.map(t => (
+          <li key={t.id}>
+            <When at={t.creationDateTime} />
+            <span>
+              <a href={"/ui/transactions/" + t.id}>{t.description}</a>{" "}
+              <span class="muted">{t.principal ?? "the manager"}</span>
+            </span>
+            {!t.revertingTransaction && undoable(t) && (
+              <button class="small" aria-label={"Undo: " + t.description} onClick={() => setUndoing(t)}>
+                Undo
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={reload} />}
+    </>
+  )
 }
-

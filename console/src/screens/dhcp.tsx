@@ -13,41 +13,165 @@ import { Table } from "./generic"
 import { UseOf } from "./space"
 
 export function DHCP() {
-  const c = configuration.value, tab = place.value.query.get("tab") ?? "", schema = useSchema()
-  if (c === null) return <><Head title="DHCP" /><Empty title="There is no configuration that you see." /></>
-  return <>
-    <Head title="DHCP" kind={configurations.value.find(x => x.id === c)?.name ?? ""} />
-    <Tabs tabs={[["", "Ranges"], ["reservations", "Reservations"], ["leases", "Leases"], ["marks", "Water marks"], ["clientClasses", "Client classes"], ["macPools", "MAC pools"], ["deploymentOptions", "Options"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "" ? <Ranges c={c} /> : tab === "reservations" ? <Reservations c={c} /> : tab === "leases" ? <Leases c={c} /> : tab === "marks" ? <Marks c={c} /> : schema?.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Loading />}
-  </>
+  const c = configuration.value,
+    tab = place.value.query.get("tab") ?? "",
+    schema = useSchema()
+  if (c === null)
+    return (
+      <>
+        <Head title="DHCP" />
+        <Empty title="There is no configuration that you see." />
+      </>
+    )
+  return (
+    <>
+      <Head title="DHCP" kind={configurations.value.find(x => x.id === c)?.name ?? ""} />
+      <Tabs
+        tabs={[
+          ["", "Ranges"],
+          ["reservations", "Reservations"],
+          ["leases", "Leases"],
+          ["marks", "Water marks"],
+          ["clientClasses", "Client classes"],
+          ["macPools", "MAC pools"],
+          ["deploymentOptions", "Options"],
+        ]}
+        chosen={tab}
+        choose={k => setQuery({ tab: k, filter: null, orderBy: null })}
+      />
+      {tab === "" ? (
+        <Ranges c={c} />
+      ) : tab === "reservations" ? (
+        <Reservations c={c} />
+      ) : tab === "leases" ? (
+        <Leases c={c} />
+      ) : tab === "marks" ? (
+        <Marks c={c} />
+      ) : schema?.collections[tab] ? (
+        <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} />
+      ) : (
+        <Loading />
+      )}
+    </>
+  )
 }
 
 function Ranges({ c }: { c: number }) {
   const rows = useRows<IPv4DHCPRange>("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
-  return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the ranges" /> : <>
-    <p class="muted">{counted(rows.total, "ranges")}. A range is made on its network's page, under Ranges.</p>
-    <Grid label="DHCP ranges" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/ranges/" + r.id)} empty={<Empty title="No range yet.">Open a network, and its Ranges.</Empty>} columns={[
-      { key: "range", title: "Range", width: "minmax(14rem,2fr)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", cell: r => r.name },
-      { key: "size", title: "Addresses", width: "7rem", number: true, cell: r => { const s = parseSpan(r.range); return s ? amount(size(s)) : null } },
-      { key: "use", title: "Use", width: "9rem", cell: r => <UseOf r={r} /> },
-      { key: "excluded", title: "Without", minor: true, cell: r => <span class="mono cut">{(r.exclusionRanges ?? []).map((x: any) => x.range ?? x).join(", ")}</span> }, { key: "split", title: "Around static addresses", minor: true, cell: r => r.splitAroundStaticAddresses ? "yes" : "no" },
-      { key: "low", title: "Low mark", width: "6rem", number: true, minor: true, cell: r => r.lowWaterMark ?? "—" }, { key: "high", title: "High mark", width: "6rem", number: true, minor: true, cell: r => r.highWaterMark ?? "—" }]} /></>
+  return rows.problem ? (
+    <Trouble problem={rows.problem} retry={rows.reload} />
+  ) : rows.total === undefined ? (
+    <Loading what="the ranges" />
+  ) : (
+    <>
+      <p class="muted">{counted(rows.total, "ranges")}. A range is made on its network's page, under Ranges.</p>
+      <Grid
+        label="DHCP ranges"
+        count={rows.total}
+        at={rows.at}
+        id={r => r.id}
+        open={r => go("/ui/ranges/" + r.id)}
+        empty={<Empty title="No range yet.">Open a network, and its Ranges.</Empty>}
+        columns={[
+          { key: "range", title: "Range", width: "minmax(14rem,2fr)", cell: r => <To r={r} mono /> },
+          { key: "name", title: "Name", cell: r => r.name },
+          {
+            key: "size",
+            title: "Addresses",
+            width: "7rem",
+            number: true,
+            cell: r => {
+              const s = parseSpan(r.range)
+              return s ? amount(size(s)) : null
+            },
+          },
+          { key: "use", title: "Use", width: "9rem", cell: r => <UseOf r={r} /> },
+          {
+            key: "excluded",
+            title: "Without",
+            minor: true,
+            cell: r => (
+              <span class="mono cut">{(r.exclusionRanges ?? []).map((x: any) => x.range ?? x).join(", ")}</span>
+            ),
+          },
+          {
+            key: "split",
+            title: "Around static addresses",
+            minor: true,
+            cell: r => (r.splitAroundStaticAddresses ? "yes" : "no"),
+          },
+          { key: "low", title: "Low mark", width: "6rem", number: true, minor: true, cell: r => r.lowWaterMark ?? "—" },
+          {
+            key: "high",
+            title: "High mark",
+            width: "6rem",
+            number: true,
+            minor: true,
+            cell: r => r.highWaterMark ?? "—",
+          },
+        ]}
+      />
+    </>
+  )
 }
 
 function Reservations({ c }: { c: number }) {
-  const rows = useRows<IPv4Address>("addresses", { filter: `configuration.id:${c} and state:'DHCP_RESERVED'` }, ["addresses"])
-  return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the reservations" /> :
-    <Grid label="Reservations" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/addresses/" + r.id)} empty={<Empty title="No address is reserved for a client.">Assign one in the state DHCP_RESERVED, with the client's hardware address.</Empty>} columns={[
-      { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", cell: r => r.name },
-      { key: "mac", title: "Hardware", width: "11rem", cell: r => r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span> }, { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> }]} />
+  const rows = useRows<IPv4Address>("addresses", { filter: `configuration.id:${c} and state:'DHCP_RESERVED'` }, [
+    "addresses",
+  ])
+  return rows.problem ? (
+    <Trouble problem={rows.problem} retry={rows.reload} />
+  ) : rows.total === undefined ? (
+    <Loading what="the reservations" />
+  ) : (
+    <Grid
+      label="Reservations"
+      count={rows.total}
+      at={rows.at}
+      id={r => r.id}
+      open={r => go("/ui/addresses/" + r.id)}
+      empty={
+        <Empty title="No address is reserved for a client.">
+          Assign one in the state DHCP_RESERVED, with the client's hardware address.
+        </Empty>
+      }
+      columns={[
+        { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
+        { key: "name", title: "Name", cell: r => r.name },
+        {
+          key: "mac",
+          title: "Hardware",
+          width: "11rem",
+          cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
+        },
+        { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
+      ]}
+    />
+  )
 }
 
 function Leases({ c }: { c: number }) {
   const rows = useRows<DHCPv4Lease>("leases", { filter: `configuration.id:${c}` }, ["leases"])
-  return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the leases" /> :
-    <Grid label="Leases" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/leases/" + r.id)} empty={<Empty title="No lease is known.">No application of a service point serves DHCP yet.</Empty>} columns={[
-      { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> }, { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
-      { key: "began", title: "Given", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> }, { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> }]} />
+  return rows.problem ? (
+    <Trouble problem={rows.problem} retry={rows.reload} />
+  ) : rows.total === undefined ? (
+    <Loading what="the leases" />
+  ) : (
+    <Grid
+      label="Leases"
+      count={rows.total}
+      at={rows.at}
+      id={r => r.id}
+      open={r => go("/ui/leases/" + r.id)}
+      empty={<Empty title="No lease is known.">No application of a service point serves DHCP yet.</Empty>}
+      columns={[
+        { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> },
+        { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
+        { key: "began", title: "Given", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
+        { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> },
+      ]}
+    />
+  )
 }
 
 /** How many of each are looked at for their marks. */
@@ -56,10 +180,59 @@ const looked = 1000
 /** Blocks and networks with water marks, and how they stand. */
 function Marks({ c }: { c: number }) {
   const filter = `configuration.id:${c} and (highWaterMark:ne(null) or lowWaterMark:ne(null))`
-  const { data, problem, reload } = useData<Resource[]>("marks " + c, async signal => (await Promise.all(["blocks", "networks"].map(what => get<Page>(what + query({ limit: looked, filter, orderBy: "range" }), { signal })))).flatMap(p => p.data), ["blocks", "networks", "addresses"])
+  const { data, problem, reload } = useData<Resource[]>(
+    "marks " + c,
+    async signal =>
+      (
+        await Promise.all(
+          ["blocks", "networks"].map(what =>
+            get<Page>(what + query({ limit: looked, filter, orderBy: "range" }), { signal }),
+          ),
+        )
+      ).flatMap(p => p.data),
+    ["blocks", "networks", "addresses"],
+  )
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the blocks and networks" />
-  return <Grid label="Blocks and networks with water marks" count={data.length} at={i => data[i]} id={r => r.id} open={r => go(hrefOf(r))} empty={<Empty title="Nothing has a water mark.">A mark is a field of a block or a network, in percent: an event is made where its use goes beyond.</Empty>} columns={[
-    { key: "range", title: "Range", width: "minmax(10rem,2fr)", narrow: "minmax(0,2fr)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", narrow: "minmax(0,1fr)", cell: r => <span class="cut">{r.name}</span> },
-    { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> }, { key: "low", title: "Low mark", width: "7rem", narrow: "2.6rem", number: true, cell: r => r.lowWaterMark ?? "—" }, { key: "high", title: "High mark", width: "7rem", narrow: "2.6rem", number: true, cell: r => r.highWaterMark ?? "—" }]} />
+  return (
+    <Grid
+      label="Blocks and networks with water marks"
+      count={data.length}
+      at={i => data[i]}
+      id={r => r.id}
+      open={r => go(hrefOf(r))}
+      empty={
+        <Empty title="Nothing has a water mark.">
+          A mark is a field of a block or a network, in percent: an event is made where its use goes beyond.
+        </Empty>
+      }
+      columns={[
+        {
+          key: "range",
+          title: "Range",
+          width: "minmax(10rem,2fr)",
+          narrow: "minmax(0,2fr)",
+          cell: r => <To r={r} mono />,
+        },
+        { key: "name", title: "Name", narrow: "minmax(0,1fr)", cell: r => <span class="cut">{r.name}</span> },
+        { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> },
+        {
+          key: "low",
+          title: "Low mark",
+          width: "7rem",
+          narrow: "2.6rem",
+          number: true,
+          cell: r => r.lowWaterMark ?? "—",
+        },
+        {
+          key: "high",
+          title: "High mark",
+          width: "7rem",
+          narrow: "2.6rem",
+          number: true,
+          cell: r => r.highWaterMark ?? "—",
+        },
+      ]}
+    />
+  )
 }

@@ -9,26 +9,58 @@ import { Preview } from "../parts/preview"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { configuration } from "../session"
-import { address, amount, compare, gaps, parseSpan, prefixes, prefixLength, scattered, size, span, type Span } from "../space"
+import {
+  address,
+  amount,
+  compare,
+  gaps,
+  parseSpan,
+  prefixes,
+  prefixLength,
+  scattered,
+  size,
+  span,
+  type Span,
+} from "../space"
 import { childrenOf } from "./space"
 
 /** Where the wanted networks would lie: in one gap, or in several ones; free is how much is free there now, leaves what is left of it. */
-interface Option { take: { block: Resource; s: Span }[]; free: bigint; gap: Span; leaves: Span[] }
+interface Option {
+  take: { block: Resource; s: Span }[]
+  free: bigint
+  gap: Span
+  leaves: Span[]
+}
 
 /** How many blocks are looked into. */
 const most = 300
 
 /** Looks for gaps in a block and the blocks below it. */
-async function look(root: Resource, count: number, length: number, signal: AbortSignal): Promise<{ options: Option[]; whole: boolean }> {
-  const options: Option[] = [], open: { block: Resource; gap: Span }[] = [], queue = [root]
-  let seen = 0, whole = true
+async function look(
+  root: Resource,
+  count: number,
+  length: number,
+  signal: AbortSignal,
+): Promise<{ options: Option[]; whole: boolean }> {
+  const options: Option[] = [],
+    open: { block: Resource; gap: Span }[] = [],
+    queue = [root]
+  let seen = 0,
+    whole = true
   for (let block = queue.shift(); block && seen < most; block = queue.shift(), seen++) {
     const s = parseSpan(block.range)!
     const children = await childrenOf("blocks/" + block.id, 1000, signal)
     if (children.more) whole = false
-    queue.push(...children.list.filter(c => c.type === block!.type && size(parseSpan(c.range)!) >= 1n << BigInt((s.v6 ? 128 : 32) - length)))
+    queue.push(
+      ...children.list.filter(
+        c => c.type === block!.type && size(parseSpan(c.range)!) >= 1n << BigInt((s.v6 ? 128 : 32) - length),
+      ),
+    )
     const looked = children.until === undefined ? s : { ...s, high: children.until }
-    for (const gap of gaps(looked, children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= looked.high))) {
+    for (const gap of gaps(
+      looked,
+      children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= looked.high),
+    )) {
       const o = fit(block, gap, count, length)
       if (o) options.push(o)
       open.push({ block, gap })
@@ -37,77 +69,264 @@ async function look(root: Resource, count: number, length: number, signal: Abort
   if (queue.length) whole = false
   // The best breaks up least: the fewest addresses left in the pieces that it takes from.
   const left = (o: Option) => o.leaves.reduce((n, s) => n + size(s), 0n)
-  options.sort((a, b) => left(a) < left(b) ? -1 : left(a) > left(b) ? 1 : compare(a.gap, b.gap))
-  const best = options.slice(0, 12), scattered = count > 1 ? scatter(open, count, length) : null
+  options.sort((a, b) => (left(a) < left(b) ? -1 : left(a) > left(b) ? 1 : compare(a.gap, b.gap)))
+  const best = options.slice(0, 12),
+    scattered = count > 1 ? scatter(open, count, length) : null
   return { options: scattered ? [...best.slice(0, 11), scattered] : best, whole }
 }
 
 /** Where in a gap so many prefixes of a length lie together: in its smallest pieces that are large enough. */
 function fit(block: Resource, gap: Span, count: number, length: number): Option | null {
   const each = 1n << BigInt((gap.v6 ? 128 : 32) - length)
-  let at = (gap.low + each - 1n) / each * each
-  const pieces = prefixes(gap).filter(p => size(p) >= each * BigInt(count)).sort((a, b) => size(a) < size(b) ? -1 : 1)
+  let at = ((gap.low + each - 1n) / each) * each
+  const pieces = prefixes(gap)
+    .filter(p => size(p) >= each * BigInt(count))
+    .sort((a, b) => (size(a) < size(b) ? -1 : 1))
   if (pieces.length) at = pieces[0].low
   if (at + each * BigInt(count) - 1n > gap.high) return null
-  const take = Array.from({ length: count }, (_, i) => ({ v6: gap.v6, low: at + each * BigInt(i), high: at + each * BigInt(i + 1) - 1n }))
+  const take = Array.from({ length: count }, (_, i) => ({
+    v6: gap.v6,
+    low: at + each * BigInt(i),
+    high: at + each * BigInt(i + 1) - 1n,
+  }))
   return { take: take.map(s => ({ block, s })), gap, free: size(gap), leaves: gaps(gap, take).flatMap(prefixes) }
 }
 
 /** So many prefixes of a length in several gaps; null where they lie in one, or do not fit. */
 function scatter(open: { block: Resource; gap: Span }[], count: number, length: number): Option | null {
-  const take = scattered(open.map(o => o.gap), count, length), used = [...new Set(take?.map(t => t.gap))]
+  const take = scattered(
+      open.map(o => o.gap),
+      count,
+      length,
+    ),
+    used = [...new Set(take?.map(t => t.gap))]
   if (!take || used.length < 2) return null
-  return { take: take.map(t => ({ block: open[t.gap].block, s: t.s })), gap: open[used[0]].gap, free: used.reduce((n, g) => n + size(open[g].gap), 0n),
-    leaves: used.flatMap(g => gaps(open[g].gap, take.filter(t => t.gap === g).map(t => t.s)).flatMap(prefixes)) }
+  return {
+    take: take.map(t => ({ block: open[t.gap].block, s: t.s })),
+    gap: open[used[0]].gap,
+    free: used.reduce((n, g) => n + size(open[g].gap), 0n),
+    leaves: used.flatMap(g =>
+      gaps(
+        open[g].gap,
+        take.filter(t => t.gap === g).map(t => t.s),
+      ).flatMap(prefixes),
+    ),
+  }
 }
 
 /** What an option takes, by block. */
 function byBlock(o: Option): [Resource, Span[]][] {
   const all = new Map<number, [Resource, Span[]]>()
-  for (const { block, s } of o.take) { const one = all.get(block.id); if (one) one[1].push(s); else all.set(block.id, [block, [s]]) }
+  for (const { block, s } of o.take) {
+    const one = all.get(block.id)
+    if (one) one[1].push(s)
+    else all.set(block.id, [block, [s]])
+  }
   return [...all.values()]
 }
 
 export function Find() {
-  const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)), [reserving, setReserving] = useState<Option | null>(null)
-  const box = configuration.value, was = useRef(box)
-  useEffect(() => { if (was.current !== box) { was.current = box; setQuery({ in: null }) } }, [box])
-  const root = useResource(inside ? "blocks/" + inside : null), may = useMay(inside ? "blocks/" + inside : null)
-  const s = parseSpan(root.data?.range), length = Math.max(1, Math.min(s?.v6 ? 128 : 32, Math.floor(Number(q.get("length"))) || (s?.v6 ? 64 : 26)))
+  const q = place.value.query,
+    inside = q.get("in"),
+    count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)),
+    [reserving, setReserving] = useState<Option | null>(null)
+  const box = configuration.value,
+    was = useRef(box)
+  useEffect(() => {
+    if (was.current !== box) {
+      was.current = box
+      setQuery({ in: null })
+    }
+  }, [box])
+  const root = useResource(inside ? "blocks/" + inside : null),
+    may = useMay(inside ? "blocks/" + inside : null)
+  const s = parseSpan(root.data?.range),
+    length = Math.max(1, Math.min(s?.v6 ? 128 : 32, Math.floor(Number(q.get("length"))) || (s?.v6 ? 64 : 26)))
   const key = root.data ? `find ${inside} ${count} ${length}` : null
   const found = useData(key, signal => look(root.data!, count, length, signal))
-  const first = useData<Resource[]>(!inside && configuration.value ? "first blocks " + configuration.value : null, async signal => (await get<any>(`configurations/${configuration.value}/blocks?limit=100`, { signal })).data)
-  return <>
-    <Head title="Find space" />
-    <div class="fields find-form">
-      <Field label="In the block">{id => <RefInput attributes={{ id }} types={["IPv4Block", "IPv6Block"]} value={root.data ?? null} set={v => { if (!v || v.type.endsWith("Block")) setQuery({ in: v ? String(v.id) : null }) }} />}</Field>
-      <Field label="How many">{id => <input id={id} type="number" min={1} max={256} value={count} onInput={e => setQuery({ count: e.currentTarget.value })} />}</Field>
-      <Field label="Of the size">{id => <select id={id} value={length} onChange={e => setQuery({ length: e.currentTarget.value })}>{Array.from({ length: s?.v6 ? 128 : 32 }, (_, i) => i + 1).filter(n => !s || n >= (prefixLength(s) ?? 1)).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
-    </div>
-    {root.data?.configuration && box !== null && root.data.configuration.id !== box && <p class="box bad" role="status">{root.data.range} is of {root.data.configuration.name}, and not of the configuration above.</p>}
-    {!inside ? <>{first.data && first.data.length > 0 && <p>Begin with {first.data.map((b, i) => <span key={b.id}>{i ? ", " : ""}<a href={"/ui/find?in=" + b.id} class="mono">{b.range}</a></span>)}.</p>}<Empty title="Which block shall it come from?" /></> :
-      root.problem ? <Trouble problem={root.problem} /> : found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : !found.data ? <Loading what="what is free" /> : found.data.options.length === 0
-        ? <Empty title={`${count === 1 ? "No /" + length + " is" : "No " + count + " /" + length + " are"} free in ${root.data?.range}.`}>Try a smaller size, fewer of them, or another block.</Empty> : <>
-          <ol class="options">{found.data.options.map((o, i) => <li key={i} class="card">
-            <div>{byBlock(o).map(([block, list]) => <div key={block.id}><strong class="mono">{inRow(list) && list.length > 1 ? `${span(list[0])} … ${span(list[list.length - 1])}` : list.slice(0, 6).map(span).join(", ") + (list.length > 6 ? ` and ${list.length - 6} more` : "")}</strong> <span class="muted">in</span> <To r={block} mono /> {block.name}</div>)}
-              <p class="muted">{inRow(o.take.map(t => t.s)) ? <>of {amount(o.free)} free from {address(o.gap.low, o.gap.v6)}</> : <>in several places, so that larger ones stay whole</>}; {o.leaves.length ? <>leaves {o.leaves.slice(0, 6).map(span).join(", ")}{o.leaves.length > 6 ? ` and ${o.leaves.length - 6} more` : ""}</> : "fills it"}</p></div>
-            <span class="grow" />{may.add && <Button primary={i === 0} icon="check" onClick={() => setReserving(o)}>Take {o.take.length === 1 ? "it" : "these"}</Button>}</li>)}</ol>
-          <p><button class="small" onClick={found.reload}>Look again</button></p>
-          {!found.data.whole && <p class="muted small">Not all was looked at: at most {number(most)} blocks, and those with up to 1000 networks.</p>}
-        </>}
-    {reserving && <Reserve o={reserving} close={() => setReserving(null)} />}
-  </>
+  const first = useData<Resource[]>(
+    !inside && configuration.value ? "first blocks " + configuration.value : null,
+    async signal => (await get<any>(`configurations/${configuration.value}/blocks?limit=100`, { signal })).data,
+  )
+  return (
+    <>
+      <Head title="Find space" />
+      <div class="fields find-form">
+        <Field label="In the block">
+          {id => (
+            <RefInput
+              attributes={{ id }}
+              types={["IPv4Block", "IPv6Block"]}
+              value={root.data ?? null}
+              set={v => {
+                if (!v || v.type.endsWith("Block")) setQuery({ in: v ? String(v.id) : null })
+              }}
+            />
+          )}
+        </Field>
+        <Field label="How many">
+          {id => (
+            <input
+              id={id}
+              type="number"
+              min={1}
+              max={256}
+              value={count}
+              onInput={e => setQuery({ count: e.currentTarget.value })}
+            />
+          )}
+        </Field>
+        <Field label="Of the size">
+          {id => (
+            <select id={id} value={length} onChange={e => setQuery({ length: e.currentTarget.value })}>
+              {Array.from({ length: s?.v6 ? 128 : 32 }, (_, i) => i + 1)
+                .filter(n => !s || n >= (prefixLength(s) ?? 1))
+                .map(n => (
+                  <option key={n} value={n}>
+                    /{n}
+                  </option>
+                ))}
+            </select>
+          )}
+        </Field>
+      </div>
+      {root.data?.configuration && box !== null && root.data.configuration.id !== box && (
+        <p class="box bad" role="status">
+          {root.data.range} is of {root.data.configuration.name}, and not of the configuration above.
+        </p>
+      )}
+      {!inside ? (
+        <>
+          {first.data && first.data.length > 0 && (
+            <p>
+              Begin with{" "}
+              {first.data.map((b, i) => (
+                <span key={b.id}>
+                  {i ? ", " : ""}
+                  <a href={"/ui/find?in=" + b.id} class="mono">
+                    {b.range}
+                  </a>
+                </span>
+              ))}
+              .
+            </p>
+          )}
+          <Empty title="Which block shall it come from?" />
+        </>
+      ) : root.problem ? (
+        <Trouble problem={root.problem} />
+      ) : found.problem ? (
+        <Trouble problem={found.problem} retry={found.reload} />
+      ) : !found.data ? (
+        <Loading what="what is free" />
+      ) : found.data.options.length === 0 ? (
+        <Empty
+          title={`${count === 1 ? "No /" + length + " is" : "No " + count + " /" + length + " are"} free in ${root.data?.range}.`}
+        >
+          Try a smaller size, fewer of them, or another block.
+        </Empty>
+      ) : (
+        <>
+          <ol class="options">
+            {found.data.options.map((o, i) => (
+              <li key={i} class="card">
+                <div>
+                  {byBlock(o).map(([block, list]) => (
+                    <div key={block.id}>
+                      <strong class="mono">
+                        {inRow(list) && list.length > 1
+                          ? `${span(list[0])} … ${span(list[list.length - 1])}`
+                          : list.slice(0, 6).map(span).join(", ") +
+                            (list.length > 6 ? ` and ${list.length - 6} more` : "")}
+                      </strong>{" "}
+                      <span class="muted">in</span> <To r={block} mono /> {block.name}
+                    </div>
+                  ))}
+                  <p class="muted">
+                    {inRow(o.take.map(t => t.s)) ? (
+                      <>
+                        of {amount(o.free)} free from {address(o.gap.low, o.gap.v6)}
+                      </>
+                    ) : (
+                      <>in several places, so that larger ones stay whole</>
+                    )}
+                    ;{" "}
+                    {o.leaves.length ? (
+                      <>
+                        leaves {o.leaves.slice(0, 6).map(span).join(", ")}
+                        {o.leaves.length > 6 ? ` and ${o.leaves.length - 6} more` : ""}
+                      </>
+                    ) : (
+                      "fills it"
+                    )}
+                  </p>
+                </div>
+                <span class="grow" />
+                {may.add && (
+                  <Button primary={i === 0} icon="check" onClick={() => setReserving(o)}>
+                    Take {o.take.length === 1 ? "it" : "these"}
+                  </Button>
+                )}
+              </li>
+            ))}
+          </ol>
+          <p>
+            <button class="small" onClick={found.reload}>
+              Look again
+            </button>
+          </p>
+          {!found.data.whole && (
+            <p class="muted small">
+              Not all was looked at: at most {number(most)} blocks, and those with up to 1000 networks.
+            </p>
+          )}
+        </>
+      )}
+      {reserving && <Reserve o={reserving} close={() => setReserving(null)} />}
+    </>
+  )
 }
 
 /** Whether each begins where the one before ends. */
-function inRow(list: Span[]) { return list.every((s, i) => i === 0 || s.low === list[i - 1].high + 1n) }
+function inRow(list: Span[]) {
+  return list.every((s, i) => i === 0 || s.low === list[i - 1].high + 1n)
+}
 
 /** All of them in one change. */
 function Reserve({ o, close }: { o: Option; close: () => void }) {
-  const [name, setName] = useState(""), v = o.gap.v6 ? "IPv6" : "IPv4"
-  const changes = o.take.map(({ block, s }, i) => ({ method: "POST", path: `blocks/${block.id}/networks`, body: { type: v + "Network", range: span(s), ...(name ? { name: o.take.length > 1 ? (name.includes("#") ? name.replace("#", String(i + 1)) : `${name} ${i + 1}`) : name } : {}) } }))
-  return <Preview title={`Take ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`} close={close} done={() => go("/ui/blocks/" + o.take[0].block.id)}
-    wanted={{ method: "POST", path: "batch", body: { changes }, says: `${o.take.length === 1 ? span(o.take[0].s) + " is" : o.take.length + " networks are"} made.` }}>
-    {() => <Field label="Name" hint={o.take.length > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>}
-  </Preview>
+  const [name, setName] = useState(""),
+    v = o.gap.v6 ? "IPv6" : "IPv4"
+  const changes = o.take.map(({ block, s }, i) => ({
+    method: "POST",
+    path: `blocks/${block.id}/networks`,
+    body: {
+      type: v + "Network",
+      range: span(s),
+      ...(name
+        ? {
+            name:
+              o.take.length > 1 ? (name.includes("#") ? name.replace("#", String(i + 1)) : `${name} ${i + 1}`) : name,
+          }
+        : {}),
+    },
+  }))
+  return (
+    <Preview
+      title={`Take ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`}
+      close={close}
+      done={() => go("/ui/blocks/" + o.take[0].block.id)}
+      wanted={{
+        method: "POST",
+        path: "batch",
+        body: { changes },
+        says: `${o.take.length === 1 ? span(o.take[0].s) + " is" : o.take.length + " networks are"} made.`,
+      }}
+    >
+      {() => (
+        <Field label="Name" hint={o.take.length > 1 ? "A # stands for the number of each." : undefined}>
+          {(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}
+        </Field>
+      )}
+    </Preview>
+  )
 }

@@ -5,7 +5,21 @@ import { problemOf } from "../data"
 import type { Application, Point } from "../fleet"
 import { session } from "../session"
 import { Icon } from "../icons"
-import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When, words } from "../parts/basics"
+import {
+  Button,
+  counted,
+  Dialog,
+  Empty,
+  Field,
+  Head,
+  Loading,
+  number,
+  State,
+  toast,
+  Trouble,
+  When,
+  words,
+} from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { go, place, setQuery } from "../router"
@@ -13,23 +27,45 @@ import { go, place, setQuery } from "../router"
 const base = "/user/api/v1/fleetInstances"
 
 /** Asks again and again while the page is in sight; states of the fleet are not in the change feed. */
-function usePolled<T>(key: string, read: (signal: AbortSignal) => Promise<T>, every: number): { data?: T; problem?: Problem; reload: () => void } {
-  const [state, setState] = useState<{ key: string; data?: T; problem?: Problem }>({ key }), now = useRef(() => {})
+function usePolled<T>(
+  key: string,
+  read: (signal: AbortSignal) => Promise<T>,
+  every: number,
+): { data?: T; problem?: Problem; reload: () => void } {
+  const [state, setState] = useState<{ key: string; data?: T; problem?: Problem }>({ key }),
+    now = useRef(() => {})
   useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined, abort = new AbortController(), asked = false
+    let timer: ReturnType<typeof setTimeout> | undefined,
+      abort = new AbortController(),
+      asked = false
     const ask = () => {
       clearTimeout(timer)
       abort.abort()
-      const own = abort = new AbortController()
+      const own = (abort = new AbortController())
       if (asked) unattended.add(own.signal)
       asked = true
-      read(own.signal).then(data => setState({ key, data }), e => { if (!own.signal.aborted) setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e) })) })
-        .finally(() => { if (!own.signal.aborted) timer = setTimeout(again, every) })
+      read(own.signal)
+        .then(
+          data => setState({ key, data }),
+          e => {
+            if (!own.signal.aborted)
+              setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e) }))
+          },
+        )
+        .finally(() => {
+          if (!own.signal.aborted) timer = setTimeout(again, every)
+        })
     }
-    const again = () => { if (document.hidden) timer = setTimeout(again, every); else ask() }
+    const again = () => {
+      if (document.hidden) timer = setTimeout(again, every)
+      else ask()
+    }
     now.current = ask
     ask()
-    return () => { clearTimeout(timer); abort.abort() }
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
   }, [key])
   return { ...(state.key === key ? { data: state.data, problem: state.problem } : {}), reload: () => now.current() }
 }
@@ -47,187 +83,846 @@ function fleetFilter(find: string): Record<string, string> {
 }
 
 /** What of a service point wants a look: silent ones first. */
-function stateOf(p: Point) { return p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status }
+function stateOf(p: Point) {
+  return p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status
+}
 
 export function Fleet() {
-  const q = place.value.query, only = q.get("status") ?? "", [enrolling, setEnrolling] = useState(false)
-  const find = q.get("find") ?? "", [typed, setTyped] = useState(find)
+  const q = place.value.query,
+    only = q.get("status") ?? "",
+    [enrolling, setEnrolling] = useState(false)
+  const find = q.get("find") ?? "",
+    [typed, setTyped] = useState(find)
   useEffect(() => setTyped(find), [find])
   const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
   const list = (data ?? []).filter(p => !only || stateOf(p) === only)
-  return <>
-    <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a>{session.value?.administrator && <Button icon="plus" primary onClick={() => setEnrolling(true)}>New service point</Button>}</Head>
-    {q.get("rollouts") ? <Rollouts /> : <>
-      <div class="board" role="group" aria-label="By state">{[...counts].sort().map(([s, n]) => <button key={s} aria-pressed={only === s} onClick={() => setQuery({ status: only === s ? null : s })}><b class="num">{number(n)}</b><State of={s} /></button>)}</div>
-      <div class="tools">
-        <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ find: typed.trim() || null }) }}><input type="text" aria-label="Filter by name or label" placeholder="a part of the name, or a label, such as site=oslo" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-        {find && <Button onClick={() => setQuery({ find: null })}>All of them</Button>}
-      </div>
-      {problem && <Trouble problem={problem} retry={reload} />}
-      {!data ? !problem && <Loading /> : data.length === 0 && find ? <Empty title="No service point has that." /> : data.length === 0 ? <Empty title="No service point yet.">A service point is a machine at the edge that probes its network and answers names. <Button icon="plus" onClick={() => setEnrolling(true)}>Make the first one</Button></Empty> :
-        <Grid label="Service points" count={list.length} at={i => list[i]} id={p => p.id} open={p => go("/ui/fleet/" + p.id)} columns={[
-          { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: p => <a tabIndex={-1} href={"/ui/fleet/" + encodeURIComponent(p.id)}>{p.name}</a> },
-          { key: "state", title: "State", width: "13rem", narrow: "8rem", cell: p => <State of={stateOf(p)} /> },
-          { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
-          { key: "version", title: "Version", width: "9rem", minor: true, cell: p => <span>{p.version}{p.updateStatus !== "OK" && <> <State of={p.updateStatus} /></>}</span> },
-          { key: "applications", title: "Applications", width: "minmax(12rem,2fr)", minor: true, cell: p => <span class="cut">{p.applications.map(a => a.name).join(", ") || <span class="muted">none</span>}</span> },
-          { key: "errors", title: "What is wrong", minor: true, cell: p => <span class="cut bad-text">{[...p.errorConditions, ...(p.updateError ? [p.updateError] : []), ...p.applications.flatMap(a => a.errorConditions)].join(" ")}</span> },
-        ]} />}
-    </>}
-    {enrolling && <Enrol close={() => setEnrolling(false)} done={reload} />}
-  </>
+  return (
+    <>
+      <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>
+        <a class="button" href="/ui/fleet?rollouts=1">
+          Rollouts
+        </a>
+        {session.value?.administrator && (
+          <Button icon="plus" primary onClick={() => setEnrolling(true)}>
+            New service point
+          </Button>
+        )}
+      </Head>
+      {q.get("rollouts") ? (
+        <Rollouts />
+      ) : (
+        <>
+          <div class="board" role="group" aria-label="By state">
+            {[...counts].sort().map(([s, n]) => (
+              <button key={s} aria-pressed={only === s} onClick={() => setQuery({ status: only === s ? null : s })}>
+                <b class="num">{number(n)}</b>
+                <State of={s} />
+              </button>
+            ))}
+          </div>
+          <div class="tools">
+            <form
+              class="filter"
+              role="search"
+              onSubmit={e => {
+                e.preventDefault()
+                setQuery({ find: typed.trim() || null })
+              }}
+            >
+              <input
+                type="text"
+                aria-label="Filter by name or label"
+                placeholder="a part of the name, or a label, such as site=oslo"
+                value={typed}
+                onInput={e => setTyped(e.currentTarget.value)}
+              />
+              <button type="submit">Filter</button>
+            </form>
+            {find && <Button onClick={() => setQuery({ find: null })}>All of them</Button>}
+          </div>
+          {problem && <Trouble problem={problem} retry={reload} />}
+          {!data ? (
+            !problem && <Loading />
+          ) : data.length === 0 && find ? (
+            <Empty title="No service point has that." />
+          ) : data.length === 0 ? (
+            <Empty title="No service point yet.">
+              A service point is a machine at the edge that probes its network and answers names.{" "}
+              <Button icon="plus" onClick={() => setEnrolling(true)}>
+                Make the first one
+              </Button>
+            </Empty>
+          ) : (
+            <Grid
+              label="Service points"
+              count={list.length}
+              at={i => list[i]}
+              id={p => p.id}
+              open={p => go("/ui/fleet/" + p.id)}
+              columns={[
+                {
+                  key: "name",
+                  title: "Name",
+                  width: "minmax(10rem,2fr)",
+                  cell: p => (
+                    <a tabIndex={-1} href={"/ui/fleet/" + encodeURIComponent(p.id)}>
+                      {p.name}
+                    </a>
+                  ),
+                },
+                { key: "state", title: "State", width: "13rem", narrow: "8rem", cell: p => <State of={stateOf(p)} /> },
+                { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
+                {
+                  key: "version",
+                  title: "Version",
+                  width: "9rem",
+                  minor: true,
+                  cell: p => (
+                    <span>
+                      {p.version}
+                      {p.updateStatus !== "OK" && (
+                        <>
+                          {" "}
+                          <State of={p.updateStatus} />
+                        </>
+                      )}
+                    </span>
+                  ),
+                },
+                {
+                  key: "applications",
+                  title: "Applications",
+                  width: "minmax(12rem,2fr)",
+                  minor: true,
+                  cell: p => (
+                    <span class="cut">
+                      {p.applications.map(a => a.name).join(", ") || <span class="muted">none</span>}
+                    </span>
+                  ),
+                },
+                {
+                  key: "errors",
+                  title: "What is wrong",
+                  minor: true,
+                  cell: p => (
+                    <span class="cut bad-text">
+                      {[
+                        ...p.errorConditions,
+                        ...(p.updateError ? [p.updateError] : []),
+                        ...p.applications.flatMap(a => a.errorConditions),
+                      ].join(" ")}
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </>
+      )}
+      {enrolling && <Enrol close={() => setEnrolling(false)} done={reload} />}
+    </>
+  )
 }
 
 /** A new service point: a name, a key that is shown once, and the moment it checks in. */
 function Enrol({ close, done }: { close: () => void; done: () => void }) {
-  const [name, setName] = useState(""), [description, setDescription] = useState(""), [problem, setProblem] = useState<Problem>(), [made, setMade] = useState<any>()
+  const [name, setName] = useState(""),
+    [description, setDescription] = useState(""),
+    [problem, setProblem] = useState<Problem>(),
+    [made, setMade] = useState<any>()
   const path = made ? base + "/" + made.fleetInstanceID : ""
-  const at = usePolled<Point | null>(path, async signal => path ? await get<Point>(path, { signal }) : null, 1000)
+  const at = usePolled<Point | null>(path, async signal => (path ? await get<Point>(path, { signal }) : null), 1000)
   const up = at.data && at.data.connectionStatus === "CONNECTED"
   const submit = async (e: Event) => {
     e.preventDefault()
-    try { setMade((await call("POST", "/api/v1/fleetInstanceMinimumConfig", { name, description: description || null })).body); done() } catch (e) { setProblem(problemOf(e)) }
+    try {
+      setMade(
+        (await call("POST", "/api/v1/fleetInstanceMinimumConfig", { name, description: description || null })).body,
+      )
+      done()
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  return <Dialog title="New service point" close={close} wide>
-    {!made ? <form onSubmit={submit}>
-      {problem && <Trouble problem={problem} />}
-      <div class="fields"><Field label="Name *">{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
-        <Field label="Description">{id => <input id={id} value={description} onInput={e => setDescription(e.currentTarget.value)} />}</Field></div>
-      <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
-    </form> : <>
-      <ol class="steps">
-        <li class="done"><Icon name="circle-check" /> <span><strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment within seven days.</span></li>
-        <li class={up ? "done" : ""}><Icon name={up ? "circle-check" : "terminal"} /> <AgentCommand made={made} /></li>
-        <li class={up ? "done green" : ""} aria-live="polite"><Icon name={up ? "circle-check" : "loader"} /> {up ? <span>It has checked in: <State of={at.data!.status} /></span> : <span>Waiting for its first check-in … <State of={at.data?.status ?? "WAITING_FOR_REGISTRATION"} /></span>}</li>
-      </ol>
-      <div class="buttons">{up && <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>Show it</a>}<Button onClick={close}>Close</Button></div>
-    </>}
-  </Dialog>
+  return (
+    <Dialog title="New service point" close={close} wide>
+      {!made ? (
+        <form onSubmit={submit}>
+          {problem && <Trouble problem={problem} />}
+          <div class="fields">
+            <Field label="Name *">
+              {id => (
+                <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />
+              )}
+            </Field>
+            <Field label="Description">
+              {id => <input id={id} value={description} onInput={e => setDescription(e.currentTarget.value)} />}
+            </Field>
+          </div>
+          <div class="buttons">
+            <button class="primary" type="submit">
+              Make it
+            </button>
+            <Button onClick={close}>Cancel</Button>
+          </div>
+        </form>
+      ) : (
+        <>
+          <ol class="steps">
+            <li class="done">
+              <Icon name="circle-check" />{" "}
+              <span>
+                <strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment
+                within seven days.
+              </span>
+            </li>
+            <li class={up ? "done" : ""}>
+              <Icon name={up ? "circle-check" : "terminal"} /> <AgentCommand made={made} />
+            </li>
+            <li class={up ? "done green" : ""} aria-live="polite">
+              <Icon name={up ? "circle-check" : "loader"} />{" "}
+              {up ? (
+                <span>
+                  It has checked in: <State of={at.data!.status} />
+                </span>
+              ) : (
+                <span>
+                  Waiting for its first check-in … <State of={at.data?.status ?? "WAITING_FOR_REGISTRATION"} />
+                </span>
+              )}
+            </li>
+          </ol>
+          <div class="buttons">
+            {up && (
+              <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>
+                Show it
+              </a>
+            )}
+            <Button onClick={close}>Close</Button>
+          </div>
+        </>
+      )}
+    </Dialog>
+  )
 }
 
 export function ServicePoint({ id }: { id: string }) {
   const path = base + "/" + encodeURIComponent(id)
   const { data: p, problem, reload } = usePolled<Point>(path, signal => get<Point>(path, { signal }), 1500)
-  const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(path + "/events", signal => get(path + "/events", { signal }), 5000)
-  const [act, setAct] = useState<{ what: "change" | "deploy" | "delete" | "registrationKey" | "nodes" } | { what: "log" | "application" | "takeOff"; a: Application } | { what: "node"; node: string } | null>(null), close = () => setAct(null)
-  if (problem && !p) return <><Head title="Service point" crumbs={<a href="/ui/fleet">Fleet</a>} /><Trouble problem={problem} retry={reload} /></>
+  const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(
+    path + "/events",
+    signal => get(path + "/events", { signal }),
+    5000,
+  )
+  const [act, setAct] = useState<
+      | { what: "change" | "deploy" | "delete" | "registrationKey" | "nodes" }
+      | { what: "log" | "application" | "takeOff"; a: Application }
+      | { what: "node"; node: string }
+      | null
+    >(null),
+    close = () => setAct(null)
+  if (problem && !p)
+    return (
+      <>
+        <Head title="Service point" crumbs={<a href="/ui/fleet">Fleet</a>} />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    )
   if (!p) return <Loading />
-  return <>
-    <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}><Button icon="pencil" onClick={() => setAct({ what: "change" })}>Change</Button><Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>New key</Button><Button icon="trash-2" onClick={() => setAct({ what: "delete" })}>Delete</Button><Button icon="rocket" primary onClick={() => setAct({ what: "deploy" })}>Deploy application</Button></Head>
-    <div class="cards wide-cards">
-      <section class="card"><h2>State</h2><dl class="facts">
-        <div><dt>Status</dt><dd><State of={p.status} /></dd></div><div><dt>Connection</dt><dd><State of={p.connectionStatus} /></dd></div><div><dt>Last seen</dt><dd><When at={p.lastSeen} /></dd></div>
-        <div><dt>Version</dt><dd>{p.version ?? "—"}</dd></div><div><dt>Update</dt><dd><State of={p.updateStatus} />{p.targetVersion && <> to {p.targetVersion}</>}</dd></div>{p.pending && <div><dt>Orders</dt><dd>not there yet</dd></div>}{p.platform && <div><dt>Platform</dt><dd>{p.platform}</dd></div>}
-        {p.description && <div><dt>Description</dt><dd>{p.description}</dd></div>}{p.labels && Object.keys(p.labels).length > 0 && <div><dt>Labels</dt><dd>{Object.entries(p.labels).map(([k, v]) => `${k}=${v}`).join(", ")}</dd></div>}
-      </dl>{[...p.errorConditions, ...(p.updateError ? ["Update failed: " + p.updateError] : [])].map(e => <p key={e} class="bad-text"><Icon name="circle-alert" size={14} /> {e}</p>)}</section>
-      <section class="card"><h2>Nodes <button class="small" onClick={() => setAct({ what: "nodes" })}>Another node</button></h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name} {p.nodes.length > 1 && <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>Take away</button>}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
-        {n.addresses.map(a => <div key={a.type + a.ipAddress}><dt>{a.type.toLowerCase()}</dt><dd class="mono">{a.ipAddress}</dd></div>)}
-        {[["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]], ["Asks names of", n.dnsServers ?? []]].map(([word, list]) => (list as string[]).some(Boolean) && <div key={word as string}><dt>{word}</dt><dd class="mono">{(list as string[]).filter(Boolean).join(", ")}</dd></div>)}</dl>
-        {n.diagnosticsUrl && <p class="muted small">What its probes say, it shows itself: <code>curl {n.diagnosticsUrl}</code></p>}</div>)}</section>
-      <section class="card"><h2>Applications</h2>{p.applications.length === 0 ? <p class="muted">Nothing runs there.</p> : <ul class="plain-list">{p.applications.map(a => <li key={a.id}><State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>{" "}
-        <button class="small" onClick={() => setAct({ what: "log", a })}>Log</button> <button class="small" onClick={() => setAct({ what: "application", a })}>Change</button> <button class="small" onClick={() => setAct({ what: "takeOff", a })}>Take off</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
-      <section class="card"><h2>Time line</h2>{events.problem ? <p class="muted">{events.problem.message}</p> : !events.data ? <Loading /> : events.data.data.length === 0 ? <p class="muted">Nothing has happened yet.</p> :
-        <ul class="plain-list history">{events.data.data.slice(-30).reverse().map((e, i) => <li key={i}><When at={e.at} /><span><span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span> {e.before && <>{words(e.before)} → </>}<State of={e.after} /></span></li>)}</ul>}</section>
-    </div>
-    {act?.what === "change" && <ChangePoint p={p} path={path} close={close} done={reload} />}
-    {act?.what === "deploy" && <DeployApplication path={path} close={close} done={reload} />}
-    {act?.what === "delete" && <DeletePoint p={p} path={path} close={close} />}
-    {(act?.what === "registrationKey" || act?.what === "nodes") && <NewKey p={p} path={path} what={act.what} close={close} done={reload} />}
-    {act?.what === "node" && <RemoveNode node={act.node} path={path} close={close} done={reload} />}
-    {act?.what === "application" && <ChangeApplication a={act.a} path={path} close={close} done={reload} />}
-    {act?.what === "takeOff" && <TakeOff a={act.a} path={path} close={close} done={reload} />}
-    {act?.what === "log" && <Log path={`${path}/applications/${act.a.id}/log`} name={act.a.name} close={close} />}
-  </>
+  return (
+    <>
+      <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}>
+        <Button icon="pencil" onClick={() => setAct({ what: "change" })}>
+          Change
+        </Button>
+        <Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>
+          New key
+        </Button>
+        <Button icon="trash-2" onClick={() => setAct({ what: "delete" })}>
+          Delete
+        </Button>
+        <Button icon="rocket" primary onClick={() => setAct({ what: "deploy" })}>
+          Deploy application
+        </Button>
+      </Head>
+      <div class="cards wide-cards">
+        <section class="card">
+          <h2>State</h2>
+          <dl class="facts">
+            <div>
+              <dt>Status</dt>
+              <dd>
+                <State of={p.status} />
+              </dd>
+            </div>
+            <div>
+              <dt>Connection</dt>
+              <dd>
+                <State of={p.connectionStatus} />
+              </dd>
+            </div>
+            <div>
+              <dt>Last seen</dt>
+              <dd>
+                <When at={p.lastSeen} />
+              </dd>
+            </div>
+            <div>
+              <dt>Version</dt>
+              <dd>{p.version ?? "—"}</dd>
+            </div>
+            <div>
+              <dt>Update</dt>
+              <dd>
+                <State of={p.updateStatus} />
+                {p.targetVersion && <> to {p.targetVersion}</>}
+              </dd>
+            </div>
+            {p.pending && (
+              <div>
+                <dt>Orders</dt>
+                <dd>not there yet</dd>
+              </div>
+            )}
+            {p.platform && (
+              <div>
+                <dt>Platform</dt>
+                <dd>{p.platform}</dd>
+              </div>
+            )}
+            {p.description && (
+              <div>
+                <dt>Description</dt>
+                <dd>{p.description}</dd>
+              </div>
+            )}
+            {p.labels && Object.keys(p.labels).length > 0 && (
+              <div>
+                <dt>Labels</dt>
+                <dd>
+                  {Object.entries(p.labels)
+                    .map(([k, v]) => `${k}=${v}`)
+                    .join(", ")}
+                </dd>
+              </div>
+            )}
+          </dl>
+          {[...p.errorConditions, ...(p.updateError ? ["Update failed: " + p.updateError] : [])].map(e => (
+            <p key={e} class="bad-text">
+              <Icon name="circle-alert" size={14} /> {e}
+            </p>
+          ))}
+        </section>
+        <section class="card">
+          <h2>
+            Nodes{" "}
+            <button class="small" onClick={() => setAct({ what: "nodes" })}>
+              Another node
+            </button>
+          </h2>
+          {p.nodes.length === 0 ? (
+            <p class="muted">None has enrolled yet.</p>
+          ) : (
+            p.nodes.map(n => (
+              <div key={n.id}>
+                <h3>
+                  {n.name}{" "}
+                  {p.nodes.length > 1 && (
+                    <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>
+                      Take away
+                    </button>
+                  )}
+                </h3>
+                <dl class="facts">
+                  <div>
+                    <dt>Host</dt>
+                    <dd>{n.hostname}</dd>
+                  </div>
+                  {n.addresses.map(a => (
+                    <div key={a.type + a.ipAddress}>
+                      <dt>{a.type.toLowerCase()}</dt>
+                      <dd class="mono">{a.ipAddress}</dd>
+                    </div>
+                  ))}
+                  {[
+                    ["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]],
+                    ["Asks names of", n.dnsServers ?? []],
+                  ].map(
+                    ([word, list]) =>
+                      (list as string[]).some(Boolean) && (
+                        <div key={word as string}>
+                          <dt>{word}</dt>
+                          <dd class="mono">{(list as string[]).filter(Boolean).join(", ")}</dd>
+                        </div>
+                      ),
+                  )}
+                </dl>
+                {n.diagnosticsUrl && (
+                  <p class="muted small">
+                    What its probes say, it shows itself: <code>curl {n.diagnosticsUrl}</code>
+                  </p>
+                )}
+              </div>
+            ))
+          )}
+        </section>
+        <section class="card">
+          <h2>Applications</h2>
+          {p.applications.length === 0 ? (
+            <p class="muted">Nothing runs there.</p>
+          ) : (
+            <ul class="plain-list">
+              {p.applications.map(a => (
+                <li key={a.id}>
+                  <State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>{" "}
+                  <button class="small" onClick={() => setAct({ what: "log", a })}>
+                    Log
+                  </button>{" "}
+                  <button class="small" onClick={() => setAct({ what: "application", a })}>
+                    Change
+                  </button>{" "}
+                  <button class="small" onClick={() => setAct({ what: "takeOff", a })}>
+                    Take off
+                  </button>
+                  {a.errorConditions.map(e => (
+                    <p key={e} class="bad-text">
+                      {e}
+                    </p>
+                  ))}
+                </li>
+              ))}
+            </ul>
+          )}
+        </section>
+        <section class="card">
+          <h2>Time line</h2>
+          {events.problem ? (
+            <p class="muted">{events.problem.message}</p>
+          ) : !events.data ? (
+            <Loading />
+          ) : events.data.data.length === 0 ? (
+            <p class="muted">Nothing has happened yet.</p>
+          ) : (
+            <ul class="plain-list history">
+              {events.data.data
+                .slice(-30)
+                .reverse()
+                .map((e, i) => (
+                  <li key={i}>
+                    <When at={e.at} />
+                    <span>
+                      <span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span>{" "}
+                      {e.before && <>{words(e.before)} → </>}
+                      <State of={e.after} />
+                    </span>
+                  </li>
+                ))}
+            </ul>
+          )}
+        </section>
+      </div>
+      {act?.what === "change" && <ChangePoint p={p} path={path} close={close} done={reload} />}
+      {act?.what === "deploy" && <DeployApplication path={path} close={close} done={reload} />}
+      {act?.what === "delete" && <DeletePoint p={p} path={path} close={close} />}
+      {(act?.what === "registrationKey" || act?.what === "nodes") && (
+        <NewKey p={p} path={path} what={act.what} close={close} done={reload} />
+      )}
+      {act?.what === "node" && <RemoveNode node={act.node} path={path} close={close} done={reload} />}
+      {act?.what === "application" && <ChangeApplication a={act.a} path={path} close={close} done={reload} />}
+      {act?.what === "takeOff" && <TakeOff a={act.a} path={path} close={close} done={reload} />}
+      {act?.what === "log" && <Log path={`${path}/applications/${act.a.id}/log`} name={act.a.name} close={close} />}
+    </>
+  )
 }
 
 function Log({ path, name, close }: { path: string; name: string; close: () => void }) {
-  const { data, problem } = usePolled<string>(path, async signal => (await call<string>("GET", path, undefined, { headers: { Accept: "text/plain" }, signal })).body, 3000)
-  return <Dialog title={"Log of " + name} close={close} wide>{problem ? <Trouble problem={problem} /> : data === undefined ? <Loading /> : <pre class="log" tabIndex={0}>{data || "Nothing was written."}</pre>}</Dialog>
+  const { data, problem } = usePolled<string>(
+    path,
+    async signal => (await call<string>("GET", path, undefined, { headers: { Accept: "text/plain" }, signal })).body,
+    3000,
+  )
+  return (
+    <Dialog title={"Log of " + name} close={close} wide>
+      {problem ? (
+        <Trouble problem={problem} />
+      ) : data === undefined ? (
+        <Loading />
+      ) : (
+        <pre class="log" tabIndex={0}>
+          {data || "Nothing was written."}
+        </pre>
+      )}
+    </Dialog>
+  )
 }
 
 /** The applications of a service point, and a configuration to begin with. */
-const configurationsOf: Record<string, string> = { "dns-resolver-service": '{\n "listen": [{"address": "127.0.0.1"}],\n "upstreams": [{"address": "198.51.100.1"}]\n}', "dns-authoritative-service": '{\n "listen": [{"address": "127.0.0.1"}]\n}', "http-probe-service": '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}' }
+const configurationsOf: Record<string, string> = {
+  "dns-resolver-service": '{\n "listen": [{"address": "127.0.0.1"}],\n "upstreams": [{"address": "198.51.100.1"}]\n}',
+  "dns-authoritative-service": '{\n "listen": [{"address": "127.0.0.1"}]\n}',
+  "http-probe-service":
+    '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}',
+}
 
 function DeployApplication({ path, close, done }: { path: string; close: () => void; done: () => void }) {
-  const [name, setName] = useState("dns-resolver-service"), [text, setText] = useState(configurationsOf["dns-resolver-service"]), [problem, setProblem] = useState<Problem>()
+  const [name, setName] = useState("dns-resolver-service"),
+    [text, setText] = useState(configurationsOf["dns-resolver-service"]),
+    [problem, setProblem] = useState<Problem>()
   const submit = async (e: Event) => {
     e.preventDefault()
     let configuration: unknown
-    try { configuration = JSON.parse(text) } catch { setProblem({ status: 400, code: "JsonParseError", message: "The configuration is not JSON." }); return }
-    try { await call("POST", path + "/applications", { name, configuration }); toast(name + " is on its way."); close(); done() } catch (e) { setProblem(problemOf(e)) }
+    try {
+      configuration = JSON.parse(text)
+    } catch {
+      setProblem({ status: 400, code: "JsonParseError", message: "The configuration is not JSON." })
+      return
+    }
+    try {
+      await call("POST", path + "/applications", { name, configuration })
+      toast(name + " is on its way.")
+      close()
+      done()
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  return <Dialog title="Deploy an application" close={close}><form onSubmit={submit}>
-    {problem && <Trouble problem={problem} />}
-    <Field label="Application">{id => <select id={id} value={name} onChange={e => { setName(e.currentTarget.value); setText(configurationsOf[e.currentTarget.value]) }}>{Object.keys(configurationsOf).map(n => <option key={n}>{n}</option>)}</select>}</Field>
-    <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={6} value={text} onInput={e => setText(e.currentTarget.value)} />}</Field>
-    <div class="buttons"><button class="primary" type="submit">Deploy</button><Button onClick={close}>Cancel</Button></div>
-  </form></Dialog>
+  return (
+    <Dialog title="Deploy an application" close={close}>
+      <form onSubmit={submit}>
+        {problem && <Trouble problem={problem} />}
+        <Field label="Application">
+          {id => (
+            <select
+              id={id}
+              value={name}
+              onChange={e => {
+                setName(e.currentTarget.value)
+                setText(configurationsOf[e.currentTarget.value])
+              }}
+            >
+              {Object.keys(configurationsOf).map(n => (
+                <option key={n}>{n}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have.">
+          {(id, d) => (
+            <textarea
+              id={id}
+              aria-describedby={d}
+              class="mono"
+              rows={6}
+              value={text}
+              onInput={e => setText(e.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <div class="buttons">
+          <button class="primary" type="submit">
+            Deploy
+          </button>
+          <Button onClick={close}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  )
 }
 
 function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => void }) {
   const [problem, setProblem] = useState<Problem>()
-  const apply = async () => { try { await call("DELETE", path); toast(p.name + " is being deleted."); close(); go("/ui/fleet") } catch (e) { setProblem(problemOf(e)) } }
-  return <Dialog title={"Delete " + p.name} close={close}>{problem && <Trouble problem={problem} />}<p>Its applications end, its certificate is revoked, and it has to enrol anew. This cannot be taken back.</p>
-    <div class="buttons"><Button danger onClick={() => void apply()}>Delete now</Button><Button onClick={close}>Cancel</Button></div></Dialog>
+  const apply = async () => {
+    try {
+      await call("DELETE", path)
+      toast(p.name + " is being deleted.")
+      close()
+      go("/ui/fleet")
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
+  }
+  return (
+    <Dialog title={"Delete " + p.name} close={close}>
+      {problem && <Trouble problem={problem} />}
+      <p>Its applications end, its certificate is revoked, and it has to enrol anew. This cannot be taken back.</p>
+      <div class="buttons">
+        <Button danger onClick={() => void apply()}>
+          Delete now
+        </Button>
+        <Button onClick={close}>Cancel</Button>
+      </div>
+    </Dialog>
+  )
 }
 
 /** What can be done with a rollout, and in which states. */
-const actions: [action: string, word: string, from: string[]][] = [["pause", "Pause", ["RUNNING"]], ["resume", "Resume", ["PAUSED", "HALTED", "DONE"]], ["takeBack", "Take back", ["RUNNING", "PAUSED", "HALTED", "DONE"]]]
+const actions: [action: string, word: string, from: string[]][] = [
+  ["pause", "Pause", ["RUNNING"]],
+  ["resume", "Resume", ["PAUSED", "HALTED", "DONE"]],
+  ["takeBack", "Take back", ["RUNNING", "PAUSED", "HALTED", "DONE"]],
+]
 
-interface Rollout { id: string; version: string; description?: string; status: string; reason?: string; wave: number; waveCount: number; total: number; counts: Record<string, number> }
+interface Rollout {
+  id: string
+  version: string
+  description?: string
+  status: string
+  reason?: string
+  wave: number
+  waveCount: number
+  total: number
+  counts: Record<string, number>
+}
 
 function Rollouts() {
-  const { data, problem, reload } = usePolled<{ data: Rollout[] }>("rollouts", signal => get<{ data: Rollout[] }>("/user/api/v1/rollouts", { signal }), 2000), [starting, setStarting] = useState(false), [shown, setShown] = useState<string | null>(null)
-  const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told."); reload() } catch (e) { toast(problemOf(e).message, { bad: true }) } }
-  const forget = async (r: Rollout) => { if (!confirm(`Delete the rollout of ${r.version}? What it has done stays.`)) return; try { await call("DELETE", "/user/api/v1/rollouts/" + r.id); reload() } catch (e) { toast(problemOf(e).message, { bad: true }) } }
-  return <section><div class="buttons"><a class="button" href="/ui/fleet">All service points</a><Button icon="rocket" primary onClick={() => setStarting(true)}>New rollout</Button></div>
-    {problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet.">One updates service points in waves, and halts where too many fail.</Empty> :
-    <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> {r.description} <span class="muted">wave {r.wave} of {r.waveCount}{r.reason && `: ${r.reason}`}</span>
-      <p><progress max={r.total || 1} value={r.counts.UPDATED ?? 0} aria-label="Progress" /> <span class="muted">{Object.entries(r.counts).filter(([, n]) => n > 0).map(([k, n]) => `${number(n)} ${words(k)}`).join(", ")}</span></p>
-      <div class="buttons"><Button onClick={() => setShown(shown === r.id ? null : r.id)}>{shown === r.id ? "Hide who takes part" : "Who takes part"}</Button>{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}{["DONE", "TAKEN_BACK"].includes(r.status) && <Button icon="trash-2" onClick={() => void forget(r)}>Delete</Button>}</div>
-      {shown === r.id && <Members id={r.id} />}</li>)}</ul>}
-    {starting && <StartRollout close={() => setStarting(false)} done={reload} />}</section>
+  const { data, problem, reload } = usePolled<{ data: Rollout[] }>(
+      "rollouts",
+      signal => get<{ data: Rollout[] }>("/user/api/v1/rollouts", { signal }),
+      2000,
+    ),
+    [starting, setStarting] = useState(false),
+    [shown, setShown] = useState<string | null>(null)
+  const act = async (id: string, action: string) => {
+    try {
+      await call("POST", `/user/api/v1/rollouts/${id}/${action}`)
+      toast("The rollout was told.")
+      reload()
+    } catch (e) {
+      toast(problemOf(e).message, { bad: true })
+    }
+  }
+  const forget = async (r: Rollout) => {
+    if (!confirm(`Delete the rollout of ${r.version}? What it has done stays.`)) return
+    try {
+      await call("DELETE", "/user/api/v1/rollouts/" + r.id)
+      reload()
+    } catch (e) {
+      toast(problemOf(e).message, { bad: true })
+    }
+  }
+  return (
+    <section>
+      <div class="buttons">
+        <a class="button" href="/ui/fleet">
+          All service points
+        </a>
+        <Button icon="rocket" primary onClick={() => setStarting(true)}>
+          New rollout
+        </Button>
+      </div>
+      {problem ? (
+        <Trouble problem={problem} />
+      ) : !data ? (
+        <Loading />
+      ) : data.data.length === 0 ? (
+        <Empty title="No rollout yet.">One updates service points in waves, and halts where too many fail.</Empty>
+      ) : (
+        <ul class="plain-list">
+          {data.data.map(r => (
+            <li key={r.id} class="card">
+              <strong>{r.version}</strong> <State of={r.status} /> {r.description}{" "}
+              <span class="muted">
+                wave {r.wave} of {r.waveCount}
+                {r.reason && `: ${r.reason}`}
+              </span>
+              <p>
+                <progress max={r.total || 1} value={r.counts.UPDATED ?? 0} aria-label="Progress" />{" "}
+                <span class="muted">
+                  {Object.entries(r.counts)
+                    .filter(([, n]) => n > 0)
+                    .map(([k, n]) => `${number(n)} ${words(k)}`)
+                    .join(", ")}
+                </span>
+              </p>
+              <div class="buttons">
+                <Button onClick={() => setShown(shown === r.id ? null : r.id)}>
+                  {shown === r.id ? "Hide who takes part" : "Who takes part"}
+                </Button>
+                {actions
+                  .filter(([, , from]) => from.includes(r.status))
+                  .map(([a, word]) => (
+                    <Button key={a} onClick={() => void act(r.id, a)}>
+                      {word}
+                    </Button>
+                  ))}
+                {["DONE", "TAKEN_BACK"].includes(r.status) && (
+                  <Button icon="trash-2" onClick={() => void forget(r)}>
+                    Delete
+                  </Button>
+                )}
+              </div>
+              {shown === r.id && <Members id={r.id} />}
+            </li>
+          ))}
+        </ul>
+      )}
+      {starting && <StartRollout close={() => setStarting(false)} done={reload} />}
+    </section>
+  )
 }
 
 /** Who takes part in a rollout, and how far each has come. */
 function Members({ id }: { id: string }) {
   const path = `/user/api/v1/rollouts/${id}/members`
   const { data, problem } = usePolled<{ data: Record<string, any>[] }>(path, signal => get(path, { signal }), 2000)
-  return problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">Nobody.</p> :
-    <ul class="plain-list">{data.data.slice(0, 200).map(m => <li key={m.servicePoint}><State of={m.state} /> {m.name ? <a href={"/ui/fleet/" + encodeURIComponent(m.servicePoint)}>{m.name}</a> : <span class="muted">one that was deleted</span>} <span class="muted">wave {m.wave}{m.before && ", was " + m.before} {m.reason}</span></li>)}{data.data.length > 200 && <li class="muted">and {number(data.data.length - 200)} more</li>}</ul>
+  return problem ? (
+    <Trouble problem={problem} />
+  ) : !data ? (
+    <Loading />
+  ) : data.data.length === 0 ? (
+    <p class="muted">Nobody.</p>
+  ) : (
+    <ul class="plain-list">
+      {data.data.slice(0, 200).map(m => (
+        <li key={m.servicePoint}>
+          <State of={m.state} />{" "}
+          {m.name ? (
+            <a href={"/ui/fleet/" + encodeURIComponent(m.servicePoint)}>{m.name}</a>
+          ) : (
+            <span class="muted">one that was deleted</span>
+          )}{" "}
+          <span class="muted">
+            wave {m.wave}
+            {m.before && ", was " + m.before} {m.reason}
+          </span>
+        </li>
+      ))}
+      {data.data.length > 200 && <li class="muted">and {number(data.data.length - 200)} more</li>}
+    </ul>
+  )
 }
 
 /** A new rollout: to which version, of whom, in what waves, and what halts it. */
 function StartRollout({ close, done }: { close: () => void; done: () => void }) {
-  const releases = usePolled<{ data: { version: string }[] }>("releases", signal => get("/user/api/v1/releases", { signal }), 60_000)
-  const [v, setV] = useState<Record<string, string>>({ waves: "1, 5%, 25%", mostAway: "10%", mostFailed: "0" }), [problem, setProblem] = useState<Problem>()
-  const amount = (text: string) => /^\d+$/.test(text) ? Number(text) : text, versions = releases.data?.data.map(r => r.version) ?? []
-  const text = (name: string, label: string, hint?: string) => <Field label={label} hint={hint} wrong={problem?.fields?.some(f => f.startsWith(name)) ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={v[name] ?? ""} onInput={e => setV({ ...v, [name]: e.currentTarget.value })} />}</Field>
+  const releases = usePolled<{ data: { version: string }[] }>(
+    "releases",
+    signal => get("/user/api/v1/releases", { signal }),
+    60_000,
+  )
+  const [v, setV] = useState<Record<string, string>>({ waves: "1, 5%, 25%", mostAway: "10%", mostFailed: "0" }),
+    [problem, setProblem] = useState<Problem>()
+  const amount = (text: string) => (/^\d+$/.test(text) ? Number(text) : text),
+    versions = releases.data?.data.map(r => r.version) ?? []
+  const text = (name: string, label: string, hint?: string) => (
+    <Field
+      label={label}
+      hint={hint}
+      wrong={problem?.fields?.some(f => f.startsWith(name)) ? problem.message : undefined}
+    >
+      {(id, d) => (
+        <input
+          id={id}
+          aria-describedby={d}
+          value={v[name] ?? ""}
+          onInput={e => setV({ ...v, [name]: e.currentTarget.value })}
+        />
+      )}
+    </Field>
+  )
   const submit = async (e: Event) => {
     e.preventDefault()
-    const labels = Object.fromEntries((v.labels ?? "").split(/[\s,]+/).filter(Boolean).map(l => { const [k, ...rest] = l.split("="); return [k, rest.join("=")] }))
+    const labels = Object.fromEntries(
+      (v.labels ?? "")
+        .split(/[\s,]+/)
+        .filter(Boolean)
+        .map(l => {
+          const [k, ...rest] = l.split("=")
+          return [k, rest.join("=")]
+        }),
+    )
     const window = /^(\d?\d:\d\d)\s*-\s*(\d?\d:\d\d)$/.exec((v.window ?? "").trim())
-    if (v.window && !window) { setProblem({ status: 400, code: "InvalidField", message: "The window is a time, such as 22:00-04:00.", fields: ["windows"] }); return }
-    const filter = { ...(v.name ? { name: v.name } : {}), ...(v.status ? { status: v.status } : {}), ...(Object.keys(labels).length ? { labels } : {}) }
+    if (v.window && !window) {
+      setProblem({
+        status: 400,
+        code: "InvalidField",
+        message: "The window is a time, such as 22:00-04:00.",
+        fields: ["windows"],
+      })
+      return
+    }
+    const filter = {
+      ...(v.name ? { name: v.name } : {}),
+      ...(v.status ? { status: v.status } : {}),
+      ...(Object.keys(labels).length ? { labels } : {}),
+    }
     try {
-      await call("POST", "/user/api/v1/rollouts", { version: v.version || versions[0], ...(v.description ? { description: v.description } : {}), ...(Object.keys(filter).length ? { filter } : {}),
-        waves: v.waves.split(/[\s,]+/).filter(Boolean).map(amount), mostAway: amount(v.mostAway.trim()), mostFailed: amount(v.mostFailed.trim()),
-        ...(window ? { windows: [{ from: window[1], to: window[2] }], timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone } : {}) })
+      await call("POST", "/user/api/v1/rollouts", {
+        version: v.version || versions[0],
+        ...(v.description ? { description: v.description } : {}),
+        ...(Object.keys(filter).length ? { filter } : {}),
+        waves: v.waves
+          .split(/[\s,]+/)
+          .filter(Boolean)
+          .map(amount),
+        mostAway: amount(v.mostAway.trim()),
+        mostFailed: amount(v.mostFailed.trim()),
+        ...(window
+          ? {
+              windows: [{ from: window[1], to: window[2] }],
+              timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+            }
+          : {}),
+      })
       toast("The rollout has begun.")
       close()
       done()
-    } catch (e) { setProblem(problemOf(e)) }
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  return <Dialog title="New rollout" close={close} wide><form onSubmit={submit}>
-    {problem && <Trouble problem={problem} />}
-    <div class="fields">
-      <Field label="Version *" hint={versions.length ? undefined : "No release is published here: portolan release publish."}>{(id, d) => versions.length ? <select id={id} aria-describedby={d} value={v.version ?? versions[0]} onChange={e => setV({ ...v, version: e.currentTarget.value })}>{versions.map(x => <option key={x}>{x}</option>)}</select> : <input id={id} aria-describedby={d} required value={v.version ?? ""} onInput={e => setV({ ...v, version: e.currentTarget.value })} />}</Field>
-      {text("description", "Description")}{text("labels", "Of those with the labels", "Such as site=north; empty for all.")}{text("name", "Of the one with the name")}
-      {text("waves", "Waves", "How many are to have it when each is over, as numbers or parts of all; the rest is the last one.")}{text("mostAway", "Away at once, at most")}{text("mostFailed", "Failures that halt it, more than")}
-      {text("window", "Only between", "Such as 22:00-04:00, in your time zone; empty for any time.")}
-    </div>
-    <div class="buttons"><button class="primary" type="submit">Begin</button><Button onClick={close}>Cancel</Button></div>
-  </form></Dialog>
+  return (
+    <Dialog title="New rollout" close={close} wide>
+      <form onSubmit={submit}>
+        {problem && <Trouble problem={problem} />}
+        <div class="fields">
+          <Field
+            label="Version *"
+            hint={versions.length ? undefined : "No release is published here: portolan release publish."}
+          >
+            {(id, d) =>
+              versions.length ? (
+                <select
+                  id={id}
+                  aria-describedby={d}
+                  value={v.version ?? versions[0]}
+                  onChange={e => setV({ ...v, version: e.currentTarget.value })}
+                >
+                  {versions.map(x => (
+                    <option key={x}>{x}</option>
+                  ))}
+                </select>
+              ) : (
+                <input
+                  id={id}
+                  aria-describedby={d}
+                  required
+                  value={v.version ?? ""}
+                  onInput={e => setV({ ...v, version: e.currentTarget.value })}
+                />
+              )
+            }
+          </Field>
+          {text("description", "Description")}
+          {text("labels", "Of those with the labels", "Such as site=north; empty for all.")}
+          {text("name", "Of the one with the name")}
+          {text(
+            "waves",
+            "Waves",
+            "How many are to have it when each is over, as numbers or parts of all; the rest is the last one.",
+          )}
+          {text("mostAway", "Away at once, at most")}
+          {text("mostFailed", "Failures that halt it, more than")}
+          {text("window", "Only between", "Such as 22:00-04:00, in your time zone; empty for any time.")}
+        </div>
+        <div class="buttons">
+          <button class="primary" type="submit">
+            Begin
+          </button>
+          <Button onClick={close}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  )
 }

@@ -4,7 +4,20 @@ import { call, get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import {
+  Button,
+  counted,
+  Empty,
+  Field,
+  Head,
+  Loading,
+  number,
+  State,
+  Tabs,
+  toast,
+  Trouble,
+  When,
+} from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
@@ -21,9 +34,15 @@ import { Signing } from "./signing"
 
 /** Collections by what they are about, for the page of everything; what is in none of them comes last. */
 const groups: [string, RegExp][] = [
-  ["Address space", /^(configurations|blocks|networks|ranges|addresses|ipGroups|templates|templateItems|reconciliationPolicies|devices|deviceTypes|deviceSubtypes|macAddresses|macPools|leases|clientIdentifiers)$/],
+  [
+    "Address space",
+    /^(configurations|blocks|networks|ranges|addresses|ipGroups|templates|templateItems|reconciliationPolicies|devices|deviceTypes|deviceSubtypes|macAddresses|macPools|leases|clientIdentifiers)$/,
+  ],
   ["Names", /^(views|zones|resourceRecords|namingPolic|signing|responsePolic|policyItems|zoneTemplates|dns)/],
-  ["Servers and roles", /^(servers|serverGroups|interfaces|deployment|schedules|clientClasses|subclasses|vendorProfiles|zoneGroups|zoneDeclarations|accessControlLists|realms|servicePrincipals|keyDistribution|tftp|trust|patch)/],
+  [
+    "Servers and roles",
+    /^(servers|serverGroups|interfaces|deployment|schedules|clientClasses|subclasses|vendorProfiles|zoneGroups|zoneDeclarations|accessControlLists|realms|servicePrincipals|keyDistribution|tftp|trust|patch)/,
+  ],
   ["People", /^(users|groups|sessions|accessRights|authenticators|workflowRequests)$/],
   ["Records of what happened", /^(transactions|events|imports|splits|merges|moves|templateApplications)$/],
 ]
@@ -31,15 +50,44 @@ const groups: [string, RegExp][] = [
 export function Everything() {
   const schema = useSchema()
   if (!schema) return <Loading what="the schema" />
-  const names = Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G")).sort()
+  const names = Object.keys(schema.collections)
+    .filter(c => schema.collections[c].m?.includes("G"))
+    .sort()
   const placed = new Set<string>()
-  const sections = groups.map(([heading, of]): [string, string[]] => [heading, names.filter(n => of.test(n) && !placed.has(n) && placed.add(n))])
+  const sections = groups.map(([heading, of]): [string, string[]] => [
+    heading,
+    names.filter(n => of.test(n) && !placed.has(n) && placed.add(n)),
+  ])
   sections.push(["The manager itself", names.filter(n => !placed.has(n))])
-  return <>
-    <Head title="Everything else"><a class="button" href="/api/docs">The APIs</a></Head>
-    <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
-    <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{heading === "People" && <li><a href="/ui/tokens">Tokens</a></li>}{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
-  </>
+  return (
+    <>
+      <Head title="Everything else">
+        <a class="button" href="/api/docs">
+          The APIs
+        </a>
+      </Head>
+      <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
+      <div class="cards">
+        {sections.map(([heading, list]) => (
+          <section key={heading} class="card">
+            <h2>{heading}</h2>
+            <ul class="plain-list">
+              {heading === "People" && (
+                <li>
+                  <a href="/ui/tokens">Tokens</a>
+                </li>
+              )}
+              {list.map(n => (
+                <li key={n}>
+                  <a href={"/ui/" + n}>{collectionName(n)}</a>
+                </li>
+              ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+    </>
+  )
 }
 
 /** What administrators alone make. */
@@ -47,22 +95,48 @@ const people = groups[3][1]
 
 /** The collections below whose resources those of a collection are made. */
 function parentsOf(schema: Schema, name: string): string[] {
-  return Object.keys(schema.collections).filter(c => schema.collections[c].b?.[name]?.m?.includes("P") && Object.keys(schema.collections[c].b![name].n ?? {}).length > 0).sort()
+  return Object.keys(schema.collections)
+    .filter(
+      c =>
+        schema.collections[c].b?.[name]?.m?.includes("P") &&
+        Object.keys(schema.collections[c].b![name].n ?? {}).length > 0,
+    )
+    .sort()
 }
 
 /** A value of a field, as a table and a page show it. */
 export function Value({ field, value, r }: { field: FieldSchema; value: any; r: Resource }) {
   if (value === null || value === undefined) return <span class="muted">—</span>
   switch (field.k) {
-    case "ref": return <To r={value} />
-    case "time": return <When at={value} />
-    case "yes": return <span>{value ? "yes" : "no"}</span>
-    case "number": return <span class="num">{field.n === "id" ? value : typeof value === "number" ? number(value) : String(value)}</span>
-    case "list": return Array.isArray(value) ? <span>{value.map((v, i) => <span key={i}>{i ? ", " : ""}{v && typeof v === "object" && v.id && v.type ? <To r={v} /> : shown(v)}</span>)}</span> : <span>{shown(value)}</span>
-    case "object": return value.id && value.type ? <To r={value} /> : <code>{JSON.stringify(value)}</code>
+    case "ref":
+      return <To r={value} />
+    case "time":
+      return <When at={value} />
+    case "yes":
+      return <span>{value ? "yes" : "no"}</span>
+    case "number":
+      return (
+        <span class="num">{field.n === "id" ? value : typeof value === "number" ? number(value) : String(value)}</span>
+      )
+    case "list":
+      return Array.isArray(value) ? (
+        <span>
+          {value.map((v, i) => (
+            <span key={i}>
+              {i ? ", " : ""}
+              {v && typeof v === "object" && v.id && v.type ? <To r={v} /> : shown(v)}
+            </span>
+          ))}
+        </span>
+      ) : (
+        <span>{shown(value)}</span>
+      )
+    case "object":
+      return value.id && value.type ? <To r={value} /> : <code>{JSON.stringify(value)}</code>
   }
   if (field.e) return <State of={value} />
-  if (["range", "address", "absoluteName"].includes(field.n)) return <span class="mono">{r.id && field.n !== "absoluteName" ? <a href={hrefOf(r)}>{value}</a> : value}</span>
+  if (["range", "address", "absoluteName"].includes(field.n))
+    return <span class="mono">{r.id && field.n !== "absoluteName" ? <a href={hrefOf(r)}>{value}</a> : value}</span>
   return <span>{String(value)}</span>
 }
 
@@ -73,69 +147,298 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   const list: Column<Resource>[] = []
   const add = (n: string, width?: string, minor?: boolean) => {
     const f = fields.get(n)
-    if (f && !f.w && !list.some(c => c.key === n)) list.push({ key: n, title: fieldName(n), width, minor, number: f.k === "number" && n !== "id", cell: r => <Value field={f} value={r[n]} r={r} /> })
+    if (f && !f.w && !list.some(c => c.key === n))
+      list.push({
+        key: n,
+        title: fieldName(n),
+        width,
+        minor,
+        number: f.k === "number" && n !== "id",
+        cell: r => <Value field={f} value={r[n]} r={r} />,
+      })
   }
-  if (["range", "address", "absoluteName"].some(n => fields.has(n))) for (const n of ["range", "address", "absoluteName"]) add(n, "minmax(11rem,1.4fr)")
-  if (fields.has("message")) list.push({ key: "message", title: "Message", width: "minmax(16rem,4fr)", cell: r => <a href={hrefOf(r)}>{r.message ?? kind(r.type) + " " + r.id}</a> })
-  else if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
+  if (["range", "address", "absoluteName"].some(n => fields.has(n)))
+    for (const n of ["range", "address", "absoluteName"]) add(n, "minmax(11rem,1.4fr)")
+  if (fields.has("message"))
+    list.push({
+      key: "message",
+      title: "Message",
+      width: "minmax(16rem,4fr)",
+      cell: r => <a href={hrefOf(r)}>{r.message ?? kind(r.type) + " " + r.id}</a>,
+    })
+  else if (fields.has("name"))
+    list.push({
+      key: "name",
+      title: "Name",
+      width: "minmax(9rem,1.4fr)",
+      sort: "name",
+      cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a>,
+    })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
-  for (const n of ["userScope", "defaultAccessLevel", "resource", "eventType", "state", "status", "roleType", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
+  for (const n of [
+    "userScope",
+    "defaultAccessLevel",
+    "resource",
+    "eventType",
+    "state",
+    "status",
+    "roleType",
+    "description",
+    "value",
+    "creationDateTime",
+    "dateTime",
+    "loginDateTime",
+    "operation",
+    "user",
+    "username",
+    "email",
+    "configuration",
+    "view",
+    "location",
+    "code",
+  ]) {
     if (list.length < 6) add(n, n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
   }
-  for (const f of fields.values()) if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)
+  for (const f of fields.values())
+    if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)
   return list
 }
 
 /** A table of a collection, with its filter and order in the URL. */
-export function Table({ path, collection, c, heading, within }: { path: string; collection: string; c: CollectionSchema; heading?: string; within?: string }) {
-  const schema = useSchema(), q = place.value.query
-  const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
-  const [typed, setTyped] = useState(filter), [creating, setCreating] = useState(false), [taking, setTaking] = useState<Resource | null>(null), [editing, setEditing] = useState<Resource | null>(null), [deleting, setDeleting] = useState<Resource | null>(null)
+export function Table({
+  path,
+  collection,
+  c,
+  heading,
+  within,
+}: {
+  path: string
+  collection: string
+  c: CollectionSchema
+  heading?: string
+  within?: string
+}) {
+  const schema = useSchema(),
+    q = place.value.query
+  const filter = q.get("filter") ?? "",
+    order = q.get("orderBy") ?? ""
+  const [typed, setTyped] = useState(filter),
+    [creating, setCreating] = useState(false),
+    [taking, setTaking] = useState<Resource | null>(null),
+    [editing, setEditing] = useState<Resource | null>(null),
+    [deleting, setDeleting] = useState<Resource | null>(null)
   const whole = [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ")
-  const rows = useRows(path, { filter: whole || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
-  const { columns, chooser } = useColumns(collection, schema, c.t ?? [], schema ? columnsOf(schema, c.t ?? []) : [], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
+  const rows = useRows(
+    path,
+    { filter: whole || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) },
+    [collection],
+  )
+  const { columns, chooser } = useColumns(
+    collection,
+    schema,
+    c.t ?? [],
+    schema ? columnsOf(schema, c.t ?? []) : [],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   // What is there already is joined to the resource above, and taken off it: tags, members of groups, zones.
-  const joins = path.includes("/") && c.m?.includes("P") && !can, below = path.includes("/"), may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
-  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)), above = !below && !can && schema ? parentsOf(schema, collection) : []
+  const joins = path.includes("/") && c.m?.includes("P") && !can,
+    below = path.includes("/"),
+    may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
+  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)),
+    above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
-  return <>
-    <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed) ? "address" : "name") }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => setTyped(e.currentTarget.value)} />
-        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { setTyped(""); setQuery({ filter: null }) }}>All</button>}
-      </form>
-      <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
-      {chooser}
-      <a class="button" download href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter: whole, orderBy: order }) }}><Icon name="download" />CSV</a>
-      {makes && <Button icon="plus" primary onClick={() => setCreating(true)}>New</Button>}
-      {joins && may.change && <Button icon="plus" primary onClick={() => setCreating(true)}>Add</Button>}
-    </div>
-    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columns, { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => setTaking(r)}><Icon name="x" size={14} /></button> }] : columns} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); setEditing(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); setDeleting(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
-        empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
-    {above.length > 0 && <p class="muted small">A new one is made below what it belongs to, on its page: {above.map((a, i) => <span key={a}>{i ? ", " : ""}<a href={"/ui/" + a}>{collectionName(a).toLowerCase()}</a></span>)}.</p>}
-    {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
-    {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
-    {creating && joins && <Join path={path} types={c.t ?? []} close={() => setCreating(false)} done={rows.reload} />}
-    {taking && <Preview title={"Take off " + title(taking)} danger close={() => setTaking(null)} done={rows.reload} wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}>
-      {() => <p>{kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.</p>}</Preview>}
-    {creating && can && <Create path={path} makes={c} close={() => setCreating(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
-  </>
+  return (
+    <>
+      <div class="tools">
+        <form
+          class="filter"
+          role="search"
+          onSubmit={e => {
+            e.preventDefault()
+            setQuery({
+              filter: filterOf(
+                typed,
+                collection === "events"
+                  ? "message"
+                  : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed)
+                    ? "address"
+                    : "name",
+              ),
+            })
+          }}
+        >
+          <input
+            type="text"
+            aria-label="Filter"
+            class="mono"
+            spellcheck={false}
+            placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)"
+            value={typed}
+            onInput={e => setTyped(e.currentTarget.value)}
+          />
+          <button type="submit">Filter</button>
+          {filter && (
+            <button
+              type="button"
+              onClick={() => {
+                setTyped("")
+                setQuery({ filter: null })
+              }}
+            >
+              All
+            </button>
+          )}
+        </form>
+        <span class="muted">
+          {rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}
+        </span>
+        <span class="grow" />
+        {chooser}
+        <a
+          class="button"
+          download
+          href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })}
+          onClick={e => {
+            e.preventDefault()
+            void csv(path, { filter: whole, orderBy: order })
+          }}
+        >
+          <Icon name="download" />
+          CSV
+        </a>
+        {makes && (
+          <Button icon="plus" primary onClick={() => setCreating(true)}>
+            New
+          </Button>
+        )}
+        {joins && may.change && (
+          <Button icon="plus" primary onClick={() => setCreating(true)}>
+            Add
+          </Button>
+        )}
+      </div>
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading />
+      ) : (
+        <Grid
+          label={heading ?? collectionName(collection)}
+          columns={
+            joins && may.change && c.o?.includes("D")
+              ? [
+                  ...columns,
+                  {
+                    key: "off",
+                    title: "",
+                    width: "3rem",
+                    cell: r => (
+                      <button
+                        class="plain"
+                        tabIndex={-1}
+                        aria-label={"Take off: " + title(r)}
+                        onClick={() => setTaking(r)}
+                      >
+                        <Icon name="x" size={14} />
+                      </button>
+                    ),
+                  },
+                ]
+              : columns
+          }
+          count={rows.total}
+          at={rows.at}
+          id={r => r.id}
+          open={r => go(hrefOf(r))}
+          onKey={(e, r) => {
+            if (r && c.o?.includes("A") && e.key === "e") {
+              e.preventDefault()
+              setEditing(r)
+            } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") {
+              e.preventDefault()
+              setDeleting(r)
+            }
+          }}
+          order={order}
+          reorder={o => setQuery({ orderBy: o })}
+          empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />}
+        />
+      )}
+      {above.length > 0 && (
+        <p class="muted small">
+          A new one is made below what it belongs to, on its page:{" "}
+          {above.map((a, i) => (
+            <span key={a}>
+              {i ? ", " : ""}
+              <a href={"/ui/" + a}>{collectionName(a).toLowerCase()}</a>
+            </span>
+          ))}
+          .
+        </p>
+      )}
+      {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
+      {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
+      {creating && joins && <Join path={path} types={c.t ?? []} close={() => setCreating(false)} done={rows.reload} />}
+      {taking && (
+        <Preview
+          title={"Take off " + title(taking)}
+          danger
+          close={() => setTaking(null)}
+          done={rows.reload}
+          wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}
+        >
+          {() => (
+            <p>
+              {kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.
+            </p>
+          )}
+        </Preview>
+      )}
+      {creating && can && (
+        <Create
+          path={path}
+          makes={c}
+          close={() => setCreating(false)}
+          done={r => {
+            rows.reload()
+            if (r?.id && r._links) go(hrefOf(r))
+          }}
+        />
+      )}
+    </>
+  )
 }
 
 /** Joins what is there already to the resource above. */
 function Join({ path, types, close, done }: { path: string; types: string[]; close: () => void; done: () => void }) {
   const [ref, setRef] = useState<Resource | null>(null)
-  return <Preview title={"Add to " + collectionName(path.split("/").pop()!).toLowerCase()} close={close} done={done} wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `${title(ref)} is added.` } : null}>
-    {() => <Field label="Which" hint="What is there already; it stays where it is.">{(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={setRef} />}</Field>}
-  </Preview>
+  return (
+    <Preview
+      title={"Add to " + collectionName(path.split("/").pop()!).toLowerCase()}
+      close={close}
+      done={done}
+      wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `${title(ref)} is added.` } : null}
+    >
+      {() => (
+        <Field label="Which" hint="What is there already; it stays where it is.">
+          {(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={setRef} />}
+        </Field>
+      )}
+    </Preview>
+  )
 }
 
 /** Saves a list as CSV. */
 async function csv(path: string, parameters: Record<string, string>) {
-  const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, { headers: { Accept: "text/csv" } })
-  if (r.body.split("\n").length > 100_000) toast("The file has the first 100,000 rows: narrow it by a filter, or take it by the API, page by page.", { bad: true })
+  const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, {
+    headers: { Accept: "text/csv" },
+  })
+  if (r.body.split("\n").length > 100_000)
+    toast("The file has the first 100,000 rows: narrow it by a filter, or take it by the API, page by page.", {
+      bad: true,
+    })
   const a = document.createElement("a")
   a.href = URL.createObjectURL(new Blob([r.body], { type: "text/csv" }))
   a.download = path.replaceAll("/", "-") + ".csv"
@@ -148,22 +451,57 @@ export function CollectionPage({ name }: { name: string }) {
   if (!schema) return <Loading what="the schema" />
   const c = schema.collections[name]
   if (!c) return <Nowhere />
-  return <><Head title={collectionName(name)} /><Table path={name} collection={name} c={c} heading={collectionName(name)} /></>
+  return (
+    <>
+      <Head title={collectionName(name)} />
+      <Table path={name} collection={name} c={c} heading={collectionName(name)} />
+    </>
+  )
 }
 
-export function Nowhere() { return <><Head title="Nothing is here" /><Empty title="The console has no such page."><a href="/">To the overview</a></Empty></> }
+export function Nowhere() {
+  return (
+    <>
+      <Head title="Nothing is here" />
+      <Empty title="The console has no such page.">
+        <a href="/">To the overview</a>
+      </Empty>
+    </>
+  )
+}
 
 /** The fields of a resource, with what they mean. */
 export function Fields({ r, without = [] }: { r: Resource; without?: string[] }) {
   const schema = useSchema()
   if (!schema) return <Loading what="the schema" />
-  const fields = (schema.types[r.type]?.f ?? []).filter(f => !f.w && !["id", "type", "name", "userDefinedFields", ...without].includes(f.n))
-  const set = fields.filter(f => r[f.n] !== null && r[f.n] !== undefined && !(Array.isArray(r[f.n]) && !r[f.n].length)), unset = fields.filter(f => !set.includes(f))
+  const fields = (schema.types[r.type]?.f ?? []).filter(
+    f => !f.w && !["id", "type", "name", "userDefinedFields", ...without].includes(f.n),
+  )
+  const set = fields.filter(f => r[f.n] !== null && r[f.n] !== undefined && !(Array.isArray(r[f.n]) && !r[f.n].length)),
+    unset = fields.filter(f => !set.includes(f))
   const inherited: string[] = r._inheritedFields ?? []
-  return <>
-    <dl class="facts">{set.map(f => <div key={f.n}><dt title={f.d}>{fieldName(f.n)}</dt><dd><Value field={f} value={r[f.n]} r={r} />{inherited.includes(f.n) && <span class="muted small"> · from above</span>}</dd></div>)}{!without.includes("userDefinedFields") && <UserFacts r={r} />}</dl>
-    {unset.length > 0 && <details><summary>{unset.length} fields without a value</summary><p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p></details>}
-  </>
+  return (
+    <>
+      <dl class="facts">
+        {set.map(f => (
+          <div key={f.n}>
+            <dt title={f.d}>{fieldName(f.n)}</dt>
+            <dd>
+              <Value field={f} value={r[f.n]} r={r} />
+              {inherited.includes(f.n) && <span class="muted small"> · from above</span>}
+            </dd>
+          </div>
+        ))}
+        {!without.includes("userDefinedFields") && <UserFacts r={r} />}
+      </dl>
+      {unset.length > 0 && (
+        <details>
+          <summary>{unset.length} fields without a value</summary>
+          <p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p>
+        </details>
+      )}
+    </>
+  )
 }
 
 /** What a resource lies in, from its links and references. */
@@ -184,60 +522,172 @@ export function useCrumbs(r: Resource | undefined) {
 
 export function Crumbs({ r }: { r: Resource }) {
   const list = useCrumbs(r)
-  return <>{(list ?? []).map(x => <span key={x.id}><To r={x} /> <Icon name="chevron-right" size={13} /> </span>)}</>
+  return (
+    <>
+      {(list ?? []).map(x => (
+        <span key={x.id}>
+          <To r={x} /> <Icon name="chevron-right" size={13} />{" "}
+        </span>
+      ))}
+    </>
+  )
 }
 
 /** What lies below a resource, or is told of it. */
 export function Below({ r, collection, what, may }: { r: Resource; collection: string; what: string; may: May }) {
-  const c = useSchema()?.collections[collection], path = `${collection}/${r.id}`
+  const c = useSchema()?.collections[collection],
+    path = `${collection}/${r.id}`
   if (what === "transactions") return <History path={path + "/transactions"} />
   if (what === "signing" && "reverseZoneSigned" in r) return <Signing of={path} may={may} />
   if (!c) return <Loading what="the schema" />
-  return c.b?.[what] ? <Table key={what} path={path + "/" + what} collection={what} c={c.b[what]} heading={collectionName(what)} /> : <Nowhere />
+  return c.b?.[what] ? (
+    <Table key={what} path={path + "/" + what} collection={what} c={c.b[what]} heading={collectionName(what)} />
+  ) : (
+    <Nowhere />
+  )
 }
 
 /** The page of any resource: its fields, and what lies below it. */
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
-  const [editing, setEditing] = useState(false), [deleting, setDeleting] = useState(false), may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
-  if (!r || !schema) return problem ? <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></> : <Loading />
+  const [editing, setEditing] = useState(false),
+    [deleting, setDeleting] = useState(false),
+    may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
+  if (!r || !schema)
+    return problem ? (
+      <>
+        <Head title={collectionName(collection)} />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    ) : (
+      <Loading />
+    )
   const c = schema.collections[collection]
-  const all = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && n !== "transactions").sort(), subs = all.filter(n => r._links?.[n]), others = all.filter(n => !r._links?.[n])
+  const all = Object.keys(c?.b ?? {})
+      .filter(n => c!.b![n].m?.includes("G") && n !== "transactions")
+      .sort(),
+    subs = all.filter(n => r._links?.[n]),
+    others = all.filter(n => !r._links?.[n])
   const base = `/ui/${collection}/${id}`
-  const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
-  return <>
-    <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
-      {c?.o?.includes("A") && may.change && <Button icon="pencil" onClick={() => setEditing(true)}>Change</Button>}
-      {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => setDeleting(true)}>Delete</Button>}
-    </Head>
-    <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
-    {others.length > 0 && <p class="muted small">Also: {others.map((n, i) => <span key={n}>{i ? ", " : ""}{below === n ? <strong>{collectionName(n).toLowerCase()}</strong> : <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>}</span>)}.</p>}
-    {!below ? <><Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} /><Actions r={r} reload={reload} /></> : <Below r={r} collection={collection} what={below} may={may} />}
-    {editing && <Edit r={r} close={() => setEditing(false)} done={reload} />}
-    {deleting && <Delete r={r} close={() => setDeleting(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
-  </>
+  const tabs: [string, string][] = [
+    ["", "Fields"],
+    ...subs.map((n): [string, string] => [n, collectionName(n)]),
+    ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []),
+    ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : []),
+  ]
+  return (
+    <>
+      <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
+        {c?.o?.includes("A") && may.change && (
+          <Button icon="pencil" onClick={() => setEditing(true)}>
+            Change
+          </Button>
+        )}
+        {c?.o?.includes("D") && may.remove && (
+          <Button icon="trash-2" onClick={() => setDeleting(true)}>
+            Delete
+          </Button>
+        )}
+      </Head>
+      <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
+      {others.length > 0 && (
+        <p class="muted small">
+          Also:{" "}
+          {others.map((n, i) => (
+            <span key={n}>
+              {i ? ", " : ""}
+              {below === n ? (
+                <strong>{collectionName(n).toLowerCase()}</strong>
+              ) : (
+                <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>
+              )}
+            </span>
+          ))}
+          .
+        </p>
+      )}
+      {!below ? (
+        <>
+          <Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} />
+          <Actions r={r} reload={reload} />
+        </>
+      ) : (
+        <Below r={r} collection={collection} what={below} may={may} />
+      )}
+      {editing && <Edit r={r} close={() => setEditing(false)} done={reload} />}
+      {deleting && (
+        <Delete
+          r={r}
+          close={() => setDeleting(false)}
+          done={() =>
+            go(
+              r._links?.up && !r._links.up.href.endsWith("/1")
+                ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "")
+                : "/ui/" + collection,
+            )
+          }
+        />
+      )}
+    </>
+  )
 }
 
 /** What can be done with a resource of some types beside changing it. */
 function Actions({ r, reload }: { r: Resource; reload: () => void }) {
   if (r.type !== "WorkflowRequest") return null
-  const did = String(r.requestType).startsWith("DELETE") ? "DELETE" : /^(ADD|ASSIGN)/.test(r.requestType) ? "ADD" : "CHANGE"
-  return <>
-    <h2>Requested change</h2>
-    <Operations list={[{ operationType: did, resourceId: r.resourceId, resourceType: r.resourceType, name: r.resource ? title(r.resource) : r.name ?? undefined, fieldUpdates: r.fieldUpdates ?? [] }]} />
-    {r.state === "PENDING" && <Decide r={r} reload={reload} />}
-  </>
+  const did = String(r.requestType).startsWith("DELETE")
+    ? "DELETE"
+    : /^(ADD|ASSIGN)/.test(r.requestType)
+      ? "ADD"
+      : "CHANGE"
+  return (
+    <>
+      <h2>Requested change</h2>
+      <Operations
+        list={[
+          {
+            operationType: did,
+            resourceId: r.resourceId,
+            resourceType: r.resourceType,
+            name: r.resource ? title(r.resource) : (r.name ?? undefined),
+            fieldUpdates: r.fieldUpdates ?? [],
+          },
+        ]}
+      />
+      {r.state === "PENDING" && <Decide r={r} reload={reload} />}
+    </>
+  )
 }
 
 /** Approving or denying what somebody has asked for. */
 function Decide({ r, reload }: { r: Resource; reload: () => void }) {
   const [comment, setComment] = useState("")
-  const decide = (state: string, says: string) => change(says, "PATCH", "workflowRequests/" + r.id, { state }, comment ? { headers: { "x-bcn-change-control-comment": comment } } : {}).then(reload)
-  return <section class="card"><h2>Decide</h2>
-    <label>Comment<input value={comment} onInput={e => setComment(e.currentTarget.value)} /></label>
-    <div class="buttons"><Button primary icon="check" onClick={() => void decide("APPROVED", "It is approved, and made.")}>Approve</Button><Button icon="x" onClick={() => void decide("DENIED", "It is denied.")}>Deny</Button></div>
-  </section>
+  const decide = (state: string, says: string) =>
+    change(
+      says,
+      "PATCH",
+      "workflowRequests/" + r.id,
+      { state },
+      comment ? { headers: { "x-bcn-change-control-comment": comment } } : {},
+    ).then(reload)
+  return (
+    <section class="card">
+      <h2>Decide</h2>
+      <label>
+        Comment
+        <input value={comment} onInput={e => setComment(e.currentTarget.value)} />
+      </label>
+      <div class="buttons">
+        <Button primary icon="check" onClick={() => void decide("APPROVED", "It is approved, and made.")}>
+          Approve
+        </Button>
+        <Button icon="x" onClick={() => void decide("DENIED", "It is denied.")}>
+          Deny
+        </Button>
+      </div>
+    </section>
+  )
 }
 
 /** The last of something, for the overview. */

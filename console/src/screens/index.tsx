@@ -12,7 +12,10 @@ export async function readScreens() {
     more.value = await import("./more")
     sessionStorage.removeItem("portolan-anew")
   } catch (e) {
-    const there = await fetch("/healthz").then(r => r.ok, () => false)
+    const there = await fetch("/healthz").then(
+      r => r.ok,
+      () => false,
+    )
     if (!there || sessionStorage.getItem("portolan-anew")) throw e
     sessionStorage.setItem("portolan-anew", "1")
     location.reload()
@@ -35,8 +38,17 @@ export function Docs() {
 /** Stands where a screen will be. A throw here would be nobody's: the failure is thrown when it is drawn. */
 function Coming() {
   const failed = failure.value
-  if (failed) { failure.value = undefined; throw failed }
-  readScreens().catch(e => { failure.value = e })
-  return <h1 class="hidden" aria-busy="true">Portolan</h1>
+  if (failed) {
+    failure.value = undefined
+    throw failed
+  }
+  readScreens().catch(e => {
+    failure.value = e
+  })
+  return (
+    <h1 class="hidden" aria-busy="true">
+      Portolan
+    </h1>
+  )
 }
 const failure = signal<unknown>(undefined)

@@ -18,29 +18,48 @@ export { APIDocs }
 
 export function Screen() {
   const [first, id, below] = place.value.path
-  if (id === undefined) switch (first) {
-    case "space": return <Space />
-    case "find": return <Find />
-    case "names": return <Names />
-    case "servers": return <Servers />
-    case "dhcp": return <DHCP />
-    case "fleet": return <Fleet />
-    case "transactions": return <Changes />
-    case "staged": return <StagedChanges />
-    case "bulk": return <Bulk />
-    case "tokens": return <Tokens />
-    case "docs": return <APIDocs />
-    case "all": return <Everything />
-    default: return <CollectionPage key={first} name={first} />
-  }
+  if (id === undefined)
+    switch (first) {
+      case "space":
+        return <Space />
+      case "find":
+        return <Find />
+      case "names":
+        return <Names />
+      case "servers":
+        return <Servers />
+      case "dhcp":
+        return <DHCP />
+      case "fleet":
+        return <Fleet />
+      case "transactions":
+        return <Changes />
+      case "staged":
+        return <StagedChanges />
+      case "bulk":
+        return <Bulk />
+      case "tokens":
+        return <Tokens />
+      case "docs":
+        return <APIDocs />
+      case "all":
+        return <Everything />
+      default:
+        return <CollectionPage key={first} name={first} />
+    }
   if (first === "fleet") return <ServicePoint key={id} id={id} />
   if (!/^\d+$/.test(id)) return <Nowhere />
-  if (first === "networks" && (!below || ofNetwork.includes(below))) return <NetworkPage key={id} id={id} below={below} />
+  if (first === "networks" && (!below || ofNetwork.includes(below)))
+    return <NetworkPage key={id} id={id} below={below} />
   if (first === "blocks" && (!below || below === "map")) return <BlockPage key={id} id={id} map={below === "map"} />
-  if (!below) switch (first) {
-    case "addresses": return <AddressPage key={id} id={id} />
-    case "zones": return <ZonePage key={id} id={id} />
-    case "transactions": return <Transaction key={id} id={id} />
-  }
+  if (!below)
+    switch (first) {
+      case "addresses":
+        return <AddressPage key={id} id={id} />
+      case "zones":
+        return <ZonePage key={id} id={id} />
+      case "transactions":
+        return <Transaction key={id} id={id} />
+    }
   return <ResourcePage key={first + id} collection={first} id={id} below={below === "fields" ? undefined : below} />
 }

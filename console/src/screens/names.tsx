@@ -4,7 +4,21 @@ import { call, get, literal, query, type Page, type Problem, type Resource } fro
 import { problemOf, useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import {
+  Button,
+  counted,
+  Dialog,
+  Empty,
+  Field,
+  Head,
+  Loading,
+  number,
+  State,
+  Tabs,
+  toast,
+  Trouble,
+  When,
+} from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { fieldName } from "../parts/form"
@@ -21,40 +35,206 @@ import { CollectionPage, Crumbs, Fields, Value } from "./generic"
 import { Signing } from "./signing"
 
 export function Names() {
-  const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, setTyped] = useState(name), [making, setMaking] = useState<string | null>(null)
-  const views = useData<Page>(c ? "views of " + c : null, s => get(`configurations/${c}/views?limit=1000`, { signal: s }), ["views"])
-  const list = views.data?.data ?? [], wanted = q.get("view") ?? "", view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
-  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`].filter(Boolean).join(" and ")
+  const c = configuration.value,
+    q = place.value.query,
+    name = q.get("name") ?? "",
+    [typed, setTyped] = useState(name),
+    [making, setMaking] = useState<string | null>(null)
+  const views = useData<Page>(
+    c ? "views of " + c : null,
+    s => get(`configurations/${c}/views?limit=1000`, { signal: s }),
+    ["views"],
+  )
+  const list = views.data?.data ?? [],
+    wanted = q.get("view") ?? "",
+    view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
+  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`]
+    .filter(Boolean)
+    .join(" and ")
   const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
-  const into = view || (list[0] ? String(list[0].id) : ""), may = useMay(c ? "configurations/" + c : null), mayInto = useMay(into ? "views/" + into : null)
-  if (c === null) return <><p class="muted">You see no configuration as a whole: these are the zones that you see.</p><CollectionPage name="zones" /></>
-  return <>
-    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" onClick={() => setMaking("view")}>New view</Button>}{mayInto.add && <Button icon="plus" primary disabled={!list.length} onClick={() => setMaking("zone")}>New zone</Button>}</Head>
-    <div class="tools">
-      <label class="inline">View <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}><option value="">all {list.length}</option>{list.map(v => <option key={v.id} value={v.id}>{v.name}{v.liveDeployment ? " (live)" : ""}</option>)}</select></label>
-      {view && <a href={"/ui/views/" + view}>about this view</a>}
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Zones whose name has" placeholder="a part of the zone's name" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-      <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
-    </div>
-    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the zones" /> :
-      <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone that you see."}>{!list.length && "A zone lies in a view, which says who is answered how."}</Empty>} columns={[
-        { key: "name", title: "Zone", width: "minmax(12rem,2fr)", cell: z => <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>{z.absoluteName || "."}</a> },
-        { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
-        { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
-        { key: "deployed", title: "Deployed", width: "7rem", minor: true, cell: z => z.deploymentEnabled === false ? <span class="muted">no</span> : "yes" },
-        { key: "signed", title: "Signed", width: "6rem", narrow: "4rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
-      ]} />}
-    {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => setMaking(null)} done={views.reload} />}
-    {making === "zone" && <NewZone views={list} view={into} close={() => setMaking(null)} done={rows.reload} />}
-  </>
+  const into = view || (list[0] ? String(list[0].id) : ""),
+    may = useMay(c ? "configurations/" + c : null),
+    mayInto = useMay(into ? "views/" + into : null)
+  if (c === null)
+    return (
+      <>
+        <p class="muted">You see no configuration as a whole: these are the zones that you see.</p>
+        <CollectionPage name="zones" />
+      </>
+    )
+  return (
+    <>
+      <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>
+        {may.add && (
+          <Button icon="plus" onClick={() => setMaking("view")}>
+            New view
+          </Button>
+        )}
+        {mayInto.add && (
+          <Button icon="plus" primary disabled={!list.length} onClick={() => setMaking("zone")}>
+            New zone
+          </Button>
+        )}
+      </Head>
+      <div class="tools">
+        <label class="inline">
+          View{" "}
+          <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}>
+            <option value="">all {list.length}</option>
+            {list.map(v => (
+              <option key={v.id} value={v.id}>
+                {v.name}
+                {v.liveDeployment ? " (live)" : ""}
+              </option>
+            ))}
+          </select>
+        </label>
+        {view && <a href={"/ui/views/" + view}>about this view</a>}
+        <form
+          class="filter"
+          role="search"
+          onSubmit={e => {
+            e.preventDefault()
+            setQuery({ name: typed })
+          }}
+        >
+          <input
+            type="text"
+            aria-label="Zones whose name has"
+            placeholder="a part of the zone's name"
+            value={typed}
+            onInput={e => setTyped(e.currentTarget.value)}
+          />
+          <button type="submit">Filter</button>
+        </form>
+        <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
+      </div>
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what="the zones" />
+      ) : (
+        <Grid
+          label="Zones"
+          count={rows.total}
+          at={rows.at}
+          id={z => z.id}
+          open={z => go("/ui/zones/" + z.id)}
+          empty={
+            <Empty title={name ? "No zone has that." : "There is no zone that you see."}>
+              {!list.length && "A zone lies in a view, which says who is answered how."}
+            </Empty>
+          }
+          columns={[
+            {
+              key: "name",
+              title: "Zone",
+              width: "minmax(12rem,2fr)",
+              cell: z => (
+                <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>
+                  {z.absoluteName || "."}
+                </a>
+              ),
+            },
+            { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
+            { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
+            {
+              key: "deployed",
+              title: "Deployed",
+              width: "7rem",
+              minor: true,
+              cell: z => (z.deploymentEnabled === false ? <span class="muted">no</span> : "yes"),
+            },
+            {
+              key: "signed",
+              title: "Signed",
+              width: "6rem",
+              narrow: "4rem",
+              cell: z =>
+                z.signed ? (
+                  <span class="chip good">
+                    <Icon name="check" size={13} />
+                    yes
+                  </span>
+                ) : (
+                  <span class="muted">no</span>
+                ),
+            },
+          ]}
+        />
+      )}
+      {making === "view" && (
+        <Create
+          path={`configurations/${c}/views`}
+          makes={{ n: { View: ["type", "name"] } }}
+          only={["name", "liveDeployment"]}
+          close={() => setMaking(null)}
+          done={views.reload}
+        />
+      )}
+      {making === "zone" && <NewZone views={list} view={into} close={() => setMaking(null)} done={rows.reload} />}
+    </>
+  )
 }
 
-function NewZone({ views, view, close, done }: { views: Resource[]; view: string; close: () => void; done: () => void }) {
-  const [name, setName] = useState(""), [at, setAt] = useState(view)
-  return <Preview title="New zone" close={close} done={done} waits wanted={name ? { method: "POST", path: `views/${at}/zones`, body: { type: "Zone", absoluteName: name.replace(/\.$/, "") }, says: `Zone ${name} is made.` } : null}>
-    {() => <div class="fields"><Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => setName(e.currentTarget.value.trim())} />}</Field>
-      <Field label="In the view">{id => <select id={id} value={at} onChange={e => setAt(e.currentTarget.value)}>{views.map(v => <option key={v.id} value={v.id}>{v.name}</option>)}</select>}</Field></div>}
-  </Preview>
+function NewZone({
+  views,
+  view,
+  close,
+  done,
+}: {
+  views: Resource[]
+  view: string
+  close: () => void
+  done: () => void
+}) {
+  const [name, setName] = useState(""),
+    [at, setAt] = useState(view)
+  return (
+    <Preview
+      title="New zone"
+      close={close}
+      done={done}
+      waits
+      wanted={
+        name
+          ? {
+              method: "POST",
+              path: `views/${at}/zones`,
+              body: { type: "Zone", absoluteName: name.replace(/\.$/, "") },
+              says: `Zone ${name} is made.`,
+            }
+          : null
+      }
+    >
+      {() => (
+        <div class="fields">
+          <Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">
+            {(id, d) => (
+              <input
+                id={id}
+                aria-describedby={d}
+                class="mono"
+                value={name}
+                onInput={e => setName(e.currentTarget.value.trim())}
+              />
+            )}
+          </Field>
+          <Field label="In the view">
+            {id => (
+              <select id={id} value={at} onChange={e => setAt(e.currentTarget.value)}>
+                {views.map(v => (
+                  <option key={v.id} value={v.id}>
+                    {v.name}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </div>
+      )}
+    </Preview>
+  )
 }
 
 /** How many records are shown as text. */
@@ -62,165 +242,710 @@ const mostAsText = 5000
 
 export function ZonePage({ id }: { id: string }) {
   const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
-  const q = place.value.query, tab = q.get("tab") ?? "", [act, setAct] = useState<string | null>(null), may = useMay("zones/" + id)
-  if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true, action: { label: "To the servers", run: () => go("/ui/servers") } }))
-  return <>
-    <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
-      {may.change && <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>}{may.change && <Button icon="pencil" onClick={() => setAct("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => setAct("delete")}>Delete</Button>}
-      {may.add && <Button icon="plus" primary onClick={() => setAct("record")}>New record</Button>}
-    </Head>
-    <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ...(z.signed ? [["signing", "Keys"] as [string, string]] : []), ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
-    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "signing" ? <Signing of={"zones/" + id} may={may} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
-    {act === "edit" && <Edit r={z} close={() => setAct(null)} done={reload} />}
-    {act === "delete" && <Delete r={z} close={() => setAct(null)} done={() => go("/ui/names")} />}
-    {act === "record" && <NewRecord z={z} close={() => setAct(null)} />}
-  </>
+  const q = place.value.query,
+    tab = q.get("tab") ?? "",
+    [act, setAct] = useState<string | null>(null),
+    may = useMay("zones/" + id)
+  if (!z)
+    return problem ? (
+      <>
+        <Head title="Zone" />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    ) : (
+      <Loading />
+    )
+  const deploy = () =>
+    change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(
+      () => setQuery({ tab: "deployed" }),
+      e =>
+        toast(problemOf(e).message, { bad: true, action: { label: "To the servers", run: () => go("/ui/servers") } }),
+    )
+  return (
+    <>
+      <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
+        {may.change && (
+          <Button icon="rocket" onClick={() => void deploy()}>
+            Deploy
+          </Button>
+        )}
+        {may.change && (
+          <Button icon="pencil" onClick={() => setAct("edit")}>
+            Change
+          </Button>
+        )}
+        {may.remove && (
+          <Button icon="trash-2" onClick={() => setAct("delete")}>
+            Delete
+          </Button>
+        )}
+        {may.add && (
+          <Button icon="plus" primary onClick={() => setAct("record")}>
+            New record
+          </Button>
+        )}
+      </Head>
+      <Tabs
+        tabs={[
+          ["", "Records"],
+          ["text", "As text"],
+          ["zones", "Zones below"],
+          ["checks", "Checks"],
+          ["deployed", "Deployed"],
+          ...(z.signed ? [["signing", "Keys"] as [string, string]] : []),
+          ["fields", "All fields"],
+          ["more", "More"],
+        ]}
+        chosen={tab}
+        choose={k => (k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null }))}
+      />
+      {tab === "text" ? (
+        <AsText z={z} />
+      ) : tab === "zones" ? (
+        <Below z={z} />
+      ) : tab === "checks" ? (
+        <Checks z={z} />
+      ) : tab === "deployed" ? (
+        <>
+          <Serving id={id} />
+          <h2>Deployments</h2>
+          <Deployed path={`zones/${id}/deployments`} />
+        </>
+      ) : tab === "signing" ? (
+        <Signing of={"zones/" + id} may={may} />
+      ) : tab === "fields" ? (
+        <Fields r={z} />
+      ) : (
+        <Records z={z} may={may} />
+      )}
+      {act === "edit" && <Edit r={z} close={() => setAct(null)} done={reload} />}
+      {act === "delete" && <Delete r={z} close={() => setAct(null)} done={() => go("/ui/names")} />}
+      {act === "record" && <NewRecord z={z} close={() => setAct(null)} />}
+    </>
+  )
 }
 
-const shownFields: Record<string, string[]> = { HostRecord: ["name", "addresses", "ttl", "reverseRecord"], AliasRecord: ["name", "linkedRecord", "ttl"], MXRecord: ["name", "priority", "linkedRecord", "ttl"],
-  SRVRecord: ["name", "priority", "weight", "port", "linkedRecord", "ttl"], TXTRecord: ["name", "text", "ttl"], GenericRecord: ["name", "recordType", "rdata", "ttl"] }
+const shownFields: Record<string, string[]> = {
+  HostRecord: ["name", "addresses", "ttl", "reverseRecord"],
+  AliasRecord: ["name", "linkedRecord", "ttl"],
+  MXRecord: ["name", "priority", "linkedRecord", "ttl"],
+  SRVRecord: ["name", "priority", "weight", "port", "linkedRecord", "ttl"],
+  TXTRecord: ["name", "text", "ttl"],
+  GenericRecord: ["name", "recordType", "rdata", "ttl"],
+}
 
 /** A new record: hosts by their address, the others by their fields. */
 function NewRecord({ z, close }: { z: Resource; close: () => void }) {
-  const schema = useSchema(), makes = schema?.collections.zones?.b?.resourceRecords
-  const [what, setWhat] = useState("HostRecord"), [name, setName] = useState(""), [addresses, setAddresses] = useState(""), [back, setBack] = useState(true)
-  if (!makes) return <Dialog title="New record" close={close}><Loading what="the schema" /></Dialog>
-  const types = <Field label="Type">{id => <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
-  if (what !== "HostRecord") return <Create key={what} head={types} values={name ? { name } : undefined} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} fallback={{ name: "@" }} close={close} title={"New " + kind(what)} />
+  const schema = useSchema(),
+    makes = schema?.collections.zones?.b?.resourceRecords
+  const [what, setWhat] = useState("HostRecord"),
+    [name, setName] = useState(""),
+    [addresses, setAddresses] = useState(""),
+    [back, setBack] = useState(true)
+  if (!makes)
+    return (
+      <Dialog title="New record" close={close}>
+        <Loading what="the schema" />
+      </Dialog>
+    )
+  const types = (
+    <Field label="Type">
+      {id => (
+        <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}>
+          {Object.keys(makes.n ?? {})
+            .sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord"))
+            .map(n => (
+              <option key={n} value={n}>
+                {kind(n)}
+              </option>
+            ))}
+        </select>
+      )}
+    </Field>
+  )
+  if (what !== "HostRecord")
+    return (
+      <Create
+        key={what}
+        head={types}
+        values={name ? { name } : undefined}
+        path={`zones/${z.id}/resourceRecords`}
+        makes={makes}
+        types={[what]}
+        only={shownFields[what]}
+        fallback={{ name: "@" }}
+        close={close}
+        title={"New " + kind(what)}
+      />
+    )
   const list = addresses.split(/[\s,]+/).filter(Boolean)
-  return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", name: name || "@", addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
-    {() => <>{types}
-      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => setName(e.currentTarget.value.trim())} />}</Field>
-        <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => setAddresses(e.currentTarget.value)} />}</Field>
-        <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => setBack(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
-  </Preview>
+  return (
+    <Preview
+      title="New record"
+      close={close}
+      waits
+      wanted={
+        list.length
+          ? {
+              method: "POST",
+              path: `zones/${z.id}/resourceRecords`,
+              body: {
+                type: "HostRecord",
+                name: name || "@",
+                addresses: list.map(address => ({ address })),
+                reverseRecord: back,
+              },
+              says: `${name || "@"}.${z.absoluteName} is made.`,
+            }
+          : null
+      }
+    >
+      {() => (
+        <>
+          {types}
+          <div class="fields">
+            <Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>
+              {(id, d) => (
+                <input
+                  id={id}
+                  aria-describedby={d}
+                  class="mono"
+                  value={name}
+                  onInput={e => setName(e.currentTarget.value.trim())}
+                />
+              )}
+            </Field>
+            <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">
+              {(id, d) => (
+                <input
+                  id={id}
+                  aria-describedby={d}
+                  class="mono"
+                  value={addresses}
+                  onInput={e => setAddresses(e.currentTarget.value)}
+                />
+              )}
+            </Field>
+            <Field label="Leads back">
+              {id => (
+                <select id={id} value={String(back)} onChange={e => setBack(e.currentTarget.value === "true")}>
+                  <option value="true">yes, by a PTR record</option>
+                  <option value="false">no</option>
+                </select>
+              )}
+            </Field>
+          </div>
+        </>
+      )}
+    </Preview>
+  )
 }
 
 const embed = "embed(addresses)"
 
 function Records({ z, may }: { z: Resource; may: May }) {
-  const q = place.value.query, schema = useSchema(), types = schema?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, setTyped] = useState(name), [editing, setEditing] = useState<Resource | null>(null), [deleting, setDeleting] = useState<Resource | null>(null)
+  const q = place.value.query,
+    schema = useSchema(),
+    types = schema?.collections.resourceRecords?.t ?? [],
+    only = q.get("type") ?? "",
+    name = q.get("name") ?? "",
+    [typed, setTyped] = useState(name),
+    [editing, setEditing] = useState<Resource | null>(null),
+    [deleting, setDeleting] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
-  const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
-  const { columns, chooser } = useColumns("records of a zone", schema, types, [
-    { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
-    { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
-    { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
-    { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
-    { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => setEditing(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => setDeleting(r)}><Icon name="trash-2" size={14} /></button></span> },
-  ], (f, r) => <Value field={f} value={r[f.n]} r={r} />, fieldName)
-  return <>
-    <div class="tools">
-      <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-      <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span><span class="grow" />{chooser}
-    </div>
-    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
-      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={setEditing} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); setEditing(r) } else if (e.key === "Delete") { e.preventDefault(); setDeleting(r) } }}
-        empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={columns} />}
-    {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => setEditing(null)} done={rows.reload} />}
-    {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
-  </>
+  const rows = useRows(
+    `zones/${z.id}/resourceRecords`,
+    { filter: filter || undefined, orderBy: "name", fields: embed },
+    ["resourceRecords", "addresses"],
+  )
+  const { columns, chooser } = useColumns(
+    "records of a zone",
+    schema,
+    types,
+    [
+      {
+        key: "name",
+        title: "Name",
+        width: "minmax(10rem,2fr)",
+        cell: r => (
+          <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>
+            {r.name || "@"}
+          </a>
+        ),
+      },
+      {
+        key: "type",
+        title: "Type",
+        width: "8rem",
+        narrow: "3.6rem",
+        cell: r => (r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "")),
+      },
+      {
+        key: "ttl",
+        title: "TTL",
+        width: "5rem",
+        number: true,
+        minor: true,
+        cell: r => r.ttl ?? <span class="muted">zone</span>,
+      },
+      {
+        key: "data",
+        title: "Data",
+        width: "minmax(12rem,3fr)",
+        cell: r =>
+          r.type === "HostRecord" ? (
+            <span class="cut">
+              {((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => (
+                <span key={a.id}>
+                  {i ? ", " : ""}
+                  <To r={a} mono />
+                </span>
+              ))}
+            </span>
+          ) : (
+            <span class="mono cut">
+              {dataOf(r)
+                .map(d => d.data)
+                .join(" · ")}
+            </span>
+          ),
+      },
+      {
+        key: "acts",
+        title: "",
+        width: "4.5rem",
+        minor: true,
+        cell: r =>
+          may.change && (
+            <span>
+              <button
+                class="plain"
+                tabIndex={-1}
+                aria-label={"Change " + (r.name || "@")}
+                onClick={() => setEditing(r)}
+              >
+                <Icon name="pencil" size={14} />
+              </button>
+              <button
+                class="plain"
+                tabIndex={-1}
+                aria-label={"Delete " + (r.name || "@")}
+                onClick={() => setDeleting(r)}
+              >
+                <Icon name="trash-2" size={14} />
+              </button>
+            </span>
+          ),
+      },
+    ],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
+  return (
+    <>
+      <div class="tools">
+        <label class="inline">
+          Type{" "}
+          <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}>
+            <option value="">all</option>
+            {types.map(t => (
+              <option key={t} value={t}>
+                {kind(t)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <form
+          class="filter"
+          role="search"
+          onSubmit={e => {
+            e.preventDefault()
+            setQuery({ name: typed })
+          }}
+        >
+          <input
+            type="text"
+            aria-label="Records whose name has"
+            placeholder="a part of the name"
+            value={typed}
+            onInput={e => setTyped(e.currentTarget.value)}
+          />
+          <button type="submit">Filter</button>
+        </form>
+        <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span>
+        <span class="grow" />
+        {chooser}
+      </div>
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what="the records" />
+      ) : (
+        <Grid
+          label={"Records of " + z.absoluteName}
+          count={rows.total}
+          at={rows.at}
+          id={r => r.id}
+          open={setEditing}
+          onKey={(e, r) => {
+            if (!r || !may.change) return
+            if (e.key === "e") {
+              e.preventDefault()
+              setEditing(r)
+            } else if (e.key === "Delete") {
+              e.preventDefault()
+              setDeleting(r)
+            }
+          }}
+          empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />}
+          columns={columns}
+        />
+      )}
+      {editing && (
+        <Edit r={editing} only={shownFields[editing.type]} close={() => setEditing(null)} done={rows.reload} />
+      )}
+      {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
+    </>
+  )
 }
 
 /** The zone as lines, to read, to edit, and to see the difference before anything is made. */
 function AsText({ z }: { z: Resource }) {
-  const path = `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
+  const path =
+    `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
   const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
-  const before = useMemo(() => found.data ? linesOf(found.data.data).map(l => lineText(l.line)).join("\n") + "\n" : "", [found.data])
+  const before = useMemo(
+    () =>
+      found.data
+        ? linesOf(found.data.data)
+            .map(l => lineText(l.line))
+            .join("\n") + "\n"
+        : "",
+    [found.data],
+  )
   // What the text was made from stays as it was while it is edited: what others add meanwhile is not theirs to lose.
-  const [edited, setEdited] = useState<{ text: string; base: Resource[] } | null>(null), [applying, setApplying] = useState<Difference["changes"] | null>(null), [problem, setProblem] = useState<Problem>()
+  const [edited, setEdited] = useState<{ text: string; base: Resource[] } | null>(null),
+    [applying, setApplying] = useState<Difference["changes"] | null>(null),
+    [problem, setProblem] = useState<Problem>()
   useEffect(() => {
     if (!edited) return
     guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
     return () => guardLeaving(null)
   }, [!edited])
   const generic = useSchema()?.types.GenericRecord?.f.find(f => f.n === "recordType")?.e
-  if (!found.data) return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
-  const text = edited?.text ?? null, type = (t: string | null) => setEdited(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
-  const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic), moved = edited && edited.base !== found.data.data
+  if (!found.data)
+    return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
+  const text = edited?.text ?? null,
+    type = (t: string | null) => setEdited(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
+  const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic),
+    moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
   /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
   const prepare = async () => {
     setProblem(undefined)
     try {
-      const changes = await Promise.all(d!.changes.map(async c => {
-        if (c.method === "POST") return c
-        const now = await call<Resource>("GET", c.path + query({ fields: embed }), undefined, { quiet: true }), was = edited!.base.find(r => r.id === now.body.id)
-        const text = (r: Resource | undefined) => r ? linesOf([r]).map(l => lineText(l.line)).sort().join("\n") : ""
-        if (text(now.body) !== text(was)) throw new Error(`Somebody else has changed ${now.body.absoluteName ?? now.body.name} meanwhile: it is now ${text(now.body).replaceAll("\n", ", ")}. Go back to what is, and change that.`)
-        return now.etag ? { ...c, headers: { "If-Match": now.etag } } : c
-      }))
+      const changes = await Promise.all(
+        d!.changes.map(async c => {
+          if (c.method === "POST") return c
+          const now = await call<Resource>("GET", c.path + query({ fields: embed }), undefined, { quiet: true }),
+            was = edited!.base.find(r => r.id === now.body.id)
+          const text = (r: Resource | undefined) =>
+            r
+              ? linesOf([r])
+                  .map(l => lineText(l.line))
+                  .sort()
+                  .join("\n")
+              : ""
+          if (text(now.body) !== text(was))
+            throw new Error(
+              `Somebody else has changed ${now.body.absoluteName ?? now.body.name} meanwhile: it is now ${text(now.body).replaceAll("\n", ", ")}. Go back to what is, and change that.`,
+            )
+          return now.etag ? { ...c, headers: { "If-Match": now.etag } } : c
+        }),
+      )
       setApplying(changes)
-    } catch (e) { setProblem(problemOf(e)) }
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  return <>
-    {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
-    <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL, which may be left out; in data a name without a dot at its end lies in the zone. SOA and NS come from options and roles.</p>
-    <label class="hidden" for="zone-text">Records as text</label>
-    <textarea id="zone-text" class="mono zone-text" spellcheck={false} rows={Math.min(30, Math.max(8, before.split("\n").length + 1))} readOnly={!whole} value={text ?? before} onInput={e => type(e.currentTarget.value)} />
-    {moved && <p class="muted"><Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others have added stays, and is not in this text.</p>}
-    {d && <section class="card"><h2>The difference</h2>
-      {d.faults.map(f => <p key={f} class="fault">{f}</p>)}
-      <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>
-      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>Try and apply</Button><Button onClick={() => { type(null); setProblem(undefined) }}>Back to what is</Button></div></section>}
-    {problem && <Trouble problem={problem} />}
-    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => setApplying(null)} done={() => type(null)} staged={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
-      {() => <p>{counted(d.gone.length, "lines")} {d.gone.length === 1 ? "goes" : "go"}, {number(d.come.length)} {d.come.length === 1 ? "comes" : "come"}: {counted(d.changes.length, "changes")}, all of them or none.</p>}</Preview>}
-  </>
+  return (
+    <>
+      {!whole && (
+        <p class="muted">
+          The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.
+        </p>
+      )}
+      <p class="muted small">
+        NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL, which may be
+        left out; in data a name without a dot at its end lies in the zone. SOA and NS come from options and roles.
+      </p>
+      <label class="hidden" for="zone-text">
+        Records as text
+      </label>
+      <textarea
+        id="zone-text"
+        class="mono zone-text"
+        spellcheck={false}
+        rows={Math.min(30, Math.max(8, before.split("\n").length + 1))}
+        readOnly={!whole}
+        value={text ?? before}
+        onInput={e => type(e.currentTarget.value)}
+      />
+      {moved && (
+        <p class="muted">
+          <Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others have added stays, and is
+          not in this text.
+        </p>
+      )}
+      {d && (
+        <section class="card">
+          <h2>The difference</h2>
+          {d.faults.map(f => (
+            <p key={f} class="fault">
+              {f}
+            </p>
+          ))}
+          <pre class="difference" tabIndex={0}>
+            {d.gone.map(l => (
+              <del key={l}>{"- " + l + "\n"}</del>
+            ))}
+            {d.come.map(l => (
+              <ins key={l}>{"+ " + l + "\n"}</ins>
+            ))}
+            {!d.gone.length && !d.come.length && "No line is another one."}
+          </pre>
+          <div class="buttons">
+            <Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>
+              Try and apply
+            </Button>
+            <Button
+              onClick={() => {
+                type(null)
+                setProblem(undefined)
+              }}
+            >
+              Back to what is
+            </Button>
+          </div>
+        </section>
+      )}
+      {problem && <Trouble problem={problem} />}
+      {applying && d && (
+        <Preview
+          title={"Change " + z.absoluteName}
+          close={() => setApplying(null)}
+          done={() => type(null)}
+          staged={() => type(null)}
+          wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}
+        >
+          {() => (
+            <p>
+              {counted(d.gone.length, "lines")} {d.gone.length === 1 ? "goes" : "go"}, {number(d.come.length)}{" "}
+              {d.come.length === 1 ? "comes" : "come"}: {counted(d.changes.length, "changes")}, all of them or none.
+            </p>
+          )}
+        </Preview>
+      )}
+    </>
+  )
 }
 
 function Below({ z }: { z: Resource }) {
   const rows = useRows(`zones/${z.id}/zones`, { orderBy: "name" }, ["zones"])
-  return rows.problem ? <Trouble problem={rows.problem} /> : rows.total === undefined ? <Loading /> : <Grid label="Zones below" count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/zones/" + x.id)} empty={<Empty title="No zone is below it." />}
-    columns={[{ key: "name", title: "Zone", cell: x => <a class="mono" href={"/ui/zones/" + x.id}>{x.absoluteName}</a> }, { key: "type", title: "Type", cell: x => kind(x.type) }]} />
+  return rows.problem ? (
+    <Trouble problem={rows.problem} />
+  ) : rows.total === undefined ? (
+    <Loading />
+  ) : (
+    <Grid
+      label="Zones below"
+      count={rows.total}
+      at={rows.at}
+      id={x => x.id}
+      open={x => go("/ui/zones/" + x.id)}
+      empty={<Empty title="No zone is below it." />}
+      columns={[
+        {
+          key: "name",
+          title: "Zone",
+          cell: x => (
+            <a class="mono" href={"/ui/zones/" + x.id}>
+              {x.absoluteName}
+            </a>
+          ),
+        },
+        { key: "type", title: "Type", cell: x => kind(x.type) },
+      ]}
+    />
+  )
 }
 
-interface Finding { r: Resource; says: string }
+interface Finding {
+  r: Resource
+  says: string
+}
 
 /** What of a zone wants a look: hosts that do not lead back, names that lead nowhere. */
 function Checks({ z }: { z: Resource }) {
   const key = "checks " + z.id
-  const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(key, async signal => {
-    const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: mostAsText, total: true }), { signal })
-    const below = (await get<Page>(`zones/${z.id}/zones` + query({ limit: 1000, fields: "id,name,absoluteName" }), { signal, quiet: true })).data.map(x => x.name)
-    const list: Finding[] = []
-    for (const r of page.data) {
-      const there = below.find(n => n && (r.name === n || r.name?.endsWith("." + n)))
-      if (there) list.push({ r, says: `lies in the zone ${there}.${z.absoluteName}, below this one: it is not answered from here` })
-      if (r.type === "HostRecord" && !r.reverseRecord) list.push({ r, says: "does not lead back: no PTR record is made of it" })
-      if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && !r.linkedRecord) list.push({ r, says: "leads nowhere" })
-      if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && r.linkedRecord?.type === "ExternalHostRecord") list.push({ r, says: "leads to a name outside, which is not watched" })
-      if (r.type === "MXRecord" && r.linkedRecord?.type === "AliasRecord") list.push({ r, says: "is mail for an alias, which RFC 2181 section 10.3 forbids" })
-    }
-    return { list, looked: page.data.length, total: page.totalCount ?? page.data.length }
-  }, ["resourceRecords"])
+  const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(
+    key,
+    async signal => {
+      const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: mostAsText, total: true }), {
+        signal,
+      })
+      const below = (
+        await get<Page>(`zones/${z.id}/zones` + query({ limit: 1000, fields: "id,name,absoluteName" }), {
+          signal,
+          quiet: true,
+        })
+      ).data.map(x => x.name)
+      const list: Finding[] = []
+      for (const r of page.data) {
+        const there = below.find(n => n && (r.name === n || r.name?.endsWith("." + n)))
+        if (there)
+          list.push({
+            r,
+            says: `lies in the zone ${there}.${z.absoluteName}, below this one: it is not answered from here`,
+          })
+        if (r.type === "HostRecord" && !r.reverseRecord)
+          list.push({ r, says: "does not lead back: no PTR record is made of it" })
+        if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && !r.linkedRecord)
+          list.push({ r, says: "leads nowhere" })
+        if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && r.linkedRecord?.type === "ExternalHostRecord")
+          list.push({ r, says: "leads to a name outside, which is not watched" })
+        if (r.type === "MXRecord" && r.linkedRecord?.type === "AliasRecord")
+          list.push({ r, says: "is mail for an alias, which RFC 2181 section 10.3 forbids" })
+      }
+      return { list, looked: page.data.length, total: page.totalCount ?? page.data.length }
+    },
+    ["resourceRecords"],
+  )
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the records" />
-  return <>{data.looked < data.total && <p class="muted">Of the first {number(data.looked)} of {number(data.total)} records.</p>}
-    {data.list.length === 0 ? <Empty title="Nothing to complain of." /> : <ul class="plain-list">{data.list.map(({ r, says }, i) => <li key={i}><Icon name="triangle-alert" size={14} /> <To r={r} mono /> <span class="kind">{kind(r.type)}</span> {says}</li>)}</ul>}</>
+  return (
+    <>
+      {data.looked < data.total && (
+        <p class="muted">
+          Of the first {number(data.looked)} of {number(data.total)} records.
+        </p>
+      )}
+      {data.list.length === 0 ? (
+        <Empty title="Nothing to complain of." />
+      ) : (
+        <ul class="plain-list">
+          {data.list.map(({ r, says }, i) => (
+            <li key={i}>
+              <Icon name="triangle-alert" size={14} /> <To r={r} mono /> <span class="kind">{kind(r.type)}</span> {says}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  )
 }
 
-interface ServingAnswer { serial: number | null; records: number; servers: { id: number; type: string; name: string; current: boolean; connected: boolean }[] }
+interface ServingAnswer {
+  serial: number | null
+  records: number
+  servers: { id: number; type: string; name: string; current: boolean; connected: boolean }[]
+}
 
 /** The serial number that is deployed, and which servers answer it. */
 function Serving({ id }: { id: string }) {
   const path = `zones/${id}/serving`
-  const { data, problem, reload } = useData<ServingAnswer>(path, signal => get(path, { signal }), ["deployments", "resourceRecords", "zones"])
-  useEffect(() => { const timer = setInterval(() => { if (!document.hidden) reload() }, 5000); return () => clearInterval(timer) }, [path])
+  const { data, problem, reload } = useData<ServingAnswer>(path, signal => get(path, { signal }), [
+    "deployments",
+    "resourceRecords",
+    "zones",
+  ])
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) reload()
+    }, 5000)
+    return () => clearInterval(timer)
+  }, [path])
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="who serves it" />
-  if (data.serial === null) return <Empty title="Nothing is deployed of this zone yet.">It is once a server has a DNS role for it, and somebody deploys, or the view is live.</Empty>
-  return <section class="card"><h2>Serial <span class="num">{data.serial}</span></h2><p class="muted">{number(data.records)} records, SOA and NS among them.</p>
-    {data.servers.length === 0 ? <p class="muted">No server answers for it.</p> : <ul class="plain-list">{data.servers.map(s => <li key={s.id}><State of={!s.connected ? "NOT_CONNECTED" : s.current ? "CURRENT" : "BEHIND"} /> <To r={s as never} /> {!s.connected ? "is silent; it goes on with what it has" : s.current ? "answers this serial" : "has not said yet that it answers this serial"}</li>)}</ul>}</section>
+  if (data.serial === null)
+    return (
+      <Empty title="Nothing is deployed of this zone yet.">
+        It is once a server has a DNS role for it, and somebody deploys, or the view is live.
+      </Empty>
+    )
+  return (
+    <section class="card">
+      <h2>
+        Serial <span class="num">{data.serial}</span>
+      </h2>
+      <p class="muted">{number(data.records)} records, SOA and NS among them.</p>
+      {data.servers.length === 0 ? (
+        <p class="muted">No server answers for it.</p>
+      ) : (
+        <ul class="plain-list">
+          {data.servers.map(s => (
+            <li key={s.id}>
+              <State of={!s.connected ? "NOT_CONNECTED" : s.current ? "CURRENT" : "BEHIND"} /> <To r={s as never} />{" "}
+              {!s.connected
+                ? "is silent; it goes on with what it has"
+                : s.current
+                  ? "answers this serial"
+                  : "has not said yet that it answers this serial"}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
 }
 
 /** The deployments of a zone or a server, the last first. */
 export function Deployed({ path }: { path: string }) {
   const rows = useRows(path, { orderBy: "desc(id)" }, ["deployments"])
-  return rows.problem ? <Trouble problem={rows.problem} /> : rows.total === undefined ? <Loading what="the deployments" /> : <Grid label="Deployments" count={rows.total} at={rows.at} id={d => d.id} open={d => go("/ui/deployments/" + d.id)} empty={<Empty title="Nothing was deployed by itself.">A live view deploys each change at once.</Empty>} columns={[
-    { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> }, { key: "type", title: "Type", width: "11rem", cell: d => <a href={"/ui/deployments/" + d.id}>{kind(d.type)}</a> },
-    { key: "state", title: "State", width: "14rem", cell: d => <span><State of={d.state} /> {d.state === "RUNNING" && d.percentComplete !== null && <progress max={100} value={d.percentComplete} aria-label="Progress" />}</span> },
-    { key: "message", title: "Message", width: "minmax(12rem,3fr)", cell: d => <span class="cut" title={d.message}>{d.message}</span> }]} />
+  return rows.problem ? (
+    <Trouble problem={rows.problem} />
+  ) : rows.total === undefined ? (
+    <Loading what="the deployments" />
+  ) : (
+    <Grid
+      label="Deployments"
+      count={rows.total}
+      at={rows.at}
+      id={d => d.id}
+      open={d => go("/ui/deployments/" + d.id)}
+      empty={<Empty title="Nothing was deployed by itself.">A live view deploys each change at once.</Empty>}
+      columns={[
+        { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> },
+        {
+          key: "type",
+          title: "Type",
+          width: "11rem",
+          cell: d => <a href={"/ui/deployments/" + d.id}>{kind(d.type)}</a>,
+        },
+        {
+          key: "state",
+          title: "State",
+          width: "14rem",
+          cell: d => (
+            <span>
+              <State of={d.state} />{" "}
+              {d.state === "RUNNING" && d.percentComplete !== null && (
+                <progress max={100} value={d.percentComplete} aria-label="Progress" />
+              )}
+            </span>
+          ),
+        },
+        {
+          key: "message",
+          title: "Message",
+          width: "minmax(12rem,3fr)",
+          cell: d => (
+            <span class="cut" title={d.message}>
+              {d.message}
+            </span>
+          ),
+        },
+      ]}
+    />
+  )
 }

@@ -24,58 +24,184 @@ import { Below, Crumbs, Fields, Value } from "./generic"
 import { Doing, Menu } from "./space"
 
 /** What of a network is shown on its page: the tab, and what it is called. */
-const parts: [below: string, label: string][] = [["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["signing", "Keys"], ["fields", "All fields"], ["transactions", "History"]]
+const parts: [below: string, label: string][] = [
+  ["map", "Map"],
+  ["ranges", "Ranges"],
+  ["deploymentOptions", "Options"],
+  ["deploymentRoles", "Roles"],
+  ["signing", "Keys"],
+  ["fields", "All fields"],
+  ["transactions", "History"],
+]
 export const ofNetwork = parts.map(([below]) => below)
 
 export function NetworkPage({ id, below = "" }: { id: string; below?: string }) {
-  const { data: r, problem, reload } = useResource<IPv4Network | (IPv6Network & { usage?: undefined; gateway?: undefined })>("networks/" + id, ["networks", "addresses", "ranges"])
+  const {
+    data: r,
+    problem,
+    reload,
+  } = useResource<IPv4Network | (IPv6Network & { usage?: undefined; gateway?: undefined })>("networks/" + id, [
+    "networks",
+    "addresses",
+    "ranges",
+  ])
   const may = useMay("networks/" + id)
-  const [act, setAct] = useState<string | null>(null), [assigning, setAssigning] = useState<{ s: Span; count: number } | null>(null), assign = (s: Span, count = 1) => setAssigning({ s, count })
-  if (!r) return problem ? <><Head title="Network" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  const s = parseSpan(r.range)!, up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", { used, all } = usedOf(r), base = "/ui/networks/" + id
-  const done = () => { setAct(null); reload(); if (act === "delete") go("/" + up.replace(/^/, "ui/")) }
-  return <>
-    <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
-      {may.change && <Button icon="pencil" onClick={() => setAct("edit")}>Change</Button>}
-      {may.change && <Button icon="ellipsis-vertical" onClick={() => setAct("menu")}>More</Button>}
-      {may.add && <Button icon="plus" primary onClick={() => setAct("address")}>Assign address</Button>}
-    </Head>
-    <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
-      {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
-    {size(s) <= 65536n && (below === "" || below === "ranges") && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
-    <Tabs tabs={[["", "Addresses"], ...parts.filter(([k]) => k !== "signing" || "reverseZoneSigned" in r && r.reverseZoneSigned), ["tags", "Further"]]} chosen={below} choose={k => go(k ? base + "/" + k : base)} />
-    {below === "map" ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : below === "fields" ? <Fields r={r} /> : below ? <Below r={r} collection="networks" what={below} may={may} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
-    {act === "menu" && <Menu r={r} close={() => setAct(null)} pick={a => setAct(a)} />}
-    {act === "address" && <Create path={`networks/${id}/addresses`} makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }} values={{ state: "STATIC" }} only={["name", "address", "state", "macAddress", "location"]} title="Assign an address" close={() => setAct(null)} done={reload} />}
-    {act && !["menu", "address"].includes(act) && <Doing act={act} r={r} parent={up} close={() => setAct(null)} done={done} />}
-    {assigning && <Assign r={r} s={assigning.s} count={assigning.count} close={() => setAssigning(null)} done={reload} />}
-  </>
+  const [act, setAct] = useState<string | null>(null),
+    [assigning, setAssigning] = useState<{ s: Span; count: number } | null>(null),
+    assign = (s: Span, count = 1) => setAssigning({ s, count })
+  if (!r)
+    return problem ? (
+      <>
+        <Head title="Network" />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    ) : (
+      <Loading />
+    )
+  const s = parseSpan(r.range)!,
+    up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "",
+    { used, all } = usedOf(r),
+    base = "/ui/networks/" + id
+  const done = () => {
+    setAct(null)
+    reload()
+    if (act === "delete") go("/" + up.replace(/^/, "ui/"))
+  }
+  return (
+    <>
+      <Head
+        title={<span class="mono">{r.range}</span>}
+        kind={kind(r.type) + (r.name ? " · " + r.name : "")}
+        crumbs={<Crumbs r={r} />}
+      >
+        {may.change && (
+          <Button icon="pencil" onClick={() => setAct("edit")}>
+            Change
+          </Button>
+        )}
+        {may.change && (
+          <Button icon="ellipsis-vertical" onClick={() => setAct("menu")}>
+            More
+          </Button>
+        )}
+        {may.add && (
+          <Button icon="plus" primary onClick={() => setAct("address")}>
+            Assign address
+          </Button>
+        )}
+      </Head>
+      <p class="summary">
+        {r.usage && (
+          <>
+            <Use part={used} of={all} />{" "}
+            <span class="muted">
+              {number(used)} of {number(all)} in use
+            </span>{" "}
+            ·{" "}
+          </>
+        )}
+        {r.gateway && (
+          <>
+            gateway <span class="mono">{r.gateway}</span> ·{" "}
+          </>
+        )}
+        {r.location && <>{r.location.name} · </>}
+        {r.usage &&
+          Object.entries(r.usage as Record<string, number>)
+            .filter(([k, n]) => n && k !== "UNASSIGNED")
+            .map(([k, n]) => (
+              <span key={k} class="gap">
+                <State of={k} /> {number(n)}{" "}
+              </span>
+            ))}
+      </p>
+      {size(s) <= 65536n && (below === "" || below === "ranges") && (
+        <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />
+      )}
+      <Tabs
+        tabs={[
+          ["", "Addresses"],
+          ...parts.filter(([k]) => k !== "signing" || ("reverseZoneSigned" in r && r.reverseZoneSigned)),
+          ["tags", "Further"],
+        ]}
+        chosen={below}
+        choose={k => go(k ? base + "/" + k : base)}
+      />
+      {below === "map" ? (
+        <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} />
+      ) : below === "fields" ? (
+        <Fields r={r} />
+      ) : below ? (
+        <Below r={r} collection="networks" what={below} may={may} />
+      ) : (
+        <Addresses r={r} s={s} may={may} assign={assign} />
+      )}
+      {act === "menu" && <Menu r={r} close={() => setAct(null)} pick={a => setAct(a)} />}
+      {act === "address" && (
+        <Create
+          path={`networks/${id}/addresses`}
+          makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }}
+          values={{ state: "STATIC" }}
+          only={["name", "address", "state", "macAddress", "location"]}
+          title="Assign an address"
+          close={() => setAct(null)}
+          done={reload}
+        />
+      )}
+      {act && !["menu", "address"].includes(act) && (
+        <Doing act={act} r={r} parent={up} close={() => setAct(null)} done={done} />
+      )}
+      {assigning && (
+        <Assign r={r} s={assigning.s} count={assigning.count} close={() => setAssigning(null)} done={reload} />
+      )}
+    </>
+  )
 }
 
 /** The addresses of a network in a row, as they are used; a drag over free ones assigns them. */
 function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => void }) {
-  const s = parseSpan(r.range)!, n = Number(size(s)), cells = Math.max(256, Math.min(n, 1024))
+  const s = parseSpan(r.range)!,
+    n = Number(size(s)),
+    cells = Math.max(256, Math.min(n, 1024))
   const path = `networks/${r.id}/map` + query({ cells })
   const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
-  const list = useMemo(() => data ? cellsOf(data).filter(c => c.kind >= 0) : [], [data])
-  const [from, setFrom] = useState(-1), [to, setTo] = useState(-1)
+  const list = useMemo(() => (data ? cellsOf(data).filter(c => c.kind >= 0) : []), [data])
+  const [from, setFrom] = useState(-1),
+    [to, setTo] = useState(-1)
   const ref = useRef<SVGSVGElement>(null)
   if (!data) return <div class="strip" />
-  const wide = Math.min(64, list.length), high = Math.ceil(list.length / wide)
+  const wide = Math.min(64, list.length),
+    high = Math.ceil(list.length / wide)
   const at = (e: MouseEvent) => {
-    const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * wide), y = Math.floor((e.clientY - b.top) / b.height * high)
+    const b = ref.current!.getBoundingClientRect(),
+      x = Math.floor(((e.clientX - b.left) / b.width) * wide),
+      y = Math.floor(((e.clientY - b.top) / b.height) * high)
     return Math.max(0, Math.min(list.length - 1, y * wide + x))
   }
-  const gateway = (r as any).gateway ? parseAddress((r as any).gateway) : null, gate = gateway && BigInt(n) === BigInt(list.length) ? Number(gateway.n - s.low) : -1
-  const edge = s.v6 || n <= 2 ? 0 : 1, each = BigInt(n) / BigInt(list.length), low = Math.min(from, to), top = Math.max(from, to)
-  const spanOf = (a: number, b: number): Span => ({ v6: s.v6, low: s.low + BigInt(a) * each, high: s.low + BigInt(b + 1) * each - 1n })
+  const gateway = (r as any).gateway ? parseAddress((r as any).gateway) : null,
+    gate = gateway && BigInt(n) === BigInt(list.length) ? Number(gateway.n - s.low) : -1
+  const edge = s.v6 || n <= 2 ? 0 : 1,
+    each = BigInt(n) / BigInt(list.length),
+    low = Math.min(from, to),
+    top = Math.max(from, to)
+  const spanOf = (a: number, b: number): Span => ({
+    v6: s.v6,
+    low: s.low + BigInt(a) * each,
+    high: s.low + BigInt(b + 1) * each - 1n,
+  })
   /** What was dragged over: the first run of free addresses in it, or the address that was pressed. */
   const dragged = () => {
-    const single = each === 1n, isFree = (i: number) => list[i].level === 0 && !(single && edge && (i === 0 || i === list.length - 1))
+    const single = each === 1n,
+      isFree = (i: number) => list[i].level === 0 && !(single && edge && (i === 0 || i === list.length - 1))
     let a = low
     while (a <= top && !isFree(a)) a++
     if (a > top) {
-      if (single && low === top && list[low].level > 0) void get<Page>(`networks/${r.id}/addresses` + query({ filter: `address:${literal(address(s.low + BigInt(low), s.v6))}` })).then(p => { if (p.data[0]) go("/ui/addresses/" + p.data[0].id) })
+      if (single && low === top && list[low].level > 0)
+        void get<Page>(
+          `networks/${r.id}/addresses` + query({ filter: `address:${literal(address(s.low + BigInt(low), s.v6))}` }),
+        ).then(p => {
+          if (p.data[0]) go("/ui/addresses/" + p.data[0].id)
+        })
       else toast("Nothing of that is free.")
       return
     }
@@ -83,106 +209,510 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
     while (b < top && isFree(b + 1)) b++
     pick(spanOf(a, b), low < top ? Number(size(spanOf(a, b))) : 1)
   }
-  return <figure class="strip">
-    <svg ref={ref} viewBox={`0 0 ${wide * 10} ${high * 10}`} role="img" aria-label={`Which addresses of ${r.range} are in use`} preserveAspectRatio="none" height={high * 12}
-      style={{ touchAction: "pan-y" }} onPointerDown={e => { e.preventDefault(); ref.current!.setPointerCapture(e.pointerId); setFrom(at(e)); setTo(at(e)) }} onPointerMove={e => { if (from >= 0 && e.buttons) setTo(at(e)) }}
-      onPointerUp={() => { if (from >= 0) dragged(); setFrom(-1); setTo(-1) }} onPointerCancel={() => { setFrom(-1); setTo(-1) }}>
-      {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (i === gate ? "gate" : c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
-        <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title></rect>)}
-    </svg>
-    <figcaption class="muted small"><span class="legend"><span><i class="swatch taken" aria-hidden="true" />in use</span><span><i class="swatch gate" aria-hidden="true" />gateway</span><span><i class="swatch pool" aria-hidden="true" />DHCP range</span><span><i class="swatch open" aria-hidden="true" />free</span></span> Drag over free addresses to assign them; press one in use to open it.</figcaption>
-  </figure>
+  return (
+    <figure class="strip">
+      <svg
+        ref={ref}
+        viewBox={`0 0 ${wide * 10} ${high * 10}`}
+        role="img"
+        aria-label={`Which addresses of ${r.range} are in use`}
+        preserveAspectRatio="none"
+        height={high * 12}
+        style={{ touchAction: "pan-y" }}
+        onPointerDown={e => {
+          e.preventDefault()
+          ref.current!.setPointerCapture(e.pointerId)
+          setFrom(at(e))
+          setTo(at(e))
+        }}
+        onPointerMove={e => {
+          if (from >= 0 && e.buttons) setTo(at(e))
+        }}
+        onPointerUp={() => {
+          if (from >= 0) dragged()
+          setFrom(-1)
+          setTo(-1)
+        }}
+        onPointerCancel={() => {
+          setFrom(-1)
+          setTo(-1)
+        }}
+      >
+        {list.map((c, i) => (
+          <rect
+            key={i}
+            x={(i % wide) * 10 + 0.6}
+            y={Math.floor(i / wide) * 10 + 0.6}
+            width="8.8"
+            height="8.8"
+            rx="1.4"
+            class={
+              "cell " +
+              (i === gate ? "gate" : c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") +
+              (from >= 0 && i >= low && i <= top ? " dragged" : "")
+            }
+          >
+            <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title>
+          </rect>
+        ))}
+      </svg>
+      <figcaption class="muted small">
+        <span class="legend">
+          <span>
+            <i class="swatch taken" aria-hidden="true" />
+            in use
+          </span>
+          <span>
+            <i class="swatch gate" aria-hidden="true" />
+            gateway
+          </span>
+          <span>
+            <i class="swatch pool" aria-hidden="true" />
+            DHCP range
+          </span>
+          <span>
+            <i class="swatch open" aria-hidden="true" />
+            free
+          </span>
+        </span>{" "}
+        Drag over free addresses to assign them; press one in use to open it.
+      </figcaption>
+    </figure>
+  )
 }
 
 /** The addresses in use, with what is free behind each of them folded into one cell. */
 function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assign: (s: Span) => void }) {
-  const filter = place.value.query.get("filter") ?? "", [typed, setTyped] = useState(filter), [editing, setEditing] = useState<Resource | null>(null), [deleting, setDeleting] = useState<Resource | null>(null)
-  const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, ["addresses", "macAddresses"])
-  const schema = useSchema(), edge = s.v6 || size(s) <= 2n ? 0n : 1n
-  const free = (a: bigint, b: bigint): Span | null => a <= b ? { v6: s.v6, low: a, high: b } : null
+  const filter = place.value.query.get("filter") ?? "",
+    [typed, setTyped] = useState(filter),
+    [editing, setEditing] = useState<Resource | null>(null),
+    [deleting, setDeleting] = useState<Resource | null>(null)
+  const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, [
+    "addresses",
+    "macAddresses",
+  ])
+  const schema = useSchema(),
+    edge = s.v6 || size(s) <= 2n ? 0n : 1n
+  const free = (a: bigint, b: bigint): Span | null => (a <= b ? { v6: s.v6, low: a, high: b } : null)
   const behind = (row: Resource, i: number): Span | null => {
     if (filter) return null
-    const next = rows.at(i + 1), here = parseAddress(row.address!)!
+    const next = rows.at(i + 1),
+      here = parseAddress(row.address!)!
     if (!next && i + 1 < (rows.total ?? 0)) return null
     return free(here.n + 1n, next ? parseAddress(next.address!)!.n - 1n : s.high - edge)
   }
-  const first = rows.at(0), before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
-  const { columns, chooser } = useColumns("addresses of a network", schema, [s.v6 ? "IPv6Address" : "IPv4Address"], [
-    { key: "address", title: "Address", width: "minmax(8rem,14rem)", narrow: "7rem", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
-    { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
-    { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
-    { key: "macAddress", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
-    { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
-    { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? !may.add ? <span title={span(f)}>{amount(size(f))} free</span> : <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
-    { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => setEditing(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => setDeleting(x)}><Icon name="trash-2" size={14} /></button></span> },
-  ], (f, x) => <Value field={f} value={x[f.n]} r={x} />, fieldName)
-  return <>
-    <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name or address, or state:'RESERVED'" value={typed} onInput={e => setTyped(e.currentTarget.value)} /><button type="submit">Filter</button>
-        {filter && <button type="button" onClick={() => { setTyped(""); setQuery({ filter: null }) }}>All</button>}
-      </form>
-      <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
-      {before && <button class="small" onClick={() => assign(before)}>{amount(size(before))} free before {first!.address}</button>}
-      <span class="grow" />{chooser}
-    </div>
-    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={"Addresses of " + r.range} count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/addresses/" + x.id)}
-        onKey={(e, x) => { if (!x || !may.change) return; if (e.key === "e") { e.preventDefault(); setEditing(x) } else if (e.key === "Delete") { e.preventDefault(); setDeleting(x) } }}
-        empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
-        columns={columns} />}
-    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => setEditing(null)} done={rows.reload} />}
-    {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
-  </>
+  const first = rows.at(0),
+    before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
+  const { columns, chooser } = useColumns(
+    "addresses of a network",
+    schema,
+    [s.v6 ? "IPv6Address" : "IPv4Address"],
+    [
+      {
+        key: "address",
+        title: "Address",
+        width: "minmax(8rem,14rem)",
+        narrow: "7rem",
+        cell: x => (
+          <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>
+            {x.address}
+          </a>
+        ),
+      },
+      { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
+      { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
+      {
+        key: "macAddress",
+        title: "Hardware",
+        width: "10rem",
+        minor: true,
+        cell: x =>
+          x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null,
+      },
+      { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
+      {
+        key: "free",
+        title: "Then free",
+        width: "8.5rem",
+        narrow: "4.4rem",
+        cell: (x, i) => {
+          const f = behind(x, i)
+          return f ? (
+            !may.add ? (
+              <span title={span(f)}>{amount(size(f))} free</span>
+            ) : (
+              <button
+                class="small run"
+                tabIndex={-1}
+                title={span(f)}
+                aria-label={`Assign of ${span(f)}`}
+                onClick={() => assign(f)}
+              >
+                {amount(size(f))} free
+              </button>
+            )
+          ) : null
+        },
+      },
+      {
+        key: "acts",
+        title: "",
+        width: "4.5rem",
+        minor: true,
+        cell: x =>
+          may.change && (
+            <span>
+              <button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => setEditing(x)}>
+                <Icon name="pencil" size={14} />
+              </button>
+              <button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => setDeleting(x)}>
+                <Icon name="trash-2" size={14} />
+              </button>
+            </span>
+          ),
+      },
+    ],
+    (f, x) => <Value field={f} value={x[f.n]} r={x} />,
+    fieldName,
+  )
+  return (
+    <>
+      <div class="tools">
+        <form
+          class="filter"
+          role="search"
+          onSubmit={e => {
+            e.preventDefault()
+            setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") })
+          }}
+        >
+          <input
+            type="text"
+            aria-label="Filter"
+            class="mono"
+            spellcheck={false}
+            placeholder="a part of the name or address, or state:'RESERVED'"
+            value={typed}
+            onInput={e => setTyped(e.currentTarget.value)}
+          />
+          <button type="submit">Filter</button>
+          {filter && (
+            <button
+              type="button"
+              onClick={() => {
+                setTyped("")
+                setQuery({ filter: null })
+              }}
+            >
+              All
+            </button>
+          )}
+        </form>
+        <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
+        {before && (
+          <button class="small" onClick={() => assign(before)}>
+            {amount(size(before))} free before {first!.address}
+          </button>
+        )}
+        <span class="grow" />
+        {chooser}
+      </div>
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading />
+      ) : (
+        <Grid
+          label={"Addresses of " + r.range}
+          count={rows.total}
+          at={rows.at}
+          id={x => x.id}
+          open={x => go("/ui/addresses/" + x.id)}
+          onKey={(e, x) => {
+            if (!x || !may.change) return
+            if (e.key === "e") {
+              e.preventDefault()
+              setEditing(x)
+            } else if (e.key === "Delete") {
+              e.preventDefault()
+              setDeleting(x)
+            }
+          }}
+          empty={
+            <Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>
+              {!filter && (
+                <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>
+                  Assign the first
+                </Button>
+              )}
+            </Empty>
+          }
+          columns={columns}
+        />
+      )}
+      {editing && (
+        <Edit
+          r={editing}
+          only={["name", "state", "macAddress", "location"]}
+          close={() => setEditing(null)}
+          done={rows.reload}
+        />
+      )}
+      {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
+    </>
+  )
 }
 
 /** Assigning one address of a run, or several in a row. */
-function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; count: number; close: () => void; done: () => void }) {
-  const all = size(s), [first, setFirst] = useState(address(s.low, s.v6)), [count, setCount] = useState(begin), [name, setName] = useState(""), [state, setState] = useState("STATIC")
+function Assign({
+  r,
+  s,
+  count: begin,
+  close,
+  done,
+}: {
+  r: Resource
+  s: Span
+  count: number
+  close: () => void
+  done: () => void
+}) {
+  const all = size(s),
+    [first, setFirst] = useState(address(s.low, s.v6)),
+    [count, setCount] = useState(begin),
+    [name, setName] = useState(""),
+    [state, setState] = useState("STATIC")
   const [mac, setMac] = useState("")
-  const ranges = useData<Page>(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, a => get(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, { signal: a, quiet: true }), ["ranges"])
-  const at = parseAddress(first), type = s.v6 ? "IPv6Address" : "IPv4Address"
-  const inside = at && state !== "DHCP_RESERVED" ? ranges.data?.data.find(x => { const p = parseSpan(x.range); return p && p.low <= at.n + BigInt(Math.max(1, count) - 1) && p.high >= at.n }) : undefined
-  const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
-  const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
-    : { method: "POST", path: `networks/${r.id}/addresses`, body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)), says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.` }
-  return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done}>
-    {() => <>{inside && <p class="box"><Icon name="triangle-alert" /> That lies in the DHCP range <span class="mono">{inside.range}</span>{inside.name ? " " + inside.name : ""}: clients are given its addresses, too.</p>}<div class="fields">
-      <Field label="First address">{id => <input id={id} class="mono" value={first} onInput={e => setFirst(e.currentTarget.value.trim())} />}</Field>
-      <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => setCount(Number(e.currentTarget.value))} />}</Field>
-      <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
-      <Field label="State">{id => <select id={id} value={state} onChange={e => setState(e.currentTarget.value)}>{(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => <option key={x}>{x}</option>)}</select>}</Field>
-      {state === "DHCP_RESERVED" && <Field label="MAC address *" hint="Whom the address is kept for.">{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="00:00:5e:00:53:01" value={mac} onInput={e => setMac(e.currentTarget.value.trim())} />}</Field>}
-    </div></>}
-  </Preview>
+  const ranges = useData<Page>(
+    `networks/${r.id}/ranges?limit=200&fields=id,name,range`,
+    a => get(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, { signal: a, quiet: true }),
+    ["ranges"],
+  )
+  const at = parseAddress(first),
+    type = s.v6 ? "IPv6Address" : "IPv4Address"
+  const inside =
+    at && state !== "DHCP_RESERVED"
+      ? ranges.data?.data.find(x => {
+          const p = parseSpan(x.range)
+          return p && p.low <= at.n + BigInt(Math.max(1, count) - 1) && p.high >= at.n
+        })
+      : undefined
+  const one = (i: number) => ({
+    type,
+    state,
+    address: address(at!.n + BigInt(i), s.v6),
+    ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}),
+    ...(name
+      ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name }
+      : {}),
+  })
+  const wanted: Wanted | null =
+    !at || at.v6 !== s.v6 || count < 1 || count > 1000
+      ? null
+      : {
+          method: "POST",
+          path: `networks/${r.id}/addresses`,
+          body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)),
+          says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.`,
+        }
+  return (
+    <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done}>
+      {() => (
+        <>
+          {inside && (
+            <p class="box">
+              <Icon name="triangle-alert" /> That lies in the DHCP range <span class="mono">{inside.range}</span>
+              {inside.name ? " " + inside.name : ""}: clients are given its addresses, too.
+            </p>
+          )}
+          <div class="fields">
+            <Field label="First address">
+              {id => <input id={id} class="mono" value={first} onInput={e => setFirst(e.currentTarget.value.trim())} />}
+            </Field>
+            <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>
+              {(id, d) => (
+                <input
+                  id={id}
+                  aria-describedby={d}
+                  type="number"
+                  min={1}
+                  max={1000}
+                  value={count}
+                  onInput={e => setCount(Number(e.currentTarget.value))}
+                />
+              )}
+            </Field>
+            <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>
+              {(id, d) => (
+                <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />
+              )}
+            </Field>
+            <Field label="State">
+              {id => (
+                <select id={id} value={state} onChange={e => setState(e.currentTarget.value)}>
+                  {(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => (
+                    <option key={x}>{x}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+            {state === "DHCP_RESERVED" && (
+              <Field label="MAC address *" hint="Whom the address is kept for.">
+                {(id, d) => (
+                  <input
+                    id={id}
+                    aria-describedby={d}
+                    class="mono"
+                    placeholder="00:00:5e:00:53:01"
+                    value={mac}
+                    onInput={e => setMac(e.currentTarget.value.trim())}
+                  />
+                )}
+              </Field>
+            )}
+          </div>
+        </>
+      )}
+    </Preview>
+  )
 }
 
 /** An address: its names, its hardware, where it lies, and what became of it. */
 export function AddressPage({ id }: { id: string }) {
   const { data: r, problem, reload } = useResource<IPv4Address | IPv6Address>("addresses/" + id)
-  const names = useData<Page>(r ? `addresses/${id}/resourceRecords` : null, s => get(`addresses/${id}/resourceRecords`, { signal: s }), ["resourceRecords"])
+  const names = useData<Page>(
+    r ? `addresses/${id}/resourceRecords` : null,
+    s => get(`addresses/${id}/resourceRecords`, { signal: s }),
+    ["resourceRecords"],
+  )
   const up = r?._links?.up?.href
   const network = useData<Resource>(up ?? null, s => get(up!, { signal: s, quiet: true }), ["networks"])
-  const [act, setAct] = useState<string | null>(null), may = useMay("addresses/" + id)
-  if (!r) return problem ? <><Head title="Address" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  return <>
-    <Head title={<span class="mono">{r.address}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
-      {may.change && <Button icon="pencil" onClick={() => setAct("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => setAct("delete")}>Delete</Button>}
-    </Head>
-    <div class="cards">
-      <section class="card"><h2>Use</h2><dl class="facts">
-        <div><dt>State</dt><dd><State of={r.state} /></dd></div><div><dt>Name</dt><dd>{r.name ?? <span class="muted">none</span>}</dd></div>
-        <div><dt>Hardware</dt><dd>{r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>}</dd></div><div><dt>Device</dt><dd>{r.device ? <To r={r.device} /> : <span class="muted">none</span>}</dd></div>
-        <div><dt>Location</dt><dd>{r.location ? <To r={r.location} /> : <span class="muted">none</span>}</dd></div><div><dt>Network</dt><dd>{network.data ? <><To r={network.data} mono /> {network.data.name}</> : <span class="muted">—</span>}</dd></div>
-        <UserFacts r={r} />
-        {(network.data as any)?.gateway && <div><dt>Gateway</dt><dd class="mono">{(network.data as any).gateway}</dd></div>}
-      </dl></section>
-      <section class="card"><h2>Names</h2>{names.problem ? <Trouble problem={names.problem} /> : !names.data ? <Loading /> : names.data.data.length === 0 ? <p class="muted">No name{session.value?.administrator ? "" : " that you see"} leads here.</p>
-        : <ul class="plain-list">{names.data.data.map(x => <li key={x.id}><To r={x} mono /> <span class="kind">{kind(x.type)}</span>{x.reverseRecord && <span class="muted small"> and back</span>}</li>)}</ul>}</section>
-      <section class="card"><h2><a href={`/ui/addresses/${id}/transactions`}>History</a></h2><LastChanges path={`addresses/${id}/transactions`} /></section>
-      <section class="card"><h2><a href={`/ui/addresses/${id}/fields`}>All fields</a></h2><Fields r={r} without={["state", "macAddress", "device", "location", "address", "configuration", "userDefinedFields"]} /></section>
-    </div>
-    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device"]} close={() => setAct(null)} done={reload} />}
-    {act === "delete" && <Delete r={r} close={() => setAct(null)} done={() => up ? go("/ui/" + up.replace(/^\/api\/v2\//, "")) : history.back()} />}
-  </>
+  const [act, setAct] = useState<string | null>(null),
+    may = useMay("addresses/" + id)
+  if (!r)
+    return problem ? (
+      <>
+        <Head title="Address" />
+        <Trouble problem={problem} retry={reload} />
+      </>
+    ) : (
+      <Loading />
+    )
+  return (
+    <>
+      <Head
+        title={<span class="mono">{r.address}</span>}
+        kind={kind(r.type) + (r.name ? " · " + r.name : "")}
+        crumbs={<Crumbs r={r} />}
+      >
+        {may.change && (
+          <Button icon="pencil" onClick={() => setAct("edit")}>
+            Change
+          </Button>
+        )}
+        {may.remove && (
+          <Button icon="trash-2" onClick={() => setAct("delete")}>
+            Delete
+          </Button>
+        )}
+      </Head>
+      <div class="cards">
+        <section class="card">
+          <h2>Use</h2>
+          <dl class="facts">
+            <div>
+              <dt>State</dt>
+              <dd>
+                <State of={r.state} />
+              </dd>
+            </div>
+            <div>
+              <dt>Name</dt>
+              <dd>{r.name ?? <span class="muted">none</span>}</dd>
+            </div>
+            <div>
+              <dt>Hardware</dt>
+              <dd>{r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>}</dd>
+            </div>
+            <div>
+              <dt>Device</dt>
+              <dd>{r.device ? <To r={r.device} /> : <span class="muted">none</span>}</dd>
+            </div>
+            <div>
+              <dt>Location</dt>
+              <dd>{r.location ? <To r={r.location} /> : <span class="muted">none</span>}</dd>
+            </div>
+            <div>
+              <dt>Network</dt>
+              <dd>
+                {network.data ? (
+                  <>
+                    <To r={network.data} mono /> {network.data.name}
+                  </>
+                ) : (
+                  <span class="muted">—</span>
+                )}
+              </dd>
+            </div>
+            <UserFacts r={r} />
+            {(network.data as any)?.gateway && (
+              <div>
+                <dt>Gateway</dt>
+                <dd class="mono">{(network.data as any).gateway}</dd>
+              </div>
+            )}
+          </dl>
+        </section>
+        <section class="card">
+          <h2>Names</h2>
+          {names.problem ? (
+            <Trouble problem={names.problem} />
+          ) : !names.data ? (
+            <Loading />
+          ) : names.data.data.length === 0 ? (
+            <p class="muted">No name{session.value?.administrator ? "" : " that you see"} leads here.</p>
+          ) : (
+            <ul class="plain-list">
+              {names.data.data.map(x => (
+                <li key={x.id}>
+                  <To r={x} mono /> <span class="kind">{kind(x.type)}</span>
+                  {x.reverseRecord && <span class="muted small"> and back</span>}
+                </li>
+              ))}
+            </ul>
+          )}
+        </section>
+        <section class="card">
+          <h2>
+            <a href={`/ui/addresses/${id}/transactions`}>History</a>
+          </h2>
+          <LastChanges path={`addresses/${id}/transactions`} />
+        </section>
+        <section class="card">
+          <h2>
+            <a href={`/ui/addresses/${id}/fields`}>All fields</a>
+          </h2>
+          <Fields
+            r={r}
+            without={["state", "macAddress", "device", "location", "address", "configuration", "userDefinedFields"]}
+          />
+        </section>
+      </div>
+      {act === "edit" && (
+        <Edit
+          r={r}
+          only={["name", "state", "macAddress", "location", "device"]}
+          close={() => setAct(null)}
+          done={reload}
+        />
+      )}
+      {act === "delete" && (
+        <Delete
+          r={r}
+          close={() => setAct(null)}
+          done={() => (up ? go("/ui/" + up.replace(/^\/api\/v2\//, "")) : history.back())}
+        />
+      )}
+    </>
+  )
 }

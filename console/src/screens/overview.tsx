@@ -10,23 +10,88 @@ import { useFleet } from "./fleet"
 import { useLast } from "./generic"
 
 export function Overview() {
-  const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
-  return <>
-    <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
-    {c === null && session.value?.administrator ? <Empty title="There is no configuration.">A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></Empty> :
-      <div class="cards wide-cards">{c === null ? <><Networks /><Zones /></> : <Fullest c={c} />}<Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
-  </>
+  const c = configuration.value,
+    name = configurations.value.find(x => x.id === c)?.name
+  return (
+    <>
+      <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
+      {c === null && session.value?.administrator ? (
+        <Empty title="There is no configuration.">
+          A configuration holds everything: address space, views and names, servers.{" "}
+          <a href="/ui/configurations">Make the first one.</a>
+        </Empty>
+      ) : (
+        <div class="cards wide-cards">
+          {c === null ? (
+            <>
+              <Networks />
+              <Zones />
+            </>
+          ) : (
+            <Fullest c={c} />
+          )}
+          <Alarms />
+          <Points />
+          <section class="card">
+            <h2>
+              <a href="/ui/transactions">Last changes</a>
+            </h2>
+            <LastChanges path="transactions" />
+          </section>
+        </div>
+      )}
+    </>
+  )
 }
 
-interface Full { id: number; type: string; name: string; range: string; used: number; size: number }
+interface Full {
+  id: number
+  type: string
+  name: string
+  range: string
+  used: number
+  size: number
+}
 
 function Fullest({ c }: { c: number }) {
   const path = `configurations/${c}/fullestNetworks`
-  const { data, problem, reload } = useData<{ data: Full[] }>(path, s => get(path, { signal: s, headers: { Accept: "application/json" } }), ["networks", "addresses"])
-  return <section class="card"><h2><a href="/ui/space">Fullest networks</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">No IPv4 address is in use yet. <a href="/ui/space">Make a network</a>.</p> :
-      <table class="small-table"><tbody>{data.data.slice(0, 8).map(n => <tr key={n.id}><td><To r={n as never} mono /></td><td class="muted cut">{n.name}</td><td><Use part={n.used} of={n.size} /></td></tr>)}</tbody></table>}
-  </section>
+  const { data, problem, reload } = useData<{ data: Full[] }>(
+    path,
+    s => get(path, { signal: s, headers: { Accept: "application/json" } }),
+    ["networks", "addresses"],
+  )
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/space">Fullest networks</a>
+      </h2>
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading />
+      ) : data.data.length === 0 ? (
+        <p class="muted">
+          No IPv4 address is in use yet. <a href="/ui/space">Make a network</a>.
+        </p>
+      ) : (
+        <table class="small-table">
+          <tbody>
+            {data.data.slice(0, 8).map(n => (
+              <tr key={n.id}>
+                <td>
+                  <To r={n as never} mono />
+                </td>
+                <td class="muted cut">{n.name}</td>
+                <td>
+                  <Use part={n.used} of={n.size} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
 }
 
 /** How many networks are read to find the fullest of those that are seen. */
@@ -34,49 +99,180 @@ const mostLooked = 200
 
 /** The fullest of the networks that are seen, where no configuration is seen as a whole. */
 function Networks() {
-  const { data, problem, reload } = useLast("networks", { limit: mostLooked, orderBy: "range" }, ["networks", "addresses"])
-  const share = (r: Resource) => { const u = r.usage ? usedOf(r) : null; return u && u.all ? u.used / u.all : 0 }
-  const list = [...data?.data ?? []].sort((a, b) => share(b) - share(a)).slice(0, 8)
-  return <section class="card"><h2><a href="/ui/space">Your networks</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !list.length ? <p class="muted">You see no network.</p> :
-      <table class="small-table"><tbody>{list.map(n => <tr key={n.id}><td><To r={n} mono /></td><td class="muted cut">{n.name}</td><td>{n.usage && <Use part={usedOf(n).used} of={usedOf(n).all} />}</td></tr>)}</tbody></table>}
-  </section>
+  const { data, problem, reload } = useLast("networks", { limit: mostLooked, orderBy: "range" }, [
+    "networks",
+    "addresses",
+  ])
+  const share = (r: Resource) => {
+    const u = r.usage ? usedOf(r) : null
+    return u && u.all ? u.used / u.all : 0
+  }
+  const list = [...(data?.data ?? [])].sort((a, b) => share(b) - share(a)).slice(0, 8)
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/space">Your networks</a>
+      </h2>
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading />
+      ) : !list.length ? (
+        <p class="muted">You see no network.</p>
+      ) : (
+        <table class="small-table">
+          <tbody>
+            {list.map(n => (
+              <tr key={n.id}>
+                <td>
+                  <To r={n} mono />
+                </td>
+                <td class="muted cut">{n.name}</td>
+                <td>{n.usage && <Use part={usedOf(n).used} of={usedOf(n).all} />}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
 }
 
 function Zones() {
-  const { data, problem, reload } = useLast("zones", { limit: 8, orderBy: "absoluteName", fields: "id,type,absoluteName,view" }, ["zones"])
-  return <section class="card"><h2><a href="/ui/names">Your zones</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !data.data.length ? <p class="muted">You see no zone.</p> :
-      <table class="small-table"><tbody>{data.data.map(z => <tr key={z.id}><td><To r={z} mono /></td><td class="muted cut">{z.view?.name}</td></tr>)}</tbody></table>}
-  </section>
+  const { data, problem, reload } = useLast(
+    "zones",
+    { limit: 8, orderBy: "absoluteName", fields: "id,type,absoluteName,view" },
+    ["zones"],
+  )
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/names">Your zones</a>
+      </h2>
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading />
+      ) : !data.data.length ? (
+        <p class="muted">You see no zone.</p>
+      ) : (
+        <table class="small-table">
+          <tbody>
+            {data.data.map(z => (
+              <tr key={z.id}>
+                <td>
+                  <To r={z} mono />
+                </td>
+                <td class="muted cut">{z.view?.name}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
 }
 
-interface Alarm { severity: string; what: string; do: string }
+interface Alarm {
+  severity: string
+  what: string
+  do: string
+}
 
 /** What the manager says is wrong, with what to do; to who may not see that, the events that say so. */
 function Alarms() {
-  const { data, problem, reload } = useData<{ alarms: Alarm[] | null }>("status", s => get("status", { signal: s, quiet: true }), ["events"])
+  const { data, problem, reload } = useData<{ alarms: Alarm[] | null }>(
+    "status",
+    s => get("status", { signal: s, quiet: true }),
+    ["events"],
+  )
   if (problem?.status === 403) return <Warnings />
-  return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : !data.alarms?.length ? <p class="muted">Nothing is wrong that the manager knows of.</p> :
-      <ul class="plain-list">{data.alarms.slice(0, 8).map(a => <li key={a.what}><State of={a.severity} /> {a.what} <span class="muted">{a.do}</span></li>)}</ul>}
-  </section>
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/events">Alarms</a>
+      </h2>
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading />
+      ) : !data.alarms?.length ? (
+        <p class="muted">Nothing is wrong that the manager knows of.</p>
+      ) : (
+        <ul class="plain-list">
+          {data.alarms.slice(0, 8).map(a => (
+            <li key={a.what}>
+              <State of={a.severity} /> {a.what} <span class="muted">{a.do}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
 }
 
 function Warnings() {
-  const { data, problem, reload } = useLast("events", { filter: "eventType:in('WARNING','ERROR','FAILED')", orderBy: "desc(id)", limit: 8 }, ["events"])
-  return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">No warning that you may see.</p> :
-      <ul class="plain-list">{data.data.map(e => <li key={e.id}><State of={e.eventType} /> <a href={"/ui/events/" + e.id}>{e.message}</a> <span class="muted"><When at={e.dateTime} /></span></li>)}</ul>}
-  </section>
+  const { data, problem, reload } = useLast(
+    "events",
+    { filter: "eventType:in('WARNING','ERROR','FAILED')", orderBy: "desc(id)", limit: 8 },
+    ["events"],
+  )
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/events">Alarms</a>
+      </h2>
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !data ? (
+        <Loading />
+      ) : data.data.length === 0 ? (
+        <p class="muted">No warning that you may see.</p>
+      ) : (
+        <ul class="plain-list">
+          {data.data.map(e => (
+            <li key={e.id}>
+              <State of={e.eventType} /> <a href={"/ui/events/" + e.id}>{e.message}</a>{" "}
+              <span class="muted">
+                <When at={e.dateTime} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
 }
 
 function Points() {
   const { data, problem } = useFleet(1500)
   const states = new Map<string, number>()
-  for (const p of data ?? []) { const s = p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status; states.set(s, (states.get(s) ?? 0) + 1) }
-  return <section class="card"><h2><a href="/ui/fleet">Fleet</a></h2>
-    {problem ? <p class="muted">{problem.message}</p> : !data ? <Loading /> : data.length === 0 ? <p class="muted">No service point yet. <a href="/ui/fleet">Enrol the first one</a>.</p> :
-      <ul class="plain-list counts">{[...states].sort().map(([s, n]) => <li key={s}><b class="num">{n}</b> <State of={s} /></li>)}</ul>}
-  </section>
+  for (const p of data ?? []) {
+    const s = p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status
+    states.set(s, (states.get(s) ?? 0) + 1)
+  }
+  return (
+    <section class="card">
+      <h2>
+        <a href="/ui/fleet">Fleet</a>
+      </h2>
+      {problem ? (
+        <p class="muted">{problem.message}</p>
+      ) : !data ? (
+        <Loading />
+      ) : data.length === 0 ? (
+        <p class="muted">
+          No service point yet. <a href="/ui/fleet">Enrol the first one</a>.
+        </p>
+      ) : (
+        <ul class="plain-list counts">
+          {[...states].sort().map(([s, n]) => (
+            <li key={s}>
+              <b class="num">{n}</b> <State of={s} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
 }

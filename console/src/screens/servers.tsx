@@ -15,39 +15,149 @@ import { useSchema } from "../schema"
 import { Deployed } from "./names"
 
 export function Servers() {
-  const c = configuration.value, tab = place.value.query.get("tab") ?? "", schema = useSchema(), [making, setMaking] = useState(false), [deploying, setDeploying] = useState<Resource | null>(null)
+  const c = configuration.value,
+    tab = place.value.query.get("tab") ?? "",
+    schema = useSchema(),
+    [making, setMaking] = useState(false),
+    [deploying, setDeploying] = useState<Resource | null>(null)
   const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
   const may = useMay(c ? "configurations/" + c : null)
-  if (c === null) return <><Head title="Servers" /><Empty title="There is no configuration that you see." /></>
-  return <>
-    <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => setMaking(true)}>New server</Button>}</Head>
-    <Tabs tabs={[["", "Servers"], ["deployments", "Deployments"], ["deploymentRoles", "Roles"], ["deploymentOptions", "Options"], ["schedules", "Schedules"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "deployments" ? <>{configurations.value.length > 1 && <p class="muted">Of all configurations that you see: those of one server are on its page.</p>}<Deployed path="deployments" /></> : tab && schema ? schema.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Nowhere /> :
-      rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the servers" /> :
-        <Grid label="Servers" count={rows.total} at={rows.at} id={s => s.id} open={s => go("/ui/servers/" + s.id)} empty={<Empty title="There is no server yet.">A server is what answers: a service point of the fleet, or a BIND that an agent drives.</Empty>} columns={[
-          { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-          { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
-          { key: "point", title: "Service point", width: "minmax(10rem,2fr)", cell: s => s.servicePoint ? <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a> : <span class="muted">none</span> },
-          { key: "profile", title: "Profile", minor: true, cell: s => <span class="muted cut">{s.profile}</span> },
-          { key: "deploy", title: "", width: "7.5rem", cell: s => may.change && <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>Deploy</button> },
-        ]} />}
-    {making && <Create path={`configurations/${c}/servers`} makes={schema?.collections.configurations?.b?.servers ?? { n: {} }} types={["Server"]} only={["name", "servicePoint", "profile"]} close={() => setMaking(false)} done={rows.reload} />}
-    {deploying && <Deploy s={deploying} close={() => setDeploying(null)} />}
-  </>
+  if (c === null)
+    return (
+      <>
+        <Head title="Servers" />
+        <Empty title="There is no configuration that you see." />
+      </>
+    )
+  return (
+    <>
+      <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>
+        {may.add && (
+          <Button icon="plus" primary onClick={() => setMaking(true)}>
+            New server
+          </Button>
+        )}
+      </Head>
+      <Tabs
+        tabs={[
+          ["", "Servers"],
+          ["deployments", "Deployments"],
+          ["deploymentRoles", "Roles"],
+          ["deploymentOptions", "Options"],
+          ["schedules", "Schedules"],
+        ]}
+        chosen={tab}
+        choose={k => setQuery({ tab: k, filter: null, orderBy: null })}
+      />
+      {tab === "deployments" ? (
+        <>
+          {configurations.value.length > 1 && (
+            <p class="muted">Of all configurations that you see: those of one server are on its page.</p>
+          )}
+          <Deployed path="deployments" />
+        </>
+      ) : tab && schema ? (
+        schema.collections[tab] ? (
+          <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} />
+        ) : (
+          <Nowhere />
+        )
+      ) : rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what="the servers" />
+      ) : (
+        <Grid
+          label="Servers"
+          count={rows.total}
+          at={rows.at}
+          id={s => s.id}
+          open={s => go("/ui/servers/" + s.id)}
+          empty={
+            <Empty title="There is no server yet.">
+              A server is what answers: a service point of the fleet, or a BIND that an agent drives.
+            </Empty>
+          }
+          columns={[
+            { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
+            { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
+            {
+              key: "point",
+              title: "Service point",
+              width: "minmax(10rem,2fr)",
+              cell: s =>
+                s.servicePoint ? (
+                  <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
+                ) : (
+                  <span class="muted">none</span>
+                ),
+            },
+            { key: "profile", title: "Profile", minor: true, cell: s => <span class="muted cut">{s.profile}</span> },
+            {
+              key: "deploy",
+              title: "",
+              width: "7.5rem",
+              cell: s =>
+                may.change && (
+                  <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
+                    Deploy
+                  </button>
+                ),
+            },
+          ]}
+        />
+      )}
+      {making && (
+        <Create
+          path={`configurations/${c}/servers`}
+          makes={schema?.collections.configurations?.b?.servers ?? { n: {} }}
+          types={["Server"]}
+          only={["name", "servicePoint", "profile"]}
+          close={() => setMaking(false)}
+          done={rows.reload}
+        />
+      )}
+      {deploying && <Deploy s={deploying} close={() => setDeploying(null)} />}
+    </>
+  )
 }
 
 function Deploy({ s, close }: { s: Resource; close: () => void }) {
-  const [type, setType] = useState("DifferentialDeployment"), [problem, setProblem] = useState<Problem>()
+  const [type, setType] = useState("DifferentialDeployment"),
+    [problem, setProblem] = useState<Problem>()
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
-      const r = await change("The deployment is queued.", "POST", `servers/${s.id}/deployments`, { type, service: "DNS" })
+      const r = await change("The deployment is queued.", "POST", `servers/${s.id}/deployments`, {
+        type,
+        service: "DNS",
+      })
       close()
       go(r.body?.id ? "/ui/deployments/" + r.body.id : "/ui/servers?tab=deployments")
-    } catch (e) { setProblem(problemOf(e)) }
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  return <Dialog title={"Deploy to " + s.name} close={close}><form onSubmit={submit}>
-    {problem && <Trouble problem={problem} />}
-    <Field label="What">{id => <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}><option value="DifferentialDeployment">what has changed</option><option value="FullDeployment">everything</option><option value="ValidationDeployment">nothing: check it only</option></select>}</Field>
-    <div class="buttons"><button class="primary" type="submit">Deploy</button><Button onClick={close}>Cancel</Button></div></form></Dialog>
+  return (
+    <Dialog title={"Deploy to " + s.name} close={close}>
+      <form onSubmit={submit}>
+        {problem && <Trouble problem={problem} />}
+        <Field label="What">
+          {id => (
+            <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>
+              <option value="DifferentialDeployment">what has changed</option>
+              <option value="FullDeployment">everything</option>
+              <option value="ValidationDeployment">nothing: check it only</option>
+            </select>
+          )}
+        </Field>
+        <div class="buttons">
+          <button class="primary" type="submit">
+            Deploy
+          </button>
+          <Button onClick={close}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  )
 }

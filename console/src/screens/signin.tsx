@@ -7,29 +7,70 @@ import { enter, leave, mustReset, refused, resetPassword } from "../session"
 
 const why: Record<string, string> = {
   link: "The link was used already, or is too old. Sign in here, or have another one made.",
-  InvalidAuthorizationCredentials: "You were not let in: you are in no group that is known here, the sign-in was refused there, or it took too long.",
-  CertificateRequired: "Your browser has shown no certificate. Close it and choose one when it asks, or ask who runs the manager: where TLS ends at a proxy none comes through.",
+  InvalidAuthorizationCredentials:
+    "You were not let in: you are in no group that is known here, the sign-in was refused there, or it took too long.",
+  CertificateRequired:
+    "Your browser has shown no certificate. Close it and choose one when it asks, or ask who runs the manager: where TLS ends at a proxy none comes through.",
   AuthenticatorUnavailable: "Who signs you in does not answer. Nobody of it can sign in until it is back.",
 }
 
 /** A new password, before anything else. */
 function NewPassword() {
-  const [password, setPassword] = useState(""), [again, setAgain] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false)
+  const [password, setPassword] = useState(""),
+    [again, setAgain] = useState(""),
+    [problem, setProblem] = useState<Problem>(),
+    [busy, setBusy] = useState(false)
   const submit = async (e: Event) => {
     e.preventDefault()
     setBusy(true)
-    try { await resetPassword(password) } catch (e) { setProblem(problemOf(e)) }
+    try {
+      await resetPassword(password)
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
     setBusy(false)
   }
-  return <main id="main" class="alone"><form class="signin" onSubmit={submit}>
-    <h1>Set a new password</h1><p class="muted">It takes one before you can go on.</p>
-    {problem && <p class="fault" role="alert"><Icon name="circle-alert" /> {problem.message}</p>}
-    {again !== "" && again !== password && <p class="fault">They are not the same yet.</p>}
-    <label>New password<input type="password" autocomplete="new-password" autofocus required value={password} onInput={e => setPassword(e.currentTarget.value)} /></label>
-    <label>Once more<input type="password" autocomplete="new-password" required value={again} onInput={e => setAgain(e.currentTarget.value)} /></label>
-    <button class="primary" type="submit" disabled={busy || !password || again !== password}>Set it</button>
-    <button type="button" onClick={() => void leave()}>Sign out</button>
-  </form></main>
+  return (
+    <main id="main" class="alone">
+      <form class="signin" onSubmit={submit}>
+        <h1>Set a new password</h1>
+        <p class="muted">It takes one before you can go on.</p>
+        {problem && (
+          <p class="fault" role="alert">
+            <Icon name="circle-alert" /> {problem.message}
+          </p>
+        )}
+        {again !== "" && again !== password && <p class="fault">They are not the same yet.</p>}
+        <label>
+          New password
+          <input
+            type="password"
+            autocomplete="new-password"
+            autofocus
+            required
+            value={password}
+            onInput={e => setPassword(e.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Once more
+          <input
+            type="password"
+            autocomplete="new-password"
+            required
+            value={again}
+            onInput={e => setAgain(e.currentTarget.value)}
+          />
+        </label>
+        <button class="primary" type="submit" disabled={busy || !password || again !== password}>
+          Set it
+        </button>
+        <button type="button" onClick={() => void leave()}>
+          Sign out
+        </button>
+      </form>
+    </main>
+  )
 }
 
 export function SignIn() {
@@ -37,26 +78,73 @@ export function SignIn() {
 }
 
 function Credentials() {
-  const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false)
-  const providers = useData<{ data: { id: number; name: string }[] }>("providers", s => get("/sign-in/providers", { signal: s, quiet: true }))
+  const [name, setName] = useState(""),
+    [password, setPassword] = useState(""),
+    [problem, setProblem] = useState<Problem>(),
+    [busy, setBusy] = useState(false)
+  const providers = useData<{ data: { id: number; name: string }[] }>("providers", s =>
+    get("/sign-in/providers", { signal: s, quiet: true }),
+  )
   const first = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => first.current!.focus(), []) // at once: who types at once loses nothing
   const submit = async (e: Event) => {
     e.preventDefault()
     setBusy(true)
-    try { await enter({ username: name, password }) } catch (e) { setProblem(problemOf(e)); setBusy(false) }
+    try {
+      await enter({ username: name, password })
+    } catch (e) {
+      setProblem(problemOf(e))
+      setBusy(false)
+    }
   }
-  const says = problem ? problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message : refused.value && (Object.hasOwn(why, refused.value) ? why[refused.value] : "You were not let in. The log of the manager says why.")
-  return <main id="main" class="alone">
-    <form class="signin" onSubmit={submit}>
-      <img src="/ui/assets/icon.svg" width="44" height="44" alt="" />
-      <h1>Portolan</h1>
-      <p class="muted">Addresses, names, and the boxes that answer for them.</p>
-      {says && <p class="fault" role="alert"><Icon name="circle-alert" /> {says}</p>}
-      <label>User name<input ref={first} name="username" autocomplete="username" required value={name} onInput={e => setName(e.currentTarget.value)} /></label>
-      <label>Password<input name="password" type="password" autocomplete="current-password" required value={password} onInput={e => setPassword(e.currentTarget.value)} /></label>
-      <button class="primary" type="submit" disabled={busy}>{busy ? "Signing in …" : "Sign in"}</button>
-      {providers.data?.data.map(p => <a key={p.id} class="button" href={"/sign-in/" + p.id}>Sign in by {p.name}</a>)}
-    </form>
-  </main>
+  const says = problem
+    ? problem.status === 401
+      ? "The name or the password is wrong, or the account is locked or not meant for the console."
+      : problem.message
+    : refused.value &&
+      (Object.hasOwn(why, refused.value) ? why[refused.value] : "You were not let in. The log of the manager says why.")
+  return (
+    <main id="main" class="alone">
+      <form class="signin" onSubmit={submit}>
+        <img src="/ui/assets/icon.svg" width="44" height="44" alt="" />
+        <h1>Portolan</h1>
+        <p class="muted">Addresses, names, and the boxes that answer for them.</p>
+        {says && (
+          <p class="fault" role="alert">
+            <Icon name="circle-alert" /> {says}
+          </p>
+        )}
+        <label>
+          User name
+          <input
+            ref={first}
+            name="username"
+            autocomplete="username"
+            required
+            value={name}
+            onInput={e => setName(e.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Password
+          <input
+            name="password"
+            type="password"
+            autocomplete="current-password"
+            required
+            value={password}
+            onInput={e => setPassword(e.currentTarget.value)}
+          />
+        </label>
+        <button class="primary" type="submit" disabled={busy}>
+          {busy ? "Signing in …" : "Sign in"}
+        </button>
+        {providers.data?.data.map(p => (
+          <a key={p.id} class="button" href={"/sign-in/" + p.id}>
+            Sign in by {p.name}
+          </a>
+        ))}
+      </form>
+    </main>
+  )
 }

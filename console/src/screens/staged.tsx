@@ -5,18 +5,38 @@ import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble } from "../parts/basics"
 import { Effect, shown } from "../parts/preview"
-import { applyStaged, full, hasSecret, needs, setStaged, stage, staged, tryStaged, unstage, type Staged } from "../staged"
+import {
+  applyStaged,
+  full,
+  hasSecret,
+  needs,
+  setStaged,
+  stage,
+  staged,
+  tryStaged,
+  unstage,
+  type Staged,
+} from "../staged"
 import { undo } from "../work"
 
 export function StagedChanges() {
-  const list = staged.value, key = list.length ? "staged " + JSON.stringify(list) : null
+  const list = staged.value,
+    key = list.length ? "staged " + JSON.stringify(list) : null
   const all = useData<Tried>(key, () => tryStaged(list), ["transactions"])
-  const [comment, setComment] = useState(""), [problem, setProblem] = useState<Problem>(), [busy, setBusy] = useState(false), [one, setOne] = useState<Staged | null>(null), [filled, setFilled] = useState<Staged | null>(null)
+  const [comment, setComment] = useState(""),
+    [problem, setProblem] = useState<Problem>(),
+    [busy, setBusy] = useState(false),
+    [one, setOne] = useState<Staged | null>(null),
+    [filled, setFilled] = useState<Staged | null>(null)
   const apply = async () => {
     setBusy(true)
     try {
-      const now = await tryStaged(list), sum = (t: Tried | undefined) => t && [t.created, t.changed, t.deleted].join()
-      if (sum(now) !== sum(all.data)) { all.reload(); throw new Error("It would come to something else by now: look at it again.") }
+      const now = await tryStaged(list),
+        sum = (t: Tried | undefined) => t && [t.created, t.changed, t.deleted].join()
+      if (sum(now) !== sum(all.data)) {
+        all.reload()
+        throw new Error("It would come to something else by now: look at it again.")
+      }
       const n = await applyStaged(list, comment)
       setProblem(undefined)
       setComment("")
@@ -30,55 +50,190 @@ export function StagedChanges() {
   useEffect(() => setProblem(undefined), [key])
   const p = problem ?? all.problem
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
-  return <>
-    <Head title="Change list" kind="staged here, not made yet"><Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>Empty the list</Button></Head>
-    {full.value && <p class="box bad" role="alert">This browser has no room to keep the list: it lives as long as this page.</p>}
-    {list.length === 0 ? <Empty title="Nothing is staged.">“Add to change list”, in any window that changes something, puts it here. All of it is tried together and made as one transaction.</Empty> : <>
-      <ol class="staged-list">{list.map((s, i) => <li key={s.key} class={faulty(i) ? "faulty" : ""}>
-        <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
-        <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
-          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins></span>)}</p>}
-          {hasSecret(s.body) && <p class="muted">It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded again.</p>}</div>
-        <span class="grow" />{s.method === "POST" && /(^|\/)blocks$/.test(s.path) && <button class="small" onClick={() => setFilled(s)}>Put something in it</button>}<button class="small" onClick={() => setOne(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
-      </li>)}</ol>
-      <section class="card"><h2>What would come of all of it</h2>
-        <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { setProblem(undefined); all.reload() }} />
-          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => setStaged(list.map(({ headers, ...s }, i) => faulty(i) ? s : { ...s, ...(headers ? { headers } : {}) }))}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
-        <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => setComment(e.currentTarget.value)} /></label>
-        <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
-      </section>
-    </>}
-    {one && <Alone s={one} close={() => setOne(null)} />}
-    {filled && <Inside block={filled} close={() => setFilled(null)} />}
-  </>
+  return (
+    <>
+      <Head title="Change list" kind="staged here, not made yet">
+        <Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>
+          Empty the list
+        </Button>
+      </Head>
+      {full.value && (
+        <p class="box bad" role="alert">
+          This browser has no room to keep the list: it lives as long as this page.
+        </p>
+      )}
+      {list.length === 0 ? (
+        <Empty title="Nothing is staged.">
+          “Add to change list”, in any window that changes something, puts it here. All of it is tried together and made
+          as one transaction.
+        </Empty>
+      ) : (
+        <>
+          <ol class="staged-list">
+            {list.map((s, i) => (
+              <li key={s.key} class={faulty(i) ? "faulty" : ""}>
+                <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
+                <div>
+                  <strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong>{" "}
+                  <code class="muted">
+                    {s.method} {s.path}
+                  </code>
+                  {s.body && (
+                    <p class="updates">
+                      {Object.entries(s.body)
+                        .filter(([n]) => n !== "type")
+                        .map(([n, v]) => (
+                          <span key={n}>
+                            <span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins>
+                          </span>
+                        ))}
+                    </p>
+                  )}
+                  {hasSecret(s.body) && (
+                    <p class="muted">
+                      It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded
+                      again.
+                    </p>
+                  )}
+                </div>
+                <span class="grow" />
+                {s.method === "POST" && /(^|\/)blocks$/.test(s.path) && (
+                  <button class="small" onClick={() => setFilled(s)}>
+                    Put something in it
+                  </button>
+                )}
+                <button class="small" onClick={() => setOne(s)}>
+                  Try alone
+                </button>
+                <button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}>
+                  <Icon name="x" />
+                </button>
+              </li>
+            ))}
+          </ol>
+          <section class="card">
+            <h2>What would come of all of it</h2>
+            <div aria-live="polite">
+              {p ? (
+                <>
+                  <Trouble
+                    problem={p}
+                    retry={() => {
+                      setProblem(undefined)
+                      all.reload()
+                    }}
+                  />
+                  {p.code === "PreconditionFailed" && (
+                    <p>
+                      Somebody else has changed what is staged here.{" "}
+                      <button
+                        class="small"
+                        onClick={() =>
+                          setStaged(
+                            list.map(({ headers, ...s }, i) =>
+                              faulty(i) ? s : { ...s, ...(headers ? { headers } : {}) },
+                            ),
+                          )
+                        }
+                      >
+                        Make mine over theirs
+                      </button>
+                    </p>
+                  )}
+                </>
+              ) : all.data ? (
+                <Effect tried={all.data} />
+              ) : (
+                <Loading />
+              )}
+            </div>
+            <label>
+              Comment, for the history
+              <input value={comment} maxLength={2000} onInput={e => setComment(e.currentTarget.value)} />
+            </label>
+            <div class="buttons">
+              <Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>
+                Apply {list.length === 1 ? "it" : "all " + list.length}
+              </Button>
+            </div>
+          </section>
+        </>
+      )}
+      {one && <Alone s={one} close={() => setOne(null)} />}
+      {filled && <Inside block={filled} close={() => setFilled(null)} />}
+    </>
+  )
 }
 
 /** A value without its secrets. */
 function masked(name: string, value: any): any {
   if (isSecret(name) && value !== null && typeof value !== "boolean") return "…"
   if (Array.isArray(value)) return value.map(v => masked("", v))
-  return value && typeof value === "object" ? Object.fromEntries(Object.entries(value).map(([n, v]) => [n, masked(n, v)])) : value
+  return value && typeof value === "object"
+    ? Object.fromEntries(Object.entries(value).map(([n, v]) => [n, masked(n, v)]))
+    : value
 }
 
 /** Something in a block that is not made yet. What would come of it is shown by the list. */
 function Inside({ block, close }: { block: Staged; close: () => void }) {
-  const v = String(block.body?.type).slice(0, 4), [what, setWhat] = useState("Network"), [range, setRange] = useState(v === "IPv6" ? "/64" : "/24"), [name, setName] = useState("")
+  const v = String(block.body?.type).slice(0, 4),
+    [what, setWhat] = useState("Network"),
+    [range, setRange] = useState(v === "IPv6" ? "/64" : "/24"),
+    [name, setName] = useState("")
   const put = (e: Event) => {
     e.preventDefault()
-    stage({ method: "POST", path: `blocks/@${block.key}/${what.toLowerCase()}s`, body: { type: v + what, range, ...(name ? { name } : {}) }, says: `${v} ${what.toLowerCase()} ${range}${name ? " " + name : ""} is made.` })
+    stage({
+      method: "POST",
+      path: `blocks/@${block.key}/${what.toLowerCase()}s`,
+      body: { type: v + what, range, ...(name ? { name } : {}) },
+      says: `${v} ${what.toLowerCase()} ${range}${name ? " " + name : ""} is made.`,
+    })
     close()
   }
-  return <Dialog title={"In " + (block.body?.range ?? "the block")} close={close}><form onSubmit={put}>
-    <div class="fields">
-      <Field label="What">{id => <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}><option value="Network">network</option><option value="Block">block</option></select>}</Field>
-      <Field label="Range" hint="A size alone is the first free place.">{(id, d) => <input id={id} aria-describedby={d} class="mono" required value={range} onInput={e => setRange(e.currentTarget.value.trim())} />}</Field>
-      <Field label="Name">{id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
-    </div>
-    <div class="buttons"><button class="primary" type="submit">Add to change list</button><Button onClick={close}>Cancel</Button></div>
-  </form></Dialog>
+  return (
+    <Dialog title={"In " + (block.body?.range ?? "the block")} close={close}>
+      <form onSubmit={put}>
+        <div class="fields">
+          <Field label="What">
+            {id => (
+              <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}>
+                <option value="Network">network</option>
+                <option value="Block">block</option>
+              </select>
+            )}
+          </Field>
+          <Field label="Range" hint="A size alone is the first free place.">
+            {(id, d) => (
+              <input
+                id={id}
+                aria-describedby={d}
+                class="mono"
+                required
+                value={range}
+                onInput={e => setRange(e.currentTarget.value.trim())}
+              />
+            )}
+          </Field>
+          <Field label="Name">
+            {id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}
+          </Field>
+        </div>
+        <div class="buttons">
+          <button class="primary" type="submit">
+            Add to change list
+          </button>
+          <Button onClick={close}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  )
 }
 
 function Alone({ s, close }: { s: Staged; close: () => void }) {
   const tried = useData<Tried>("alone " + s.key, () => tryStaged([...needs(s), s]))
-  return <Dialog title={s.says} close={close} wide>{tried.problem ? <Trouble problem={tried.problem} /> : tried.data ? <Effect tried={tried.data} /> : <Loading />}</Dialog>
+  return (
+    <Dialog title={s.says} close={close} wide>
+      {tried.problem ? <Trouble problem={tried.problem} /> : tried.data ? <Effect tried={tried.data} /> : <Loading />}
+    </Dialog>
+  )
 }

@@ -8,30 +8,109 @@ import { faultOf } from "../parts/form"
 import { Grid } from "../parts/grid"
 import { session } from "../session"
 
-interface Token { id: string; kind: string; name: string; role: string; scopes?: string[]; user?: string; created: string; expires?: string; lastUsed?: string; revoked: boolean }
-interface Made extends Token { token?: string; clientId?: string; clientSecret?: string }
+interface Token {
+  id: string
+  kind: string
+  name: string
+  role: string
+  scopes?: string[]
+  user?: string
+  created: string
+  expires?: string
+  lastUsed?: string
+  revoked: boolean
+}
+interface Made extends Token {
+  token?: string
+  clientId?: string
+  clientSecret?: string
+}
 
 export function Tokens() {
   const { data, problem, reload } = useData<{ data: Token[] }>("tokens", s => get("tokens", { signal: s }))
-  const [making, setMaking] = useState(false), [ending, setEnding] = useState<Token | null>(null)
+  const [making, setMaking] = useState(false),
+    [ending, setEnding] = useState<Token | null>(null)
   const list = (data?.data ?? []).filter(t => !t.revoked)
-  return <>
-    <Head title="Tokens" kind={session.value?.administrator ? "of everybody" : "yours"}><Button icon="plus" primary onClick={() => setMaking(true)}>New token</Button></Head>
-    <p class="muted">What programs sign in by. A token never does more than its user; <code>-H "Authorization: Bearer $TOKEN"</code> goes with each request.</p>
-    {!data ? problem ? <Trouble problem={problem} retry={reload} /> : <Loading what="the tokens" /> :
-      <Grid label="Tokens" count={list.length} at={i => list[i]} id={t => t.id} empty={<Empty title="No token yet." />} columns={[
-        { key: "name", title: "Name", width: "minmax(9rem,2fr)", cell: t => <span class="cut">{t.name}</span> },
-        { key: "kind", title: "Kind", width: "7rem", minor: true, cell: t => t.kind === "keyset" ? "key set" : "token" },
-        { key: "user", title: "Of", width: "minmax(6rem,10rem)", cell: t => t.user ?? <span class="muted">itself</span> },
-        { key: "role", title: "Role", width: "8rem", minor: true, cell: t => t.role },
-        { key: "scopes", title: "For", width: "minmax(6rem,1fr)", minor: true, cell: t => <span class="cut">{t.scopes?.join(", ") ?? "everything"}</span> },
-        { key: "used", title: "Last used", width: "8rem", narrow: "5.4rem", cell: t => <When at={t.lastUsed} /> },
-        { key: "expires", title: "Good until", width: "9rem", minor: true, cell: t => t.expires ? t.expires.slice(0, 10) : "for ever" },
-        { key: "acts", title: "", width: "6rem", narrow: "5rem", cell: t => <button class="small" aria-label={"Revoke " + t.name} onClick={() => setEnding(t)}>Revoke</button> },
-      ]} />}
-    {making && <NewToken close={() => { setMaking(false); reload() }} />}
-    {ending && <Revoke t={ending} close={() => setEnding(null)} done={reload} />}
-  </>
+  return (
+    <>
+      <Head title="Tokens" kind={session.value?.administrator ? "of everybody" : "yours"}>
+        <Button icon="plus" primary onClick={() => setMaking(true)}>
+          New token
+        </Button>
+      </Head>
+      <p class="muted">
+        What programs sign in by. A token never does more than its user; <code>-H "Authorization: Bearer $TOKEN"</code>{" "}
+        goes with each request.
+      </p>
+      {!data ? (
+        problem ? (
+          <Trouble problem={problem} retry={reload} />
+        ) : (
+          <Loading what="the tokens" />
+        )
+      ) : (
+        <Grid
+          label="Tokens"
+          count={list.length}
+          at={i => list[i]}
+          id={t => t.id}
+          empty={<Empty title="No token yet." />}
+          columns={[
+            { key: "name", title: "Name", width: "minmax(9rem,2fr)", cell: t => <span class="cut">{t.name}</span> },
+            {
+              key: "kind",
+              title: "Kind",
+              width: "7rem",
+              minor: true,
+              cell: t => (t.kind === "keyset" ? "key set" : "token"),
+            },
+            {
+              key: "user",
+              title: "Of",
+              width: "minmax(6rem,10rem)",
+              cell: t => t.user ?? <span class="muted">itself</span>,
+            },
+            { key: "role", title: "Role", width: "8rem", minor: true, cell: t => t.role },
+            {
+              key: "scopes",
+              title: "For",
+              width: "minmax(6rem,1fr)",
+              minor: true,
+              cell: t => <span class="cut">{t.scopes?.join(", ") ?? "everything"}</span>,
+            },
+            { key: "used", title: "Last used", width: "8rem", narrow: "5.4rem", cell: t => <When at={t.lastUsed} /> },
+            {
+              key: "expires",
+              title: "Good until",
+              width: "9rem",
+              minor: true,
+              cell: t => (t.expires ? t.expires.slice(0, 10) : "for ever"),
+            },
+            {
+              key: "acts",
+              title: "",
+              width: "6rem",
+              narrow: "5rem",
+              cell: t => (
+                <button class="small" aria-label={"Revoke " + t.name} onClick={() => setEnding(t)}>
+                  Revoke
+                </button>
+              ),
+            },
+          ]}
+        />
+      )}
+      {making && (
+        <NewToken
+          close={() => {
+            setMaking(false)
+            reload()
+          }}
+        />
+      )}
+      {ending && <Revoke t={ending} close={() => setEnding(null)} done={reload} />}
+    </>
+  )
 }
 
 const words = (text: string) => text.split(/[\s,]+/).filter(w => w)
@@ -39,39 +118,171 @@ const words = (text: string) => text.split(/[\s,]+/).filter(w => w)
 const days = [1, 7, 30, 90, 365, 3650]
 
 function NewToken({ close }: { close: () => void }) {
-  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90), [scopes, setScopes] = useState("")
-  const [problem, setProblem] = useState<Problem>(), [made, setMade] = useState<Made>()
+  const [name, setName] = useState(""),
+    [kind, setKind] = useState("bearer"),
+    [role, setRole] = useState("analyst"),
+    [life, setLife] = useState(90),
+    [scopes, setScopes] = useState("")
+  const [problem, setProblem] = useState<Problem>(),
+    [made, setMade] = useState<Made>()
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
       const expires = new Date(Date.now() + life * 86400_000 - 60_000).toISOString().slice(0, 19) + "Z"
-      setMade((await call<Made>("POST", "tokens", { name, kind, role, expires, ...(words(scopes).length ? { scopes: words(scopes) } : {}) }, { quiet: true })).body)
-    } catch (e) { setProblem(problemOf(e)) }
+      setMade(
+        (
+          await call<Made>(
+            "POST",
+            "tokens",
+            { name, kind, role, expires, ...(words(scopes).length ? { scopes: words(scopes) } : {}) },
+            { quiet: true },
+          )
+        ).body,
+      )
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
   }
-  const copy = (text: string) => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let pages copy here: mark the text.", { bad: true }))
-  if (made) return <Dialog title={made.name + " is made"} close={close}>
-    <p><strong>This is shown once.</strong> Put it where the program finds it, and nobody else.</p>
-    {[["Token", made.token], ["Client id", made.clientId], ["Client secret", made.clientSecret]].filter(([, v]) => v).map(([what, v]) => <div key={what}><h3>{what}</h3>
-      <pre class="command" tabIndex={0}>{v}</pre><Button icon="copy" onClick={() => void copy(v!)}>Copy</Button></div>)}
-    <div class="buttons"><Button primary onClick={close}>I have it</Button></div>
-  </Dialog>
-  return <Dialog title="New token" close={close}><form onSubmit={submit}>
-    {problem && <Trouble problem={problem} />}
-    <div class="fields">
-      <Field label="What it is for *" wrong={faultOf(problem, "name")}>{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
-      <Field label="Kind" hint={kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."}>{(id, d) => <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}><option value="bearer">bearer token</option><option value="keyset">key set</option></select>}</Field>
-      <Field label="Role" hint={scopes && role === "analyst" ? "An analyst changes nothing, whatever it is for: choose administrator." : "An analyst reads; an administrator does what its user may."}>{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
-      <Field label="For what" wrong={faultOf(problem, "scopes")} hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole.">{(id, d) => <input id={id} aria-describedby={d} value={scopes} placeholder="resourceRecords, addresses" spellcheck={false} onInput={e => { setScopes(e.currentTarget.value); setProblem(undefined) }} />}</Field>
-      <Field label="Good for">{id => <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>{days.map(n => <option key={n} value={n}>{n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}</option>)}</select>}</Field>
-    </div>
-    <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
-  </form></Dialog>
+  const copy = (text: string) =>
+    navigator.clipboard?.writeText(text).then(
+      () => toast("Copied."),
+      () => toast("The browser does not let pages copy here: mark the text.", { bad: true }),
+    )
+  if (made)
+    return (
+      <Dialog title={made.name + " is made"} close={close}>
+        <p>
+          <strong>This is shown once.</strong> Put it where the program finds it, and nobody else.
+        </p>
+        {[
+          ["Token", made.token],
+          ["Client id", made.clientId],
+          ["Client secret", made.clientSecret],
+        ]
+          .filter(([, v]) => v)
+          .map(([what, v]) => (
+            <div key={what}>
+              <h3>{what}</h3>
+              <pre class="command" tabIndex={0}>
+                {v}
+              </pre>
+              <Button icon="copy" onClick={() => void copy(v!)}>
+                Copy
+              </Button>
+            </div>
+          ))}
+        <div class="buttons">
+          <Button primary onClick={close}>
+            I have it
+          </Button>
+        </div>
+      </Dialog>
+    )
+  return (
+    <Dialog title="New token" close={close}>
+      <form onSubmit={submit}>
+        {problem && <Trouble problem={problem} />}
+        <div class="fields">
+          <Field label="What it is for *" wrong={faultOf(problem, "name")}>
+            {id => (
+              <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />
+            )}
+          </Field>
+          <Field
+            label="Kind"
+            hint={
+              kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."
+            }
+          >
+            {(id, d) => (
+              <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}>
+                <option value="bearer">bearer token</option>
+                <option value="keyset">key set</option>
+              </select>
+            )}
+          </Field>
+          <Field
+            label="Role"
+            hint={
+              scopes && role === "analyst"
+                ? "An analyst changes nothing, whatever it is for: choose administrator."
+                : "An analyst reads; an administrator does what its user may."
+            }
+          >
+            {(id, d) => (
+              <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}>
+                <option>analyst</option>
+                <option>administrator</option>
+              </select>
+            )}
+          </Field>
+          <Field
+            label="For what"
+            wrong={faultOf(problem, "scopes")}
+            hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole."
+          >
+            {(id, d) => (
+              <input
+                id={id}
+                aria-describedby={d}
+                value={scopes}
+                placeholder="resourceRecords, addresses"
+                spellcheck={false}
+                onInput={e => {
+                  setScopes(e.currentTarget.value)
+                  setProblem(undefined)
+                }}
+              />
+            )}
+          </Field>
+          <Field label="Good for">
+            {id => (
+              <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>
+                {days.map(n => (
+                  <option key={n} value={n}>
+                    {n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        </div>
+        <div class="buttons">
+          <button class="primary" type="submit">
+            Make it
+          </button>
+          <Button onClick={close}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  )
 }
 
 function Revoke({ t, close, done }: { t: Token; close: () => void; done: () => void }) {
   const [problem, setProblem] = useState<Problem>()
-  const apply = async () => { try { await call("DELETE", "tokens/" + encodeURIComponent(t.id)); toast(t.name + " is revoked."); close(); done() } catch (e) { setProblem(problemOf(e)) } }
-  return <Dialog title={"Revoke " + t.name} close={close}>{problem && <Trouble problem={problem} />}
-    <p><Icon name="triangle-alert" size={14} /> Programs that sign in by it are refused at once. This cannot be taken back.</p>
-    <div class="buttons"><Button danger onClick={() => void apply()}>Revoke now</Button><Button onClick={close}>Cancel</Button></div></Dialog>
+  const apply = async () => {
+    try {
+      await call("DELETE", "tokens/" + encodeURIComponent(t.id))
+      toast(t.name + " is revoked.")
+      close()
+      done()
+    } catch (e) {
+      setProblem(problemOf(e))
+    }
+  }
+  return (
+    <Dialog title={"Revoke " + t.name} close={close}>
+      {problem && <Trouble problem={problem} />}
+      <p>
+        <Icon name="triangle-alert" size={14} /> Programs that sign in by it are refused at once. This cannot be taken
+        back.
+      </p>
+      <div class="buttons">
+        <Button danger onClick={() => void apply()}>
+          Revoke now
+        </Button>
+        <Button onClick={close}>Cancel</Button>
+      </div>
+    </Dialog>
+  )
 }
