@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint vuln fuzz generate release release-test cross docs-test ansible-test terraform-test
+.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint vuln fuzz rename rename-test generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -120,31 +120,26 @@ vuln: ## known vulnerabilities; asks a database on the Internet
 
 # The fuzz targets, a while each.
 FUZZTIME ?= 20s
-fuzz:
-	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
-	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzTableRow$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/dns/transfer -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
-	go test ./internal/engine/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
-	go test ./internal/engine/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/naming -run '^$$' -fuzz '^FuzzHistoric$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
-	go test ./internal/base/space -run '^$$' -fuzz '^FuzzParseRelative$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/ipam -run '^$$' -fuzz '^FuzzReadNetworks$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/ipam -run '^$$' -fuzz '^FuzzReadAddresses$$' -fuzztime $(FUZZTIME)
-	go test ./internal/engine/store -run '^$$' -fuzz '^FuzzParsePosition$$' -fuzztime $(FUZZTIME)
-	go test ./internal/engine/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
-	go test ./internal/wire/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/serverconfig -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
-	go test ./internal/manager/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
-	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME)
-	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzContent$$' -fuzztime $(FUZZTIME)
-	go test ./internal/servicepoint/application/authority -run '^$$' -fuzz '^FuzzUpdate$$' -fuzztime $(FUZZTIME)
+fuzz: ## every fuzz target of the tree
+	@for p in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+		for f in $$(go test ./$$p -list '^Fuzz' | grep '^Fuzz'); do \
+			echo "$$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+# The folders whose packages are imported, and the modules of their own.
+rename: ## give the module another path: make rename MODULE=host/owner/portolan
+	@[ -n "$(MODULE)" ] || { echo "MODULE is missing: make rename MODULE=host/owner/portolan"; exit 1; }
+	@old=$$(go list -m) && new='$(MODULE)' && tops=$$(go list ./... | sed "s|^$$old/||; s|/.*||" | sort -u | paste -sd'|') && \
+	git ls-files '*.go' '*.mod' '*.yml' '*.md' Makefile .ci/run | grep -v -e /testdata/ -e ^CHANGELOG | xargs perl -pi -e \
+		"s#(?<![\w./@-])\Q$$old\E(?=/(?:$$tops|docs|packaging|clients|tools)(?![\w-]*:))#$$new#g; s#^(module |\treplace |replace |\trequire |require |\t)\Q$$old\E(?=[ \n])#\$$1$$new#; s#^(replace )\Q$$old\E (?==>)#\$$1$$new #; s#\"\Q$$old\E\"#\"$$new\"# if /^\t\"|^import/" && \
+	for m in . clients/terraform packaging/release tools; do (cd $$m && go mod edit -fmt) || exit 1; done && gofmt -w $$(git ls-files '*.go') && echo "the module is $$new"
+
+rename-test: ## rename a copy of the tree, and build it
+	@rm -rf bin/.renamed && git clone -q . bin/.renamed && cd bin/.renamed && $(MAKE) -s rename MODULE=example.org/net/portolan && \
+	go build ./... && go vet ./... && go vet -C packaging/release ./... && go vet -C clients/terraform ./... && \
+	go test -count=1 ./test -run '^(TestEveryPackageHasARule|TestDependenciesAreListed|TestMigrationsAreKept)$$' && \
+	cd ../.. && rm -rf bin/.renamed
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...

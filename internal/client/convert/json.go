@@ -47,8 +47,8 @@ func readPart(raw []byte, into any) (wrong, err error) {
 	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(kind.Field, "it"), kind.Value, kindOf(kind.Type)), nil
 }
 
-// partial is an object that says itself which of its values is wrong.
-type partial interface{ fault() error }
+// isPartial reports whether objects of a type read themselves, and so say which of their values is wrong.
+func isPartial(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) }
 
 // jsonKeys compares JSON objects with the types that the text is read into.
 type jsonKeys struct {
@@ -59,7 +59,7 @@ type jsonKeys struct {
 	members  map[reflect.Type]map[string]reflect.Type
 	// unread is called for a key that the type has no member for; object is the key under which the object is.
 	unread func(key, object string, line int)
-	// wrong is called for a value of another kind than its member, unless the object is a partial one.
+	// wrong is called for a value of another kind than its member, unless the object is partial.
 	wrong func(key string, line int, why string)
 }
 
@@ -126,7 +126,7 @@ func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) e
 	default:
 		kind, fits = "number", t.Kind() == reflect.Int
 	}
-	if !fits && !reflect.PointerTo(t).Implements(reflect.TypeFor[partial]()) {
+	if !fits && !isPartial(t) {
 		other(kind)
 	}
 	return nil
@@ -170,7 +170,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 			if of, known = k.membersOf(t)[lower]; !known {
 				k.unread(key, name, line)
 			}
-			if !reflect.PointerTo(t).Implements(reflect.TypeFor[partial]()) {
+			if !isPartial(t) {
 				other = func(kind string) {
 					k.wrong(key, line, fmt.Sprintf("has a JSON %s, where %s belongs", kind, kindOf(of)))
 				}

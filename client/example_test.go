@@ -1,0 +1,70 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"portolan/client"
+)
+
+// answers is a manager that answers paths, for examples.
+func answers(paths map[string]string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		text, there := paths[r.Method+" "+r.URL.Path]
+		if !there {
+			w.WriteHeader(http.StatusNotFound)
+			text = `{"status":404,"code":"ResourceNotFound","message":"there is no network 7"}`
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+}
+
+// A list is read page by page.
+func ExampleClient_All() {
+	manager := answers(map[string]string{"GET /api/v2/networks": `{"data":[{"range":"10.1.0.0/24"},{"range":"10.2.0.0/24"}],"count":2}`})
+	defer manager.Close()
+	c := &client.Client{Base: manager.URL, Token: "ptl_example"}
+	err := c.All(context.Background(), "networks", client.Query{Filter: "name:startsWith('lab')", Fields: "range"},
+		func(row json.RawMessage) error {
+			var network struct{ Range string }
+			if err := json.Unmarshal(row, &network); err != nil {
+				return err
+			}
+			fmt.Println(network.Range)
+			return nil
+		})
+	fmt.Println(err)
+	// Output:
+	// 10.1.0.0/24
+	// 10.2.0.0/24
+	// <nil>
+}
+
+// A resource is created below another one; the answer is the resource.
+func ExampleClient_Create() {
+	manager := answers(map[string]string{"POST /api/v2/blocks/4/networks": `{"id":7,"type":"IPv4Network","range":"10.1.0.0/24"}`})
+	defer manager.Close()
+	c := &client.Client{Base: manager.URL, Token: "ptl_example"}
+	var network struct{ ID int64 }
+	err := c.Create(context.Background(), "blocks/4/networks", map[string]string{"type": "IPv4Network", "range": "10.1.0.0/24"}, &network)
+	fmt.Println(network.ID, err)
+	// Output: 7 <nil>
+}
+
+// A refusal is an Error with the status and the code of the API.
+func ExampleError() {
+	manager := answers(nil)
+	defer manager.Close()
+	c := &client.Client{Base: manager.URL, Token: "ptl_example"}
+	err := c.Get(context.Background(), "networks/7", nil)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		fmt.Println("not found:", refused.Message)
+	}
+	// Output: not found: there is no network 7
+}
