@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
@@ -102,7 +102,7 @@ func (b *bench) begin(o server.Options) (network, first string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	token, err := m.Identity.CreateToken(context.Background(), access.Grant{Name: "prepare", Role: "administrator"})
+	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "prepare", Role: "administrator"})
 	addr := strings.TrimPrefix(m.URL(), "http://")
 	id := func(path, body string) (id string) {
 		if err == nil {

@@ -19,7 +19,8 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/wire/checkin"
@@ -79,7 +80,7 @@ func managerRole(ctx context.Context, data, releases string, door net.Listener) 
 	if err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "bench", Role: access.Administrator})
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "bench", Role: authz.Administrator})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"portolan/client"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 )
@@ -76,7 +77,7 @@ func TestFleetAPI(t *testing.T) {
 	if _, err := c.Instances(ctx, ""); err == nil {
 		t.Error("the fleet API takes Basic credentials")
 	}
-	id, secret, err := m.Identity.CreateKeySet(ctx, access.Grant{Name: "t", Role: access.Administrator})
+	id, secret, err := m.Identity.CreateKeySet(ctx, identity.Grant{Name: "t", Role: authz.Administrator})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 
 	"portolan/console"
 	"portolan/console/browser"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 
@@ -126,7 +127,7 @@ func start(t *testing.T) *stage {
 	if err := server.Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
-	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "test", Role: access.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 )
 
@@ -21,7 +21,7 @@ type backupCommand struct {
 
 // Run writes a backup. The file takes its name when it is whole and on disk.
 func (c *backupCommand) Run(s *session) error {
-	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *access.Service) error {
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		if _, err := os.Stat(c.File); err == nil {
 			return fmt.Errorf("%s is there already", c.File)
 		}
@@ -102,7 +102,7 @@ func (c *migrateCommand) Run(s *session) error {
 		return err
 	}
 	o.Filling = true
-	return from.openAs(store.Options{Alone: true}, func(source *store.Store, _ *access.Service) error {
+	return from.openAs(store.Options{Alone: true}, func(source *store.Store, _ *identity.Service) error {
 		st, err := store.Open(o)
 		if err != nil {
 			return err

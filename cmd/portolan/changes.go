@@ -11,7 +11,7 @@ import (
 
 	"portolan/client"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 type changesCommand struct {
@@ -76,7 +76,7 @@ func (c *changesCommand) Run(s *session) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		write := func(entries []store.Entry) error {
 			for _, e := range entries {
 				if err := writeChanges(s.ctx, st, s.stdout, e); err != nil {

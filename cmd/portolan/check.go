@@ -7,8 +7,8 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
@@ -24,7 +24,7 @@ func (c *checkCommand) Run(s *session) error {
 	if c.Key != "" && c.Heads == "" {
 		return usageError{errors.New("--key goes with --heads")}
 	}
-	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *access.Service) error {
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		api := server.NewAPI(st)
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := api.Verify(tx)

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint"
@@ -74,8 +75,8 @@ func (c *demoCommand) Run(s *session) (err error) {
 		return err
 	}
 	if notes.Token == "" {
-		if notes.Token, err = m.Identity.CreateToken(s.ctx, access.Grant{Name: "demo", Role: access.Administrator, User: "admin",
-			Life: access.DefaultLife}); err != nil {
+		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: authz.Administrator, User: "admin",
+			Life: identity.DefaultLife}); err != nil {
 			return err
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dnspublish"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
 )
@@ -76,7 +76,7 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 		f.print(s, what, ipam.Imported{}, skipped, true)
 		return fmt.Errorf("%s: nothing was imported: %d rows would be skipped", f.File, len(skipped))
 	}
-	return f.open(func(st *store.Store, _ *access.Service) error {
+	return f.open(func(st *store.Store, _ *identity.Service) error {
 		how, end := f.how(s, lines)
 		defer func() { end() }()
 		if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
@@ -218,7 +218,7 @@ type exportZone struct {
 
 // Run writes the zone to standard output.
 func (c *exportZone) Run(s *session) error {
-	return c.open(func(st *store.Store, users *access.Service) error {
+	return c.open(func(st *store.Store, users *identity.Service) error {
 		api := server.NewAPI(st)
 		var zone *naming.Zone
 		if err := st.View(s.ctx, func(tx *store.Tx) error {

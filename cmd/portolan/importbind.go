@@ -12,8 +12,8 @@ import (
 	"portolan/internal/base/naming"
 	"portolan/internal/client/convert"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/dns/transfer"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 )
 
@@ -56,7 +56,7 @@ func (c *importBind) Run(s *session) error {
 	if len(zones) == 0 {
 		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
 	}
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		if c.Strict && !c.DryRun { // all of them or none
 			if err := c.tryAll(s, st, zones); err != nil {
 				return err

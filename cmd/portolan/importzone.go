@@ -12,9 +12,9 @@ import (
 
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
 
@@ -289,7 +289,7 @@ func (c *importZone) Run(s *session) error {
 		return fmt.Errorf("%s: nothing was imported: it has the SOA of %s, and --origin says %s", from, z.zone, c.Origin)
 	}
 	z.view = c.View
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		skipped, err := c.take(s, st, c.Configuration, z)
 		if err == nil && skipped > 0 {
 			err = skippedError{skipped}

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/kms"
 	"portolan/internal/manager/secrets"
 )
@@ -70,7 +70,7 @@ type secretsRotate struct {
 
 // Run makes another sealing key.
 func (c *secretsRotate) Run(s *session) error {
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		keys, err := c.keys()
 		if err != nil {
 			return err

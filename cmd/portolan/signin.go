@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 type signInCommand struct {
@@ -22,7 +22,7 @@ func (c *signInCommand) Run(s *session) error {
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return usageError{errors.New("--url must be the URL of a manager, such as https://portolan.example.net")}
 	}
-	return c.open(func(_ *store.Store, users *access.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		code, err := users.NewLink(s.ctx, c.User)
 		if err == nil {
 			_, err = fmt.Fprintln(s.stdout, signInLink(strings.TrimRight(c.URL, "/"), code))

@@ -17,8 +17,8 @@ import (
 
 	"portolan/internal/client/cli"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
@@ -251,7 +251,7 @@ func (c *passwordCommand) Run(s *session) error {
 	if password == "" {
 		password, made = secrets.New()[:20], true
 	}
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
 			return err
 		}
@@ -280,7 +280,7 @@ Examples:
 
 // Run prints the certificate of the manager's own authority.
 func (c *authorityCommand) Run(s *session) error {
-	return c.open(func(st *store.Store, _ *access.Service) error {
+	return c.open(func(st *store.Store, _ *identity.Service) error {
 		authority, err := fleet.LoadAuthority(s.ctx, st, secrets.Sealer{})
 		if err == nil {
 			_, err = fmt.Fprint(s.stdout, authority.PEM())

@@ -13,7 +13,8 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
@@ -26,12 +27,12 @@ type dataFlag struct {
 }
 
 // open opens the data and runs fn with it.
-func (d dataFlag) open(fn func(*store.Store, *access.Service) error) error {
+func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
 	return d.openAs(store.Options{}, fn)
 }
 
 // openAs is open with options of its own, such as that nothing is to be changed.
-func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service) error) error {
+func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Service) error) error {
 	if (d.Data == "") == (d.Database == "") {
 		return usageError{errors.New("one of --data and --database is needed")}
 	}
@@ -50,7 +51,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service)
 		return err
 	}
 	secrets.Of(s).KnowMasterKeys(keys)
-	err = fn(s, access.ServiceOf(s))
+	err = fn(s, identity.ServiceOf(s))
 	if e := s.Close(); err == nil {
 		err = e
 	}
@@ -77,12 +78,12 @@ type tokenCreate struct {
 
 // Run makes the token.
 func (c *tokenCreate) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *access.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		scopes, err := c.scopes()
 		if err != nil {
 			return err
 		}
-		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
+		token, err := users.CreateToken(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
 			By: onMachine})
 		if err != nil {
 			return err
@@ -100,11 +101,11 @@ type scopeFlag struct {
 	Scope *string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME,..."`
 }
 
-func (f scopeFlag) scopes() (access.Scopes, error) {
+func (f scopeFlag) scopes() (authz.Scopes, error) {
 	if f.Scope == nil {
 		return "", nil
 	}
-	return access.ScopesOf(strings.Split(*f.Scope, ","), access.ScopeNames(server.NewAPI(nil)))
+	return authz.ScopesOf(strings.Split(*f.Scope, ","), authz.ScopeNames(server.NewAPI(nil)))
 }
 
 type tokenList struct {
@@ -114,7 +115,7 @@ type tokenList struct {
 
 // Run lists the tokens.
 func (c *tokenList) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *access.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		tokens, err := users.Tokens(s.ctx)
 		if err != nil {
 			return err
@@ -139,7 +140,7 @@ func (c *tokenList) Run(s *session) error {
 				state = "revoked"
 			}
 			role := t.Role
-			if t.User != "" && role == access.Administrator { // it does what its user may
+			if t.User != "" && role == authz.Administrator { // it does what its user may
 				role = "as user"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role,
@@ -157,7 +158,7 @@ type tokenRevoke struct {
 
 // Run revokes the token.
 func (c *tokenRevoke) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *access.Service) error { return users.Revoke(s.ctx, c.ID, onMachine) })
+	return c.open(func(_ *store.Store, users *identity.Service) error { return users.Revoke(s.ctx, c.ID, onMachine) })
 }
 
 type keyCommand struct {
@@ -175,12 +176,12 @@ type keyCreate struct {
 
 // Run makes the key set.
 func (c *keyCreate) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *access.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		scopes, err := c.scopes()
 		if err != nil {
 			return err
 		}
-		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
+		id, secret, err := users.CreateKeySet(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User,
 			By: onMachine})
 		if err != nil {
 			return err

@@ -14,7 +14,8 @@ import (
 	"strings"
 
 	"portolan/console/browser"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 )
@@ -94,7 +95,7 @@ func run(ctx context.Context, dir string) error {
 	if err := server.Sample(ctx, m.Address); err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "screenshots", Role: access.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "screenshots", Role: authz.Administrator, User: "admin"})
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,9 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
@@ -87,7 +88,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	if _, err := m.Fleet.Create(ctx, fleet.Wanted{Name: "quay", Endpoint: m.RegistrationEndpoint()}); err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "conform", Role: access.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "conform", Role: authz.Administrator, User: "admin"})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,9 @@ func readPart(raw []byte, into any) (wrong, err error) {
 }
 
 // isPartial reports whether objects of a type read themselves, and so say which of their values is wrong.
-func isPartial(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) }
+func isPartial(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
 
 // jsonKeys compares JSON objects with the types that the text is read into.
 type jsonKeys struct {

@@ -254,7 +254,7 @@ type API struct {
 	Demand Demand
 	// Sealer keeps secrets.
 	Sealer Sealer
-	// May decides what callers may do (access.May); nil lets everybody do everything.
+	// May decides what callers may do (authz.May); nil lets everybody do everything.
 	May Decide
 	// Effective gives what a caller may do with a resource, or the user of a number, where that is not 0; nil where nobody is asked.
 	Effective func(tx *store.Tx, caller Caller, row *store.Resource, user int64) (Effective, error)

@@ -97,7 +97,7 @@ func (g Guard) ordinary() bool {
 	return g == Everybody || g == Managed || g == Common || g == Between || g == Own || g == Asking
 }
 
-// Rights are what a user who is no administrator may do (access.Rights).
+// Rights are what a user who is no administrator may do (authz.Rights).
 type Rights interface {
 	// Everything reports whether the user sees all resources there are, also those that are still to come.
 	Everything() bool

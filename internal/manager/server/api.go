@@ -9,8 +9,8 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/audit"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/dhcp"
@@ -21,6 +21,7 @@ import (
 	"portolan/internal/manager/dnssec"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/notify"
@@ -38,7 +39,8 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
-	for _, register := range []func(*resource.Registry){access.Register, secrets.Register, catalog.Register, userfields.Register,
+	for _, register := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
+		userfields.Register,
 		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
 		dhcp.Register, serverconfig.Register, dnspublish.Register, webhook.Register, imports.Register, backup.Register, notify.Register,
 		workflow.Register} {
@@ -74,9 +76,9 @@ func NewAPI(s *store.Store) *resource.API {
 	}
 	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
-	access.Govern(a)
+	authz.Govern(a)
 	if s != nil {
-		workflow.Open(a, access.ServiceOf(s).Acting)
+		workflow.Open(a, identity.ServiceOf(s).Acting)
 	}
 	a.Sealer = secrets.Sealer{}
 	return a

@@ -2,12 +2,12 @@ package server
 
 import (
 	"fmt"
-	"time"
-
-	"portolan/internal/manager/access"
-
 	"strings"
 	"testing"
+	"time"
+
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // What is applied is there as it was sent, however it was before; a second time nothing changes; what has the tag and is not sent goes.
@@ -116,7 +116,7 @@ func TestApplyTags(t *testing.T) {
 		return fmt.Sprintf(`{"into":"configurations/2024","tag":"tags/north","prune":%v,"resources":[%s]}`, prune, rows)
 	}
 	const office = `{"type":"IPv4Network","range":"10.1.0.0/24"}`
-	analyst, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	analyst, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

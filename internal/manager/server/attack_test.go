@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/wire/checkin"
 )
@@ -27,7 +28,7 @@ import (
 // analyst gives a token that may read.
 func (m *manager) analyst() string {
 	m.t.Helper()
-	token, err := m.Identity.CreateToken(context.Background(), access.Grant{Name: "watcher", Role: access.Analyst})
+	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "watcher", Role: authz.Analyst})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestAttackHashing(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), access.APIDoor)
+				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIDoor)
 				if err != nil && strings.Contains(err.Error(), "too many sign-ins at a time") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
@@ -245,7 +246,7 @@ func TestAttackTokens(t *testing.T) {
 	m := startManager(t)
 	second := m.id("/api/v2/users",
 		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
-	grant := func(g access.Grant) string {
+	grant := func(g identity.Grant) string {
 		t.Helper()
 		token, err := m.Identity.CreateToken(t.Context(), g)
 		if err != nil {
@@ -253,8 +254,8 @@ func TestAttackTokens(t *testing.T) {
 		}
 		return token
 	}
-	bound := "Authorization: Bearer " + grant(access.Grant{Name: "bound", Role: access.Administrator, User: "second"})
-	free := "Authorization: Bearer " + grant(access.Grant{Name: "pipeline", Role: access.Administrator})
+	bound := "Authorization: Bearer " + grant(identity.Grant{Name: "bound", Role: authz.Administrator, User: "second"})
+	free := "Authorization: Bearer " + grant(identity.Grant{Name: "pipeline", Role: authz.Administrator})
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"by bound"}`, bound)
 	m.want(200, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"VIEW_MY_ACCESS_RIGHTS"}`)
 	eventually(t, "the token is an administrator's no more", func() bool {
@@ -272,7 +273,7 @@ func TestAttackTokens(t *testing.T) {
 		free); r.text("data.0.principal") != "token pipeline" || r.get("data.0.user") != nil {
 		t.Errorf("the history says %s", r.body)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "x", Role: access.Analyst, User: "nobody"}); err == nil {
+	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "x", Role: authz.Analyst, User: "nobody"}); err == nil {
 		t.Error("a token is made for a user who is not there")
 	}
 }
@@ -340,7 +341,7 @@ func TestAttackLockedAccount(t *testing.T) {
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(name, password string) (took time.Duration) {
 		began := time.Now()
-		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), access.APIDoor)
+		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), authz.APIDoor)
 		if err == nil {
 			t.Errorf("%s is let in", name)
 		}
@@ -446,10 +447,10 @@ func TestEndedSessionsAreRemoved(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.KeepSessions = time.Hour })
 	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:").text("id")
 	m.want(200, "PATCH", "/api/v2/sessions/"+s, `{"state":"TERMINATED"}`)
-	if n, err := access.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
+	if n, err := identity.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d were removed that are not old, %v", n, err)
 	}
-	if n, err := access.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(time.Hour)); n != 1 || err != nil {
+	if n, err := identity.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("%d were removed, %v", n, err)
 	}
 	m.want(404, "GET", "/api/v2/sessions/"+s, "")
@@ -518,7 +519,7 @@ func TestPrivilegesAct(t *testing.T) {
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
 		`{"password":"my new password"}`)
 	m.refusedAs(again, 400, "InvalidResourceFieldValue", "another one", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
-	bound, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "bound", Role: access.Administrator, User: "again"})
+	bound, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "bound", Role: authz.Administrator, User: "again"})
 	if err != nil {
 		t.Fatal(err)
 	}

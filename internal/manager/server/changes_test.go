@@ -15,8 +15,9 @@ import (
 
 	"portolan/client"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/identity"
 )
 
 // errEnough ends a feed.
@@ -160,7 +161,7 @@ func number(t *testing.T, text string) int64 {
 func TestChangeFeedEnds(t *testing.T) {
 	m := startManager(t)
 	m.REST.Beat = 50 * time.Millisecond
-	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "follower", Role: access.Administrator})
+	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "follower", Role: authz.Administrator})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"portolan/internal/base/problem"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 // inCookie asks for a session whose token the browser keeps.
@@ -125,9 +125,9 @@ func TestSignInLinks(t *testing.T) {
 		m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", dead, "Authorization:", inCookie)
 	}
 	late := link()
-	c.advance(access.LinkLife + time.Second)
+	c.advance(identity.LinkLife + time.Second)
 	m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", late, "Authorization:", inCookie)
-	if err := access.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
+	if err := identity.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	stale := link()
@@ -150,7 +150,7 @@ func TestUnattendedPages(t *testing.T) {
 	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
 	for range 4 {
 		c.advance(8 * time.Minute)
-		m.do("GET", "/api/v2/networks", "", none, cookie, access.Unattended+": true")
+		m.do("GET", "/api/v2/networks", "", none, cookie, identity.Unattended+": true")
 		m.want(200, "GET", "/api/v2/networks", "", none, other)
 	}
 	m.refused(401, "InvalidAuthorizationToken", "ended", "GET", "/api/v2/networks", "", none, cookie)

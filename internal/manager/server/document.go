@@ -5,8 +5,9 @@ import (
 
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/schema"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 )
@@ -20,7 +21,7 @@ func Document(api *rest.Server) ([]byte, error) {
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
 		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
 		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
-		"Token": access.Token{}, "MadeToken": madeToken{},
+		"Token": identity.Token{}, "MadeToken": madeToken{},
 		"ServicePointV4": fleet.ServicePoint{}, "AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{},
 		"Diagnostics": checkin.Diagnostics{}, "ServicePointV4Diagnostics": checkin.V4Diagnostics{},
 		"DiagnosticsStatus": checkin.Status{}, "Status": Status{},
@@ -132,9 +133,9 @@ func documentedPaths() object {
 	instance := object{"serviceDescriptorID": object{"type": "string"}, "name": object{"type": "string"}, "version": object{"type": "string"},
 		"parameters": object{"type": "array", "items": value}, "ingressEndpoints": object{"type": "array", "items": endpoint}}
 	nodeCount := object{"type": "integer", "minimum": 1, "maximum": fleet.MaxNodeCount}
-	made := object{"name": name, "kind": object{"enum": []string{access.BearerToken, access.KeySet}},
-		"role": object{"enum": []string{access.Analyst,
-			access.Administrator}}, "expires": object{"type": "string", "format": "date-time"},
+	made := object{"name": name, "kind": object{"enum": []string{identity.BearerToken, identity.KeySet}},
+		"role": object{"enum": []string{authz.Analyst,
+			authz.Administrator}}, "expires": object{"type": "string", "format": "date-time"},
 		"scopes": object{"type": "array", "items": object{"type": "string"}, "description": "What it is good for, beside its role: " +
 			"address, fleet, or collections whose resources it may change. None: everything."}}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
@@ -154,7 +155,7 @@ func documentedPaths() object {
 					"is shown once. It is good for 90 days where expires does not say otherwise.",
 				answers("201", "The token, with its secret.", schemaRef("MadeToken"), "403", "409", "413", "415"),
 				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": made},
-					object{"name": "ci", "role": access.Analyst})}))},
+					object{"name": "ci", "role": authz.Analyst})}))},
 		tokensPath + "/{id}": object{"parameters": []any{text("id", "path", "The id of the token or key set.", true)},
 			"delete": tokens(operation("revokeToken", "Revoke a bearer token or a key set (ours)",
 				"It is refused from then on, and so is what was exchanged for it.", answers("204", "It is revoked.", nil, "403", "404"), nil))},

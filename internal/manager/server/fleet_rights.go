@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"portolan/internal/base/problem"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 )
 
 // instancesPath is the collection of service points.
@@ -20,8 +21,8 @@ type limitedKey struct{}
 // limited is what somebody may do with the fleet by rights on labels: their rights, and what they may do with the service point that the
 // request names.
 type limited struct {
-	scopes []access.FleetScope
-	level  access.Level
+	scopes []authz.FleetScope
+	level  authz.Level
 }
 
 // limitsOf gives the rights by labels that a request is within; nil where it is of an administrator, or reads what it sees all of.
@@ -32,14 +33,14 @@ func limitsOf(ctx context.Context) *limited {
 
 // within holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise. What it
 // may not see is not there (404), what it sees and may not do so much with is refused (403).
-func (m *Manager) within(r *http.Request, p access.Principal, needed access.Level, sees bool) (*http.Request, error) {
-	scopes, err := m.Identity.FleetScopes(r.Context(), p)
+func (m *Manager) within(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
+	scopes, err := authz.PolicyOf(m.Store).FleetScopes(r.Context(), p)
 	if err != nil {
 		return nil, err
 	}
 	if len(scopes) == 0 {
 		if sees {
-			return nil, access.Forbidden(p)
+			return nil, identity.Forbidden(p)
 		}
 		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: that takes access rights by which everything is seen,"+
 			" or rights on labels (fleetRights)", p.Name)
@@ -58,7 +59,7 @@ func (m *Manager) within(r *http.Request, p access.Principal, needed access.Leve
 	if err != nil {
 		return nil, err
 	}
-	best := access.Hide
+	best := authz.Hide
 	defer func() { l.level = best }()
 	for _, s := range scopes {
 		if s.Covers(labels) {
@@ -68,18 +69,18 @@ func (m *Manager) within(r *http.Request, p access.Principal, needed access.Leve
 	switch {
 	case best >= needed:
 		return r, nil
-	case best == access.Hide && !sees:
+	case best == authz.Hide && !sees:
 		return nil, fleet.Unknown(id)
 	}
 	return nil, problem.Forbidden("AccessDenied", "%s may do %s with this service point, and this takes %s (fleetRights)", p.Name,
-		max(best, access.View), needed)
+		max(best, authz.View), needed)
 }
 
 // levelFor is what a change of the fleet takes: more where a service point would enrol anew, or go.
-func levelFor(r *http.Request) access.Level {
+func levelFor(r *http.Request) authz.Level {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, instancesPath+"/"), "/")
 	if len(parts) == 1 && r.Method == http.MethodDelete || len(parts) > 1 && slices.Contains([]string{"registrationKey", "nodes"}, parts[1]) {
-		return access.Full
+		return authz.Full
 	}
-	return access.Change
+	return authz.Change
 }

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +22,11 @@ import (
 
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/notify"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
-	"runtime"
 
 	"github.com/miekg/dns"
 )
@@ -182,7 +183,7 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 		return http.ErrUseLastResponse
 	}}}
 	if m.token, err = m.Identity.CreateToken(context.Background(),
-		access.Grant{Name: "test", Role: access.Administrator, User: "admin"}); err != nil {
+		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 )
@@ -78,15 +79,15 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.oneOfEach()
-	create := func(g access.Grant) string {
+	create := func(g identity.Grant) string {
 		token, err := m.Identity.CreateToken(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token
 	}
-	expired := create(access.Grant{Name: "expired", Role: access.Administrator, Life: time.Minute})
-	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), access.Grant{Name: "programs", Role: access.Administrator,
+	expired := create(identity.Grant{Name: "expired", Role: authz.Administrator, Life: time.Minute})
+	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), identity.Grant{Name: "programs", Role: authz.Administrator,
 		Life: 1000 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,8 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	m.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
 	revoked := m.token
 	all := m.operations()
-	if m.token, err = m.Identity.CreateToken(t.Context(), access.Grant{Name: "again", Role: access.Administrator, User: "admin"}); err != nil {
+	if m.token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "again", Role: authz.Administrator,
+		User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := m.Identity.Tokens(t.Context())

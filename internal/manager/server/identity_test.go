@@ -3,14 +3,15 @@ package server
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
-	"slices"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // clock is a clock that a test moves.
@@ -104,7 +105,7 @@ func TestSessions(t *testing.T) {
 	c.advance(25 * time.Hour)
 	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "",
 		"Authorization: Basic "+final.text("basicAuthenticationCredentials"))
-	if err := access.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
+	if err := identity.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.want(200, "GET", "/api/v2/sessions/"+final.text("id"), "").text("state"); got != "EXPIRED" {
@@ -183,7 +184,7 @@ func TestBearerTokens(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	ctx := context.Background()
-	analyst, err := m.Identity.CreateToken(ctx, access.Grant{Name: "watcher", Role: access.Analyst, Life: time.Hour})
+	analyst, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "watcher", Role: authz.Analyst, Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func TestBearerTokens(t *testing.T) {
 func TestTokenExchange(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
-	id, secret, err := m.Identity.CreateKeySet(context.Background(), access.Grant{Name: "ci", Role: access.Analyst})
+	id, secret, err := m.Identity.CreateKeySet(context.Background(), identity.Grant{Name: "ci", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

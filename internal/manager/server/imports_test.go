@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 func init() {
@@ -435,7 +436,7 @@ func TestImportGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &manager{Manager: first, t: t, http: http.DefaultClient}
-	if m.token, err = m.Identity.CreateToken(t.Context(), access.Grant{Name: "one", Role: access.Administrator, User: "admin"}); err != nil {
+	if m.token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "one", Role: authz.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, zone, _, _ := m.basics()

@@ -13,7 +13,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/rest"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/wire/release"
 )
@@ -130,7 +130,7 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := members["labels"]; ok && l != nil {
 		return problem.Forbidden("AccessDenied", "labels: they say whose a service point is: administrators change them")
 	}
-	if _, ok := members["nodeCount"]; ok && l != nil && l.level < access.Full {
+	if _, ok := members["nodeCount"]; ok && l != nil && l.level < authz.Full {
 		return problem.Forbidden("AccessDenied", "nodeCount: takes FULL at this service point (fleetRights)")
 	}
 	if raw, ok := members["labels"]; ok {

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/rest"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 // asked is what is known of a request while it is answered. Only the goroutine that answers it writes it.
@@ -289,7 +289,7 @@ func (m *Manager) accessed(r *http.Request, a *asked, rec *recorder, took time.D
 		}
 		return strconv.QuoteToASCII(text)
 	}
-	m.accessLog.write(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", access.Remote(r), strings.ReplaceAll(user, " ", "_"),
+	m.accessLog.write(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", identity.Remote(r), strings.ReplaceAll(user, " ", "_"),
 		time.Now().Format("02/Jan/2006:15:04:05 -0700"), quoted(r.Method+" "+withoutSecrets(r)+" "+r.Proto), rec.status, rec.bytes,
 		quoted(r.Referer()), quoted(r.UserAgent()), took.Seconds(), a.id))
 }
@@ -331,7 +331,7 @@ func (m *Manager) audited(door string, r *http.Request, a *asked, rec *recorder)
 	case r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions:
 		return
 	}
-	m.audit(auditLine{Event: "request", User: a.user, Remote: access.Remote(r), Client: r.UserAgent(), Request: a.id, Method: r.Method,
+	m.audit(auditLine{Event: "request", User: a.user, Remote: identity.Remote(r), Client: r.UserAgent(), Request: a.id, Method: r.Method,
 		Path: r.URL.Path, Status: rec.status, Transaction: rec.Header().Get(rest.RecordedHeader)})
 }
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // The manager lists its logs for administrators, and sends them as they are; one that it does not keep says how it would.
@@ -62,7 +63,7 @@ func TestLogs(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.count() != 3 || r.text("data.0._links.self.href") == "" {
 		t.Errorf("everything has %s", r.body)
 	}
-	analyst, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	analyst, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

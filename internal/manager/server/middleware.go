@@ -14,8 +14,8 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/authn"
+	"portolan/internal/manager/identity"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -156,7 +156,7 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 		err = handle(w, r)
 	}
 	if err != nil {
-		access.ForgetCookie(w, r, err)
+		identity.ForgetCookie(w, r, err)
 		m.fail(w, r, err)
 	}
 }
@@ -187,12 +187,12 @@ func sameOrigin(r *http.Request) error {
 	if r.URL.Path == authn.SAMLConsumePath || r.URL.Path == authn.SAMLLogoutPath {
 		return nil
 	}
-	return access.SameOrigin(r)
+	return identity.SameOrigin(r)
 }
 
 // authorOf is who changes something by a request, as the history has it, with the comment of the request.
 func authorOf(r *http.Request, caller resource.Caller) (store.Author, error) {
 	comment, err := rest.Comment(r)
-	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
+	caller.Remote, caller.Client = identity.Remote(r), r.UserAgent()
 	return caller.Author(comment), err
 }

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // A day of an organisation: three teams, each with its part of the addresses and names, an auditor, automation, and an approver.
@@ -38,7 +39,7 @@ func TestOrganisation(t *testing.T) {
 	robot, _ := m.user("robot", "NO_ACCESS")
 	m.right(robot, teams["factory"].block, "ADD", "")
 	m.right(robot, teams["factory"].zone, "ADD", "")
-	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "ci", Role: access.Administrator, User: "robot"})
+	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "ci", Role: authz.Administrator, User: "robot"})
 	if err != nil {
 		t.Fatal(err)
 	}

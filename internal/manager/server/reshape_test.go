@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 const mergePatch = "Content-Type: application/merge-patch+json"
@@ -300,7 +301,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	m.refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
 	m.refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
-	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 // Nobody gives more than the own rights, to whomever: neither what an override takes away, nor what another right takes away further below.
@@ -205,7 +205,7 @@ func TestUpgradeToRights(t *testing.T) {
 	m := start()
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
-		x := &access.User{Email: "a@example.net", SecurityPrivilege: "NO_ACCESS", AccessType: "API"}
+		x := &identity.User{Email: "a@example.net", SecurityPrivilege: "NO_ACCESS", AccessType: "API"}
 		x.Type, x.Name = "User", "ada"
 		typ, _ := m.Address.Type("User")
 		if _, err := c.Create(typ, x); err != nil {

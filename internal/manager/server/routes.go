@@ -12,8 +12,9 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 	"portolan/internal/wire/stream"
@@ -122,7 +123,7 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 	} else if len(r.Header.Values("Authorization")) > 1 {
 		return problem.BadRequest("InvalidHeaderValue", "Authorization: given more than once")
 	}
-	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
+	caller.Remote, caller.Client = identity.Remote(r), r.UserAgent()
 	return m.REST.Serve(w, r, caller)
 }
 
@@ -132,13 +133,13 @@ func (m *Manager) caller(r *http.Request) (resource.Caller, error) {
 	if err == nil {
 		err = p.OpensAddress()
 	}
-	return access.CallerOf(p), err
+	return authz.CallerOf(p), err
 }
 
 // anybody is who asks something of the address API, or has a token that is not for it.
-func (m *Manager) anybody(r *http.Request) (access.Principal, error) {
+func (m *Manager) anybody(r *http.Request) (authz.Principal, error) {
 	if r.URL.Path == Base+"/changes" { // a page that is open, and that nobody may look at
-		r = access.Quietly(r)
+		r = identity.Quietly(r)
 	}
 	p, err := m.Identity.Any(r)
 	askedOf(r.Context()).asks(p.Name)
@@ -208,7 +209,7 @@ func (m *Manager) fleetRoutes(mux *routes) {
 }
 
 // fleetCaller is who asks something of the fleet API.
-func (m *Manager) fleetCaller(r *http.Request) (access.Principal, error) {
+func (m *Manager) fleetCaller(r *http.Request) (authz.Principal, error) {
 	p, err := m.Identity.Bearer(r)
 	askedOf(r.Context()).asks(p.Name)
 	if err == nil {
@@ -225,7 +226,7 @@ func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) err
 			return err
 		}
 		if p.Rights != nil && !p.Rights.Everything() {
-			if r, err = m.within(r, p, access.View, false); err != nil {
+			if r, err = m.within(r, p, authz.View, false); err != nil {
 				return err
 			}
 		}
@@ -241,17 +242,17 @@ func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) er
 			return err
 		}
 		switch {
-		case p.Role == access.Administrator && p.ReadOnly:
+		case p.Role == authz.Administrator && p.ReadOnly:
 			return problem.Forbidden("ReadOnlySession", "this session or token may only read")
-		case p.Role == access.Administrator:
+		case p.Role == authz.Administrator:
 		case p.ReadOnly || p.User == 0:
-			return access.Forbidden(p)
+			return identity.Forbidden(p)
 		default:
 			if r, err = m.within(r, p, levelFor(r), p.Rights == nil || p.Rights.Everything()); err != nil {
 				return err
 			}
 		}
-		author, err := authorOf(r, access.CallerOf(p))
+		author, err := authorOf(r, authz.CallerOf(p))
 		if err != nil {
 			return err
 		}
@@ -369,7 +370,7 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if credentials["clientId"] == "" || credentials["clientSecret"] == "" {
 		return missing("clientCredentials.clientId", "clientCredentials.clientSecret")
 	}
-	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"], access.Remote(r))
+	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"], identity.Remote(r))
 	if err != nil {
 		return err
 	}

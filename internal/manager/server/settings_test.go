@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/identity"
 )
 
 // settingsOf gives the path of the settings of a type.
@@ -38,7 +38,7 @@ func TestSessionTimeout(t *testing.T) {
 	}
 	m.want(401, "GET", "/api/v2/configurations", "", unused)
 	m.want(401, "GET", "/api/v2/configurations", "", before)
-	if err := access.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
+	if err := identity.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	for id, state := range map[string]string{early: "TIMED_OUT", idle: "TIMED_OUT", busy: "LOGGED_IN"} {
@@ -56,7 +56,7 @@ func TestSessionTimeout(t *testing.T) {
 		m.do("GET", "/api/v2/configurations", "", used)
 	}
 	m.want(401, "GET", "/api/v2/configurations", "", used)
-	if err := access.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
+	if err := identity.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	if r := m.want(200, "GET", "/api/v2/sessions/"+busy, ""); r.text("state") != "EXPIRED" {

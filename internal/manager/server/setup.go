@@ -8,14 +8,14 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/identity"
 )
 
 // Setup makes what a new manager starts with: the user admin and the countries, and tells whether it made the user. Where there is one
 // already, it makes what a manager of an older version did not have.
 func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
-	if err := access.CheckPassword(password); err != nil {
+	if err := identity.CheckPassword(password); err != nil {
 		return false, fmt.Errorf("the password of admin: %w", err)
 	}
 	err = a.Store.Update(ctx, store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
@@ -28,7 +28,7 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 		}
 		made = true
 		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
-		x := &access.User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR",
+		x := &identity.User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR",
 			AccessType: "GUI_AND_API",
 			Password:   password}
 		x.Type, x.Name = "User", "admin"
@@ -46,7 +46,7 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 
 // SetPassword gives a user a new password, as when nobody knows the old one any more. Sessions of the user end.
 func SetPassword(ctx context.Context, a *resource.API, user, password string) error {
-	if err := access.CheckPassword(password); err != nil {
+	if err := identity.CheckPassword(password); err != nil {
 		return err
 	}
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "portolan password"}, func(tx *store.Tx) error {
@@ -58,7 +58,7 @@ func SetPassword(ctx context.Context, a *resource.API, user, password string) er
 			return problem.NotFound("there is no user %q", user)
 		}
 		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
-		_, err = c.Change(rows[0], func(o schema.Object) { o.(*access.User).Password = password })
+		_, err = c.Change(rows[0], func(o schema.Object) { o.(*identity.User).Password = password })
 		return err
 	})
 }

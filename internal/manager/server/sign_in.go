@@ -8,15 +8,15 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/authn"
+	"portolan/internal/manager/identity"
 )
 
 // listProviders tells anybody by whom people can sign in in a browser.
 func (m *Manager) listProviders(w http.ResponseWriter, r *http.Request) error {
 	list, err := m.Identity.Providers(r.Context())
 	if err == nil {
-		writeJSON(w, http.StatusOK, map[string]any{"data": append([]access.Provider{}, list...)})
+		writeJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
 	m.audit(auditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
-	if result == access.Refused {
+	if result == identity.Refused {
 		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
 	}
 }

@@ -26,13 +26,14 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/audit"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
@@ -131,7 +132,7 @@ type Manager struct {
 	// REST serves Address over HTTP.
 	REST     *rest.Server
 	Fleet    *fleet.Service
-	Identity *access.Service
+	Identity *identity.Service
 	// NewPassword is the password made for admin at the first start, empty otherwise.
 	NewPassword string
 
@@ -231,8 +232,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		}
 	}()
 	m.openOwnLog()
-	m.Identity = access.ServiceOf(m.Store)
-	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
+	m.Identity = identity.ServiceOf(m.Store)
+	m.Identity.Observe(identity.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
 	sealed, err := secrets.Of(m.Store).UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err
@@ -249,8 +250,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, backup.NewOptions(o.Backups))
 	resource.Provide(provisions, audit.Options{Logs: m.logFiles()})
 	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.Last})
-	m.REST.SetCookie, m.REST.OfRequest = access.SetCookie, access.OfRequest
-	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
+	m.REST.SetCookie, m.REST.OfRequest = identity.SetCookie, identity.OfRequest
+	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(identity.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())
 		m.traces.changed(ctx, began)
@@ -302,7 +303,7 @@ func (m *Manager) setup(ctx context.Context) error {
 	users, upgraded := false, false
 	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")}); err == nil {
-			upgraded, err = access.Upgraded(tx)
+			upgraded, err = authz.Upgraded(tx)
 		}
 		return err
 	}); err != nil {

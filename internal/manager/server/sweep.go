@@ -7,9 +7,9 @@ import (
 
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/access"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/settings"
 )
 
@@ -107,7 +107,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {
-			return access.RemoveSessions(ctx, m.Address, update, before)
+			return identity.RemoveSessions(ctx, m.Address, update, before)
 		}},
 	} {
 		if one.keep <= 0 {
@@ -130,7 +130,7 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	if err != nil || !held {
 		return err
 	}
-	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), access.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), identity.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
 	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
 		return nil
 	}

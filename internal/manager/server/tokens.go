@@ -10,7 +10,8 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may.
@@ -42,7 +43,7 @@ func (m *Manager) tokens(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	caller := access.CallerOf(p)
+	caller := authz.CallerOf(p)
 	id := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, tokensPath), "/")
 	if err := p.OpensAddress(); err != nil && (r.Method != http.MethodDelete || id == "" || id != caller.Token) { // which it may end
 		return err
@@ -68,9 +69,9 @@ func (m *Manager) tokens(w http.ResponseWriter, r *http.Request) error {
 }
 
 // seenTokens are those that a caller sees: an administrator all of them, a user the own ones.
-func (m *Manager) seenTokens(r *http.Request, caller resource.Caller) (list []access.Token, err error) {
+func (m *Manager) seenTokens(r *http.Request, caller resource.Caller) (list []identity.Token, err error) {
 	all, err := m.Identity.Tokens(r.Context())
-	list = []access.Token{}
+	list = []identity.Token{}
 	for _, t := range all {
 		if caller.Administrator || caller.User != 0 && t.UserID == caller.User || caller.Token != "" && t.ID == caller.Token {
 			list = append(list, t)
@@ -119,16 +120,16 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	}
 	kind, role := values["kind"], values["role"]
 	if kind == "" {
-		kind = access.BearerToken
+		kind = identity.BearerToken
 	}
-	if kind != access.BearerToken && kind != access.KeySet {
-		return problem.Invalid("kind", "%q is neither %s nor %s", kind, access.BearerToken, access.KeySet)
+	if kind != identity.BearerToken && kind != identity.KeySet {
+		return problem.Invalid("kind", "%q is neither %s nor %s", kind, identity.BearerToken, identity.KeySet)
 	}
 	if role == "" {
-		role = access.Analyst
+		role = authz.Analyst
 	}
 	now := m.Store.Now()
-	ends := now.Add(access.DefaultLife)
+	ends := now.Add(identity.DefaultLife)
 	if text := values["expires"]; text != "" {
 		if ends, err = time.Parse(time.RFC3339, text); err != nil || !ends.After(now) || ends.After(now.AddDate(0, 0, mostTokenDays)) {
 			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
@@ -140,9 +141,9 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if err != nil {
 		return err
 	}
-	grant := access.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), By: by, Of: &access.Maker{User: caller.User,
-		Session: caller.Session, Remote: access.Remote(r)}}
-	if kind == access.BearerToken {
+	grant := identity.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), By: by, Of: &identity.Maker{User: caller.User,
+		Session: caller.Session, Remote: identity.Remote(r)}}
+	if kind == identity.BearerToken {
 		made.ID, made.Token, err = m.Identity.CreateBearer(r.Context(), grant)
 	} else {
 		made.ClientID, made.ClientSecret, err = m.Identity.CreateKeySet(r.Context(), grant)
@@ -153,14 +154,14 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	}
 	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "scopes", string(scopes), "user", caller.Name,
 		"remote",
-		access.Remote(r))
+		identity.Remote(r))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
 	writeJSON(w, http.StatusCreated, made)
 	return nil
 }
 
 // scopes reads the member scopes of a body.
-func (m *Manager) scopes(raw json.RawMessage) (access.Scopes, error) {
+func (m *Manager) scopes(raw json.RawMessage) (authz.Scopes, error) {
 	var words []string
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -168,7 +169,7 @@ func (m *Manager) scopes(raw json.RawMessage) (access.Scopes, error) {
 	if json.Unmarshal(raw, &words) != nil {
 		return "", problem.Invalid("scopes", "must be a list of strings")
 	}
-	return access.ScopesOf(words, access.ScopeNames(m.Address))
+	return authz.ScopesOf(words, authz.ScopeNames(m.Address))
 }
 
 func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller resource.Caller, id string) error {
@@ -188,7 +189,7 @@ func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller res
 			if err := m.Identity.Revoke(r.Context(), id, by); err != nil {
 				return err
 			}
-			m.log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", access.Remote(r))
+			m.log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", identity.Remote(r))
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		}

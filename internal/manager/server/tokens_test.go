@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
 )
 
 // It is noted when a token was used last, to the hour.
 func TestLastUseOfTokens(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
-	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "never used", Role: access.Analyst}); err != nil {
+	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "never used", Role: authz.Analyst}); err != nil {
 		t.Fatal(err)
 	}
 	last := func(name string) time.Time {

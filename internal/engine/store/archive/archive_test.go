@@ -16,16 +16,17 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
-	"portolan/internal/manager/access"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
+	"portolan/internal/manager/webhook"
+	"portolan/internal/manager/workflow"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
 
 	"github.com/klauspost/compress/zstd"
-	"portolan/internal/manager/webhook"
-	"portolan/internal/manager/workflow"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
@@ -55,7 +56,7 @@ func sample(t *testing.T, o server.Options) {
 	if _, err := m.Fleet.Create(t.Context(), fleet.Wanted{Name: "quay", Endpoint: "https://x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
+	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "t", Role: authz.Analyst}); err != nil {
 		t.Fatal(err)
 	}
 	var made int64

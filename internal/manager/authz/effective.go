@@ -1,0 +1,83 @@
+package authz
+
+import (
+	"maps"
+	"slices"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// mayDeploy refuses a deployment of a type that a user's rights at a resource do not give.
+func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
+	p, err := s.principal(tx, user)
+	if store.IsNotFound(err) {
+		return problem.Forbidden("AccessDenied", "user %d is not there any more", user)
+	}
+	if err != nil || p.Rights == nil {
+		return err
+	}
+	d, err := p.Rights.of(tx, at.ID, at.Parent, at.Type)
+	switch {
+	case err != nil:
+		return err
+	case d.level == Hide:
+		return problem.Forbidden("AccessDenied", "%s may not deploy to what it does not see", p.Name)
+	case !d.place.deploys(typeName):
+		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.About(at.ID, called(at)),
+			typeName, d.because())
+	}
+	return nil
+}
+
+// effective gives what a caller may do with a resource; user is another one who is asked about, 0 for the caller.
+func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Resource, user int64) (e resource.Effective, err error) {
+	if user != 0 && user != caller.User {
+		if err := lacking(caller, "VIEW_OTHERS_ACCESS_RIGHTS"); err != nil {
+			return e, err
+		}
+		p, err := s.principal(tx, user)
+		if store.IsNotFound(err) {
+			return e, problem.Query("user", "there is no user %d", user)
+		}
+		if err != nil {
+			return e, err
+		}
+		caller = CallerOf(p)
+	}
+	e.AccessOverrides, e.WorkflowLevel = []resource.TypeLevel{}, noWorkflow
+	if caller.User != 0 {
+		e.User = &caller.User
+	}
+	r := rightsIn(caller)
+	if r == nil {
+		level := View
+		if e.Administrator = caller.Administrator; e.Administrator {
+			level = Full
+			e.DeploymentsAllowed, e.QuickDeploymentsAllowed, e.SelectiveDeploymentsAllowed = true, true, true
+			e.WorkflowLevel = approves
+		}
+		e.AccessLevel, e.LevelBelow = level.String(), level.String()
+		return e, nil
+	}
+	d, err := r.of(tx, row.ID, row.Parent, row.Type)
+	if err != nil {
+		return e, err
+	}
+	e.AccessLevel, e.LevelBelow = d.level.String(), d.place.below("").String()
+	if d.place == nil {
+		return e, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.place.special)) {
+		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
+	}
+	e.WorkflowLevel = d.place.workflow("", d.level)
+	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
+	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
+	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
+	if d.at != 0 && d.place.own >= View { // a place that is hidden is not told
+		e.DecidedBy.Resource = &d.at
+	}
+	return e, nil
+}

@@ -1,0 +1,62 @@
+package authz
+
+import (
+	"sync/atomic"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// Policy decides what callers may do with the resources of one store. It is safe for concurrent use.
+type Policy struct {
+	store *store.Store
+	// rights are what users may do, by their numbers.
+	rights *store.Cache[int64, *Rights]
+	// fourEyes are the types whose changes others approve, by configuration.
+	fourEyes *store.Cache[int64, []string]
+	// api says which collections there are (Govern).
+	api atomic.Pointer[resource.API]
+	// principal returns a user as who asks, by its number; store.ErrNotFound where there is none.
+	principal func(tx *store.Tx, user int64) (Principal, error)
+}
+
+// maxCached is how many users, and configurations, are remembered.
+const maxCached = 10_000
+
+// extensionOfRights is the name of the extension.
+const extensionOfRights = "rights"
+
+// registerPolicy declares who holds transactions to the rights of their users.
+func registerPolicy(r *resource.Registry) {
+	e := &store.Extension{Name: extensionOfRights}
+	e.Opened = func(s *store.Store) {
+		p := &Policy{store: s, rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxCached}),
+			fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Late: true, Max: maxCached})}
+		e.State = p
+		e.Follow = p.follow
+	}
+	r.Extension(e)
+}
+
+// PolicyOf returns the policy of a store, which must have been opened with the extension.
+func PolicyOf(s *store.Store) *Policy {
+	if e := s.Layout().Extension(extensionOfRights); e != nil {
+		if p, ok := e.State.(*Policy); ok {
+			return p
+		}
+	}
+	panic("the database was opened without the extension of rights")
+}
+
+// Principals sets who knows users by their numbers. It is called when the store is opened.
+func (s *Policy) Principals(principal func(tx *store.Tx, user int64) (Principal, error)) {
+	s.principal = principal
+}
+
+// API returns the API that the policy governs; nil before Govern.
+func (s *Policy) API() *resource.API { return s.api.Load() }
+
+// ManagesUsers reports whether who asks may manage users; what the manager itself does has no caller.
+func ManagesUsers(c *resource.Change) bool {
+	return c.Caller.Administrator || c.Caller == (resource.Caller{})
+}

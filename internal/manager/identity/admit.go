@@ -1,0 +1,186 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authn"
+	"portolan/internal/manager/authz"
+)
+
+// Whom an authenticator knows becomes a user here, in the groups that it says.
+
+// maxName bounds the names of users that are made here, in bytes.
+const maxName = 128
+
+// admit lets somebody in whom an authenticator knows: as the user that they are, or, where they are in one of the groups that are known
+// here, as a new one. Their groups here become those that they are in there. errLogin says that they are nobody here.
+// whole says that the groups are known; else they stay as they are.
+func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool,
+	by authz.Door) (p authz.Principal, err error) {
+	if !nameable(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
+		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return p, errLogin
+	}
+	api := authz.PolicyOf(s.store).API()
+	var groups, gone []int64 // that they are to be in, and that they are no more in
+	look := func(tx *store.Tx) error {
+		groups, gone = nil, nil
+		if !whole {
+			return nil
+		}
+		var in []int64
+		if user != nil {
+			if in, err = tx.Links(user.ID, "groups"); err != nil {
+				return err
+			}
+		}
+		return eachRemoteGroup(tx, func(row *store.Resource, authenticator int64) {
+			member := authenticator == e.id && slices.ContainsFunc(id.Groups, func(there string) bool { return e.sameGroup(row.Name, there) })
+			switch has := slices.Contains(in, row.ID); {
+			case member && !has:
+				groups = append(groups, row.ID)
+			case !member && has && authenticator == e.id:
+				gone = append(gone, row.ID)
+			}
+		})
+	}
+	if err := s.store.View(ctx, func(tx *store.Tx) error {
+		if user == nil {
+			rows, err := tx.ByName("users", 0, id.Name)
+			if err != nil {
+				return err
+			}
+			if len(rows) > 0 {
+				if user, err = asUser(rows[0]); err != nil {
+					return err
+				}
+			}
+		}
+		return look(tx)
+	}); err != nil {
+		return p, err
+	}
+	switch {
+	case user != nil && (user.Authenticator.ID != e.id || !user.enters(by)):
+		return p, errLogin
+	case user == nil && len(groups) == 0:
+		if s.observer.Nobody != nil {
+			s.observer.Nobody(e.name, id.Name, id.Groups)
+		}
+		return p, errLogin
+	case user != nil && len(groups)+len(gone) == 0:
+		return s.usableBy(ctx, user.ID, e.id, by)
+	}
+	var made int64
+	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
+		if user == nil {
+			row, err := s.enrol(c, e, id)
+			if err != nil {
+				return err
+			}
+			made = row.ID
+		} else {
+			made = user.ID
+		}
+		if err := look(tx); err != nil {
+			return err
+		}
+		return s.regroup(c, made, groups, gone)
+	}); err != nil {
+		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
+	}
+	return s.usableBy(ctx, made, e.id, by)
+}
+
+// enrol makes the user of somebody whom an authenticator knows. Another manager may have been faster.
+func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*store.Resource, error) {
+	rows, err := c.Tx.ByName("users", 0, id.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) > 0 {
+		if rows[0].Ref("authenticator") != e.id {
+			return nil, errLogin
+		}
+		return rows[0], nil
+	}
+	var alike int // whom people would take for the same
+	if err := c.Tx.QueryRow("SELECT count(*) FROM resource WHERE collection = 'users' AND lower(name) = ?", strings.ToLower(id.Name)).
+		Scan(&alike); err != nil {
+		return nil, err
+	}
+	if alike > 0 {
+		return nil, errLogin
+	}
+	x := &User{Authenticator: schema.Ref{ID: e.id}, Email: id.Email, SecurityPrivilege: "NO_ACCESS", HistoryPrivilege: "HIDE",
+		AccessType: "GUI_AND_API"}
+	x.Type, x.Name = userType.Name, id.Name
+	if !isMail(x.Email) {
+		x.Email = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return '-'
+		}, id.Name) + "@invalid" // a name that is nobody's (RFC 6761 section 6.4)
+	}
+	return c.Create(c.API.TypeNamed(x.Type), x)
+}
+
+// regroup puts a user into groups, and takes it out of others.
+func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) error {
+	if len(groups)+len(gone) == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(user)
+	if err == nil {
+		err = c.Tx.LoadLinks(row)
+	}
+	if err != nil {
+		return err
+	}
+	with := *row
+	with.Links = slices.DeleteFunc(slices.Clone(row.Links), func(l store.Ref) bool {
+		return l.Field == "groups" && slices.Contains(gone,
+			l.Target)
+	})
+	for _, id := range groups {
+		with.Links = append(with.Links, store.Ref{Field: "groups", Target: id})
+	}
+	c.Tx.Describe("UPDATE_USER", "Groups of User "+row.Name+" as its authenticator knows them")
+	c.Tx.Touch(groupsName) // what its members may do
+	return c.Tx.Replace(row, &with)
+}
+
+// usableBy gives the principal of a user that may come in by a door, known by an authenticator; errLogin where there is none.
+func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		user, err := userOf(tx, id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.enters(by) || user.Authenticator.ID != authenticator) {
+			return errLogin
+		}
+		if err == nil {
+			p, err = s.principalOf(tx, user)
+		}
+		return err
+	})
+	return p, err
+}
+
+// eachRemoteGroup calls fn for the groups whose members an authenticator knows.
+func eachRemoteGroup(tx *store.Tx, fn func(row *store.Resource, authenticator int64)) error {
+	return tx.List(store.Query{From: store.Resources, Where: store.InCollection(groupsName)}, func(r *store.Resource) error {
+		if id := r.Ref("authenticator"); id != 0 {
+			fn(r.Clone(), id)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,331 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authn"
+	"portolan/internal/manager/authz"
+)
+
+// authenticators is the name of their collection, ownType the type of the one that is always there.
+const (
+	authenticators = "authenticators"
+	ownType        = "AddressManagerAuthenticator"
+)
+
+// BeforeWrite checks that the keytab can be read, and is of the realm.
+func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
+	if x.Keytab.Plain == "" && x.Keytab.Sealed == "" {
+		p := problem.BadRequest("MissingRequiredField", "keytab: is required: the answers of the key distribution center are verified by it. "+
+			"Make a key of a service in the realm %s at the center (kadmin: ktadd), and send the file in base64", x.Realm)
+		p.Fields = []string{"keytab"}
+		return p
+	}
+	if x.Keytab.Plain != "" {
+		keys, err := authn.ParseKeytab(x.Keytab.Plain)
+		if err != nil {
+			return problem.Invalid("keytab", "cannot be read: %v", err)
+		}
+		if keys.Realm() != x.Realm {
+			return problem.Field("ConflictingResourceFieldValues", "keytab", "is for the realm %s, and realm says %s", keys.Realm(), x.Realm)
+		}
+	}
+	if old, ok := c.Old.(*KerberosAuthenticator); ok && x.Keytab.Plain == "" && old.Realm != x.Realm {
+		return again("keytab")
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// BeforeWrite checks the timeout, the shared secret and the arguments.
+func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
+	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	if err := checkTimeout(x.Timeout); err != nil {
+		return err
+	}
+	if c.Creates() && x.SharedSecret.Plain == "" {
+		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
+	}
+	if old, ok := c.Old.(*TACACSPlusAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
+		return again("sharedSecret")
+	}
+	if len(x.Attributes) > 0 && x.GroupAttribute == "" {
+		return problem.Invalid("attributes", "are sent with the question for the groups of a user, which is asked where groupAttribute is set")
+	}
+	for i, a := range x.Attributes {
+		if text := a.Name + "=" + a.Value; len(text) > 255 || strings.ContainsAny(a.Name, "=*") {
+			return problem.Invalid("attributes", "entry %d: the name must not contain = or *; name and value together have at most 254 octets", i)
+		}
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// BeforeWrite refuses a second one, and leaves the only one as it is.
+func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
+	x.Name = ownAuthenticator
+	if c.Requested() && c.Creates() {
+		return problem.Field("InvalidResourceType", "type", "the manager has one AddressManagerAuthenticator, its own: name another type, such "+
+			"as LDAPAuthenticator")
+	}
+	if c.Requested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
+		return problem.Invalid("secondaryAuthenticator", "and hostname are null: the manager itself is never out of its own reach")
+	}
+	return nil
+}
+
+// BeforeDelete keeps the one that is always there.
+func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
+	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
+}
+
+// passwordTypes are the types of authenticators that know whether a password is right.
+var passwordTypes = []string{"LDAPAuthenticator", "RADIUSAuthenticator", "TACACSPlusAuthenticator", "KerberosAuthenticator"}
+
+// checkSecondary refuses one behind an authenticator that would not be asked.
+func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
+	if x.SecondaryAuthenticator.ID == 0 {
+		return nil
+	}
+	if x.SecondaryAuthenticator.ID == id {
+		return problem.Field("ResourceHasCircularReference", "secondaryAuthenticator", "is the authenticator itself")
+	}
+	head, err := c.Tx.Head(x.SecondaryAuthenticator.ID)
+	if store.IsNotFound(err) {
+		return nil // which is refused elsewhere
+	}
+	if err == nil && !slices.Contains(passwordTypes, head.Type) {
+		err = problem.Invalid("secondaryAuthenticator", "must be one of %s: a %s knows no passwords of these users",
+			strings.Join(passwordTypes, ", "), head.Type)
+	}
+	return err
+}
+
+// presets are the classes and attributes of directories, by their schema.
+var presets = map[string]authn.LDAP{
+	"ACTIVE_DIRECTORY": {UserClass: "person", GroupClass: "group", NameAttribute: "sAMAccountName", EmailAttribute: "userPrincipalName",
+		GroupsAttribute: "memberOf"},
+	"OPENLDAP": {UserClass: "inetOrgPerson", GroupClass: "groupOfNames", NameAttribute: "uid", EmailAttribute: "mail",
+		GroupsAttribute: "memberOf"},
+	"OTHER_LDAP": {UserClass: "person", GroupClass: "groupOfNames", NameAttribute: "uid", EmailAttribute: "mail", GroupsAttribute: "memberOf"},
+}
+
+// directory is the directory that the authenticator asks.
+func (x *LDAPAuthenticator) directory(password string) authn.LDAP {
+	preset := presets[x.SchemaType]
+	return authn.LDAP{Host: x.Hostname, Port: x.Port, TLS: x.SSLEnabled, StartTLS: x.StartTLSEnabled, Certificates: x.CACertificate,
+		BindDN: x.AdminDN, BindPassword: password, Base: x.SearchBase, UserClass: cmp.Or(x.UserObjectClass, preset.UserClass),
+		GroupClass: cmp.Or(x.GroupObjectClass, preset.GroupClass), NameAttribute: cmp.Or(x.UserPrefix, preset.NameAttribute),
+		EmailAttribute: cmp.Or(x.EmailPrefix, preset.EmailAttribute), GroupsAttribute: cmp.Or(x.MemberOfPrefix, preset.GroupsAttribute),
+		Aliases: x.AliasDereferencePolicy, RefuseReferrals: x.ReferralPolicy == "THROW", FollowReferrals: x.ReferralPolicy == "FOLLOW"}
+}
+
+// securePort is the port of LDAP over TLS.
+const securePort = 636
+
+// BeforeWrite chooses the port, and refuses what cannot be asked.
+func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
+	if c.Creates() && x.SSLEnabled && !c.Given["port"] {
+		x.Port = securePort
+	}
+	if x.SSLEnabled && x.StartTLSEnabled {
+		return problem.Field("ConflictingResourceFieldValues", "startTlsEnabled",
+			"goes without sslEnabled: the connection speaks TLS from its beginning")
+	}
+	if err := checkCertificates("caCertificate", x.CACertificate); err != nil {
+		return err
+	}
+	if old, ok := c.Old.(*LDAPAuthenticator); ok && x.AdminPassword.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port ||
+		old.SSLEnabled && !x.SSLEnabled || old.StartTLSEnabled && !x.StartTLSEnabled || old.CACertificate != x.CACertificate ||
+		old.AdminDN != x.AdminDN) {
+		return again("adminPassword")
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// again demands a secret once more where it would be sent elsewhere than before, or in another way: who does not know it does not learn
+// it so.
+func again(field string) error {
+	p := problem.BadRequest("MissingRequiredField", "%s: is to be given again where it is sent elsewhere, or in another way", field)
+	p.Fields = []string{field}
+	return p
+}
+
+// checkCertificates refuses a text that has no certificates.
+func checkCertificates(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := authn.ParseCertificates(text); err != nil {
+		return problem.Field("InvalidX509CertificateValue", field, "has no certificate in PEM or base64: %v", err)
+	}
+	return nil
+}
+
+// Bounds of how long a server may take, and how long it has where nothing is said.
+const (
+	shortestTimeout = 100 * time.Millisecond
+	longestTimeout  = time.Minute
+	askTimeout      = "PT5S"
+)
+
+// checkTimeout requires 0.1 s to 1 min.
+func checkTimeout(text string) error {
+	if d := schema.LengthOf(text); d < shortestTimeout || d > longestTimeout {
+		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")
+	}
+	return nil
+}
+
+// BeforeWrite refuses what cannot be asked.
+func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
+	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	if err := checkTimeout(x.Timeout); err != nil {
+		return err
+	}
+	if c.Creates() && x.SharedSecret.Plain == "" {
+		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
+	}
+	if old, ok := c.Old.(*RADIUSAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
+		return again("sharedSecret")
+	}
+	if d := schema.LengthOf(x.Timeout); time.Duration(x.Retries+1)*d > longestTimeout {
+		return problem.Field("DurationValueOutsideRange", "timeout", "and retries together take longer than a minute")
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// localValidation is the validation method of tokens that are verified here.
+const localValidation = "LOCAL"
+
+// tokens is what verifies the tokens of the server.
+func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *authn.Tokens {
+	t := &authn.Tokens{Issuer: x.Issuer, Audience: x.Audience, UserClaim: x.UserClaim, GroupClaim: x.GroupClaim, EmailClaim: x.EmailClaim,
+		Trusted: x.CACertificate, Now: now}
+	t.ClientID, t.ClientSecret, t.InForm = x.ClientID, secret, x.AuthorizationOption == "POST"
+	if x.ValidationMethod == localValidation {
+		t.Certificates = x.SigningCertificate
+		return t
+	}
+	t.IntrospectionURL, t.UserInfoURL = x.IntrospectionURL, x.UserInfoURL
+	return t
+}
+
+// BeforeWrite refuses what cannot be asked, or verified.
+func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
+	if x.SecondaryAuthenticator.ID != 0 {
+		return problem.Invalid("secondaryAuthenticator", "a token is verified by who has issued it, and nobody else")
+	}
+	var missing []string
+	need := func(field, value string) {
+		if value == "" {
+			missing = append(missing, field)
+		}
+	}
+	if x.ValidationMethod == localValidation { // without a certificate the issuer says which keys it has
+		need("issuer", x.Issuer)
+		need("audience", x.Audience)
+	} else {
+		need("clientId", x.ClientID)
+		need("introspectionUrl", x.IntrospectionURL)
+		if x.ClientSecret.Plain == "" && x.ClientSecret.Sealed == "" {
+			missing = append(missing, "clientSecret")
+		}
+	}
+	if len(missing) > 0 {
+		return problem.Join(schema.MissingFields(missing))
+	}
+	if old, ok := c.Old.(*OAuthAuthorizationServer); ok && x.ClientSecret.Plain == "" && x.ClientSecret.Sealed != "" &&
+		(old.IntrospectionURL != x.IntrospectionURL || old.Issuer != x.Issuer || old.CACertificate != x.CACertificate) {
+		return again("clientSecret")
+	}
+	for field, text := range map[string]string{"introspectionUrl": x.IntrospectionURL, "userInfoUrl": x.UserInfoURL} {
+		if err := checkURL(field, text); err != nil {
+			return err
+		}
+	}
+	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // where people are sent
+		if err := checkURL("issuer", x.Issuer); err != nil {
+			return err
+		}
+	}
+	return errors.Join(checkCertificates("signingCertificate", x.SigningCertificate), checkCertificates("caCertificate", x.CACertificate))
+}
+
+// Validate refuses a second server that verifies tokens of the same issuer: nobody could say whose users they are.
+func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
+	if x.ValidationMethod != localValidation || !x.Enabled {
+		return nil
+	}
+	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
+		other, ok := o.(*OAuthAuthorizationServer)
+		if ok && other.ID != x.ID && other.Enabled && other.ValidationMethod == localValidation && other.Issuer == x.Issuer {
+			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %d, %s, verifies its tokens already", other.ID, other.Name)
+		}
+		return nil
+	})
+}
+
+// checkURL refuses a URL that nobody should be asked at: secrets travel encrypted, but for this machine.
+func checkURL(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
+		return problem.Field("InvalidUrlValue", field, "%q is no URL such as https://sso.example.net/", text)
+	case u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1"):
+		return nil
+	}
+	return problem.Field("InvalidUrlScheme", field, "must be https: secrets and tokens travel there")
+}
+
+// groupKinds are the kinds of groups that an authenticator knows, with the types of authenticators that each is known by.
+var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "TACACS_PLUS": {"TACACSPlusAuthenticator"},
+	"SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
+
+// lookForGroup asks a directory for a group that a request names, before its transaction.
+func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+	var wanted struct {
+		Name, GroupType string
+		Authenticator   struct{ ID int64 }
+	}
+	text, err := json.Marshal(members)
+	if err != nil || json.Unmarshal(text, &wanted) != nil || wanted.GroupType != "LDAP" || wanted.Authenticator.ID == 0 || a.Store == nil {
+		return nil, err
+	}
+	var at *external
+	if err := a.Store.View(ctx, func(tx *store.Tx) error {
+		all, err := ServiceOf(a.Store).externalsIn(tx)
+		for _, e := range all {
+			if e.id == wanted.Authenticator.ID {
+				at = e
+			}
+		}
+		return err
+	}); err != nil || at == nil {
+		return nil, err
+	}
+	directory, ok := at.checks.(authn.LDAP)
+	if !ok {
+		return nil, nil
+	}
+	there, err := directory.HasGroup(ctx, wanted.Name)
+	switch {
+	case err != nil:
+		return nil, problem.Field("CannotFetchGroupsFromLdapAuthenticator", "authenticator", "cannot be asked for the group: %v", err)
+	case !there:
+		return nil, problem.Field("InvalidLdapGroupName", "name", "%q is no group there: give its distinguished name", wanted.Name)
+	}
+	return nil, nil
+}

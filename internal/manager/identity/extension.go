@@ -1,0 +1,55 @@
+package identity
+
+import (
+	"embed"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// registerCredentials declares what is kept of who may sign in.
+func registerCredentials(r *resource.Registry) { r.Extension(newExtension()) }
+
+// newExtension gives what is kept in a database of who may sign in: hashes of passwords, tokens and key sets.
+func newExtension() *store.Extension {
+	e := &store.Extension{Name: extensionName, Verify: verify, Migrations: migrations, Tables: []store.Table{
+		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
+			"revoked", "scopes"}, Earlier: []store.Earlier{{Before: 15, Columns: []string{"id", "kind", "name", "user_id", "role", "hash",
+			"session", "created", "expires", "revoked"}}}, Key: 1},
+		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1}}}
+	e.Opened = func(s *store.Store) {
+		service := newService(s)
+		e.State = service
+		authz.PolicyOf(s).Principals(service.principalByID)
+	}
+	return e
+}
+
+// extensionName is the name of the extension.
+const extensionName = "access"
+
+// ServiceOf gives the service of a store, which must have been opened with the extension.
+func ServiceOf(s *store.Store) *Service {
+	if e := s.Layout().Extension(extensionName); e != nil {
+		if service, ok := e.State.(*Service); ok {
+			return service
+		}
+	}
+	panic("the database was opened without the extension of access")
+}
+
+// verify lists credentials of users and sessions that are not there, or have ended.
+func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	if err := tx.Faulty(fault, "user %d has a credential, %s, and is not there",
+		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL "+
+			"AND c.user_id <> 0"); err != nil {
+		return err
+	}
+	return tx.Faulty(fault, "session %d has a token%s, and is not there or has ended",
+		"SELECT c.session, '' FROM credential c LEFT JOIN resource s ON s.id = c.session AND s.collection = 'sessions'"+
+			" WHERE c.kind = 'session' AND c.revoked = 0 AND (s.id IS NULL OR json_extract(s.body, '$.state') <> 'LOGGED_IN')")
+}

@@ -1,0 +1,381 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
+)
+
+// registerSessions declares the collection of sessions.
+func registerSessions(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, Guard: resource.Sessions, Hidden: true, Unlogged: true,
+		NoUp:    true,
+		SignIn:  login,
+		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}, Unkept: withoutSession}, &UserSession{})
+}
+
+// States of a session.
+const (
+	loggedIn   = "LOGGED_IN"
+	loggedOut  = "LOGGED_OUT"
+	expired    = "EXPIRED"
+	timedOut   = "TIMED_OUT"
+	terminated = "TERMINATED"
+)
+
+// UserSession is the time between a user's login and logout.
+type UserSession struct {
+	schema.Head `head:"readOnly"`
+	// Username is the name of the user who logs in.
+	Username string `api:"username,post,writeOnly,createOnly"`
+	// Password is the password of the user who logs in.
+	Password string `api:"password,post,writeOnly,createOnly"`
+	// SignInCode is that of a link that the manager has printed, in place of a name and a password. Each is good once. It is ours.
+	SignInCode string `api:"signInCode,writeOnly,createOnly"`
+	// APIToken is the session's token: the password of Basic credentials. It is shown in the answer to the login, and at sessions/current to
+	// a request that has it in its Authorization header.
+	APIToken string `api:"apiToken,transient"`
+	// APITokenExpirationDateTime is when the token ends.
+	APITokenExpirationDateTime time.Time `api:"apiTokenExpirationDateTime,readOnly"`
+	// BasicAuthenticationCredentials is what follows "Basic " in the Authorization header; it is shown as apiToken is.
+	BasicAuthenticationCredentials string `api:"basicAuthenticationCredentials,transient"`
+	// RemoteAddress is where the login came from.
+	RemoteAddress string `api:"remoteAddress,readOnly"`
+	// ReadOnly says whether the session may only read.
+	ReadOnly *bool `api:"readOnly"`
+	// LoginDateTime is when the session began.
+	LoginDateTime time.Time `api:"loginDateTime,readOnly"`
+	// LogoutDateTime is when the session ended.
+	LogoutDateTime time.Time `api:"logoutDateTime,readOnly"`
+	// State is the state of the session; LOGGED_OUT ends one's own, TERMINATED another's.
+	State string `api:"state" enum:"LOGGED_IN|LOGGED_OUT|TIMED_OUT|EXPIRED|LOGIN_FAIL|TERMINATED"`
+	// Response is what an external authenticator answered.
+	Response string `api:"response"`
+	// User is the user of the session.
+	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
+	// Authenticator is the one that knew the user; null means Portolan itself.
+	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+}
+
+// BeforeWrite starts a session, or ends one.
+func (x *UserSession) BeforeWrite(c *resource.Change) error {
+	if c.Creates() {
+		x.Name, x.Username, x.Password, x.SignInCode = "", "", "", ""
+		x.Parent = c.Caller.User
+		x.State = loggedIn
+		x.RemoteAddress = c.Caller.Remote
+		x.LoginDateTime = c.Tx.Now()
+		x.APITokenExpirationDateTime = c.Tx.Now().Add(SessionLife)
+		if x.ReadOnly == nil {
+			x.ReadOnly = new(bool)
+		}
+		user, err := c.Tx.Get(x.Parent)
+		if err != nil {
+			return err
+		}
+		x.Authenticator.ID = user.Ref("authenticator")
+		// Who began by a password, and needs a certificate by now, comes in no more.
+		known, err := asUser(user)
+		if err == nil && known.X509Required && !strings.HasPrefix(c.Caller.Credential, certificateOf) {
+			err = errLogin
+		}
+		return err
+	}
+	old, ok := c.Old.(*UserSession)
+	if !ok {
+		return nil
+	}
+	state := x.State
+	*x = *old // nothing but the state can be changed
+	x.State = state
+	if x.State == old.State {
+		return nil
+	}
+	if old.State != loggedIn {
+		return problem.Conflict("SessionEnded", "state: the session is %s and cannot become %s", old.State, x.State)
+	}
+	switch {
+	case x.State == loggedOut && c.Caller.User == x.Parent:
+	case x.State == terminated && (c.Caller.Administrator || c.Caller.User == x.Parent):
+	case (x.State == expired || x.State == timedOut || x.State == terminated) && c.Caller == (resource.Caller{}):
+	case x.State == loggedOut || x.State == terminated:
+		return problem.Forbidden("AccessDenied", "state: the session is another user's")
+	default:
+		return problem.Invalid("state", "a session can be LOGGED_OUT or TERMINATED")
+	}
+	x.LogoutDateTime = c.Tx.Now()
+	return nil
+}
+
+// AfterWrite makes the token of a new session, and takes that of an ended one away.
+func (x *UserSession) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		if x.State == loggedIn {
+			return nil
+		}
+		return CloseSession(c.Tx, x.ID)
+	}
+	if err := boundSessions(c, x); err != nil {
+		return err
+	}
+	said, err := ServiceOf(c.API.Store).manners.get(c.Tx)
+	if err != nil {
+		return err
+	}
+	door := authz.APIDoor
+	if c.Caller.Console {
+		door = authz.ConsoleDoor
+	}
+	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, said.timeout)), door)
+	if err != nil {
+		return err
+	}
+	if c.Caller.Console { // the browser keeps it, and shows it to no script
+		c.Extra[resource.Cookie] = BasicCredentials(c.Caller.Name, token)
+		return nil
+	}
+	c.Extra["apiToken"] = token
+	c.Extra["basicAuthenticationCredentials"] = BasicCredentials(c.Caller.Name, token)
+	return nil
+}
+
+// BeforeDelete takes the session's token away.
+func (x *UserSession) BeforeDelete(c *resource.Change) error {
+	return CloseSession(c.Tx, x.ID)
+}
+
+// Bounds of the sessions of a user: how many may be open, and how many that have ended are kept.
+const (
+	maxOpenSessions  = 64
+	maxEndedSessions = 100
+)
+
+// sessionsOf gives the sessions of a user that are open, and those that have ended, oldest first.
+func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
+		store.HasParent(user)}},
+		func(r *store.Resource) error {
+			return store.Members(r.Body, func(name, raw []byte) error {
+				switch {
+				case string(name) != "state":
+				case string(raw) == `"`+loggedIn+`"`:
+					open = append(open, r.ID)
+				default:
+					ended = append(ended, r.ID)
+				}
+				return nil
+			})
+		})
+	return open, ended, err
+}
+
+// endSessions ends open sessions.
+func endSessions(c *resource.Change, ids []int64, state string) error {
+	for _, id := range ids {
+		row, err := c.Tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n := &resource.Change{Tx: c.Tx, API: c.API, Given: map[string]bool{"state": true}}
+		if _, err := n.Change(row, func(o schema.Object) { o.(*UserSession).State = state }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boundSessions ends the oldest sessions of a user who opens ever new ones, and removes the oldest that have
+// ended.
+func boundSessions(c *resource.Change, x *UserSession) error {
+	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
+		store.HasParent(x.Parent)}})
+	if err != nil || n <= maxOpenSessions {
+		return err
+	}
+	open, ended, err := sessionsOf(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	if over := len(open) - maxOpenSessions; over > 0 {
+		if err := endSessions(c, open[:over], terminated); err != nil {
+			return err
+		}
+	}
+	if over := len(ended) - maxEndedSessions; over > 0 {
+		return removeSessions(c, ended[:over])
+	}
+	return nil
+}
+
+// removeSessions deletes sessions that have ended.
+func removeSessions(c *resource.Change, ids []int64) error {
+	found, err := c.Tx.Load(ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if row, ok := found[id]; ok {
+			n := &resource.Change{Tx: c.Tx, API: c.API}
+			if err := n.Delete(row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeAtOnce is how many sessions one update removes.
+const removeAtOnce = 200
+
+// RemoveSessions removes sessions that ended before a time, some at a time.
+func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (removed int, err error) {
+	limit := before.UTC().Format(time.RFC3339)
+	for {
+		n := 0
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+			var ids []int64
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce},
+				func(r *store.Resource) error {
+					ids = append(ids, r.ID)
+					return nil
+				}); err != nil {
+				return err
+			}
+			n = len(ids)
+			return removeSessions(&resource.Change{Tx: tx, API: a}, ids)
+		}); err != nil {
+			return removed, err
+		}
+		if removed += n; n < removeAtOnce {
+			return removed, nil
+		}
+	}
+}
+
+// currentSession is the session of the caller's token.
+func currentSession(c resource.Caller) (int64, error) {
+	if c.Session == 0 {
+		return 0, problem.NotFound("the request was not sent with a session's token")
+	}
+	return c.Session, nil
+}
+
+// OfRequest returns the token of the current session from the Authorization header of the request, for public clients that read it back. It
+// returns nil for cookies, so that scripts of a page cannot read the token.
+func OfRequest(r *http.Request, c resource.Caller) map[string]string {
+	scheme, token, err := header(r)
+	if err != nil || c.Session == 0 || scheme == cookieScheme {
+		return nil
+	}
+	if scheme == "basic" {
+		if _, token, err = basic(token); err != nil {
+			return nil
+		}
+	}
+	if !strings.HasPrefix(token, sessionPrefix) {
+		return nil
+	}
+	return map[string]string{"apiToken": token, "basicAuthenticationCredentials": BasicCredentials(c.Name, token)}
+}
+
+// withoutSession returns the UserSession that sessions/current shows to a caller with a bearer token or a password. It has no row, and its
+// id is null. Public clients read the user of their credentials there.
+func withoutSession(c resource.Caller) schema.Object {
+	x := &UserSession{State: loggedIn, RemoteAddress: c.Remote, ReadOnly: &c.ReadOnly, User: schema.Ref{ID: c.User}}
+	x.Type, x.Parent = "UserSession", c.User
+	return x
+}
+
+// ExpireSessions ends the sessions whose token has expired, a day after the login (EXPIRED) or after a time without a request
+// (TIMED_OUT). One manager does it: update is that of its
+// lease.
+func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update store.Updater) error {
+	yes, err := users.Expired(ctx)
+	if err != nil || !yes {
+		return err
+	}
+	return update(ctx, store.Author{}, func(tx *store.Tx) error {
+		sessions, err := ExpiredSessions(tx)
+		if err != nil {
+			return err
+		}
+		c := &resource.Change{Tx: tx, API: a}
+		for _, session := range sessions {
+			end, err := endOf(tx, session)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			state := timedOut
+			if end <= tx.Now().Unix() {
+				state = expired
+			}
+			if err := endSessions(c, []int64{session}, state); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// login checks the credentials of a new session: in the body, or as Basic credentials.
+func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Caller, error) {
+	var name, password string
+	var missing []string
+	var code string
+	for field, value := range map[string]*string{"username": &name, "password": &password, "signInCode": &code} {
+		if raw, ok := s.Members[field]; ok {
+			if json.Unmarshal(raw, value) != nil {
+				return resource.Caller{}, problem.Invalid(field, "must be a string")
+			}
+		}
+	}
+	by := authz.APIDoor
+	if s.Console {
+		by = authz.ConsoleDoor
+	}
+	if code != "" {
+		if name != "" || password != "" || s.Basic {
+			return resource.Caller{}, problem.Invalid("signInCode", "stands alone, without a name and a password")
+		}
+		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+		p, err := ServiceOf(a.Store).takeLink(ctx, code, s.Remote, by)
+		c := authz.CallerOf(p)
+		c.Console = s.Console
+		return c, err
+	}
+	if name == "" && password == "" && s.Basic {
+		name, password = s.Name, s.Password
+		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+	}
+	if name == "" {
+		missing = append(missing, "username")
+	}
+	if password == "" {
+		missing = append(missing, "password")
+	}
+	if len(missing) > 0 {
+		p := problem.BadRequest("MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
+		p.Fields = missing
+		return resource.Caller{}, p
+	}
+	p, err := ServiceOf(a.Store).Login(ctx, name, password, s.Remote, by)
+	c := authz.CallerOf(p)
+	c.Console = s.Console
+	return c, err
+}

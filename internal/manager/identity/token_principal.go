@@ -1,0 +1,210 @@
+package identity
+
+import (
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
+)
+
+// lookUp looks a token up by its hash, and remembers whose it is.
+func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (found tokenEntry, err error) {
+	hash := hex.EncodeToString(key.hash[:])
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		if found.principal, found.expires, err = s.read(tx, hash, key.name, kinds); err != nil {
+			return err
+		}
+		switch session, token := found.principal.Session, found.principal.Token; {
+		case session != 0:
+			found.note, err = s.noteAt(tx, session, found.expires)
+		case token != "":
+			found.note, err = usedAt(tx, token)
+			found.note = max(1, found.note+int64(noteTokens/time.Second))
+		}
+		if err != nil {
+			return err
+		}
+		s.tokens.Put(tx, key, found)
+		return nil
+	})
+	return found, err
+}
+
+// read reads whose token it is that has a hash; expires is 0 where it does not expire.
+func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p authz.Principal, expires int64, err error) {
+	var id, found, kind, label, role, scopes string
+	var userID, session, revoked int64
+	for _, one := range kinds {
+		err = tx.QueryRow("SELECT id, hash, kind, name, role, user_id, session, expires, revoked, scopes FROM credential"+
+			" WHERE kind = ? AND hash = ?", one, hash).
+			Scan(&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &scopes)
+		if err == nil && kind == kindAccess { // which names the key set that it was made from
+			id = label
+			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
+			if errors.Is(err, sql.ErrNoRows) {
+				revoked, err = 1, nil
+			}
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return authz.Principal{}, 0, errToken
+	}
+	if err != nil {
+		return authz.Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
+	}
+	user := &User{}
+	if userID != 0 {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) {
+			return authz.Principal{}, 0, errToken
+		}
+		if err != nil {
+			return authz.Principal{}, 0, fmt.Errorf("looking up a user: %w", err)
+		}
+	}
+	switch {
+	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(doorOf(kind, role)),
+		name != "" && name != user.Name:
+		return authz.Principal{}, 0, errToken
+	}
+	if known, err := s.stillKnown(tx, user); err != nil || !known {
+		return authz.Principal{}, 0, errors.Join(err, errToken)
+	}
+	if p, err = s.principalOf(tx, user); err != nil {
+		return authz.Principal{}, 0, err
+	}
+	if kind != kindSession {
+		p = tokenPrincipal(kind, id, label, role, p)
+		p.Scopes = authz.Scopes(scopes)
+		return p, expires, nil
+	}
+	p.Session, p.Door = session, doorOf(kind, role)
+	p.ReadOnly, err = readsOnly(tx, session)
+	return p, expires, err
+}
+
+// stillKnown reports whether the authenticator that knows a user is there, and enabled; the manager itself always is.
+func (s *Service) stillKnown(tx *store.Tx, user *User) (bool, error) {
+	own, err := user.isOwn(tx)
+	if err != nil || own || authz.PolicyOf(s.store).API() == nil {
+		return err == nil, err
+	}
+	all, err := s.externalsIn(tx)
+	return slices.ContainsFunc(all, func(e *external) bool { return e.id == user.Authenticator.ID }), err
+}
+
+// Acting gives who works in the background for a user, or for a token or key set by its id, as they are now; the problem AccessDenied where
+// they may do nothing any more.
+func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Caller, error) {
+	gone := problem.Forbidden("AccessDenied", "whoever started this may not sign in any more")
+	if token == "" {
+		user, err := userOf(tx, userID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {
+			return resource.Caller{}, gone
+		}
+		if err != nil {
+			return resource.Caller{}, fmt.Errorf("looking up a user: %w", err)
+		}
+		p, err := s.principalOf(tx, user)
+		return authz.CallerOf(p), err
+	}
+	var hash, kind string
+	err := tx.QueryRow("SELECT hash, kind FROM credential WHERE id = ?", token).Scan(&hash, &kind)
+	if errors.Is(err, sql.ErrNoRows) {
+		return resource.Caller{}, gone
+	}
+	if err != nil {
+		return resource.Caller{}, fmt.Errorf("looking up a token: %w", err)
+	}
+	p, _, err := s.read(tx, hash, "", []string{kind})
+	if errors.Is(err, errToken) {
+		return resource.Caller{}, gone
+	}
+	return authz.CallerOf(p), err
+}
+
+// readsOnly reports whether a session may only read.
+func readsOnly(tx *store.Tx, session int64) (bool, error) {
+	x, err := sessionOf(tx, session)
+	return err == nil && x.ReadOnly != nil && *x.ReadOnly, err
+}
+
+// endOf gives when a session ends, however much it is used, in seconds since 1970.
+func endOf(tx *store.Tx, session int64) (int64, error) {
+	x, err := sessionOf(tx, session)
+	if err != nil {
+		return 0, err
+	}
+	return x.APITokenExpirationDateTime.Unix(), nil
+}
+
+func sessionOf(tx *store.Tx, session int64) (*UserSession, error) {
+	row, err := tx.Get(session)
+	if err != nil {
+		return nil, fmt.Errorf("looking up a session: %w", err)
+	}
+	o, err := sessionType.Object(row)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*UserSession), nil
+}
+
+// principalOf is a user as who asks, with what the user may do. No user has the number 0.
+func (s *Service) principalOf(tx *store.Tx, user *User) (p authz.Principal, err error) {
+	p = user.principal()
+	if user.ID == 0 || p.Role == authz.Administrator {
+		return p, nil
+	}
+	if p.Rights, err = authz.PolicyOf(s.store).RightsOf(tx, user.ID); err != nil {
+		return p, fmt.Errorf("looking up access rights: %w", err)
+	}
+	if p.Rights == nil {
+		p.Role = authz.Administrator
+	}
+	return p, nil
+}
+
+// principalByID is principalOf of the user of a number; store.ErrNotFound where there is none.
+func (s *Service) principalByID(tx *store.Tx, id int64) (authz.Principal, error) {
+	user, err := userOf(tx, id)
+	if err != nil {
+		return authz.Principal{}, err
+	}
+	return s.principalOf(tx, user)
+}
+
+// tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
+func tokenPrincipal(kind, id, label, role string, user authz.Principal) authz.Principal {
+	p := authz.Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
+	if kind != kindBearer {
+		p.Name = "key set " + label
+	}
+	if user.User != 0 {
+		p = user
+		if role == authz.Analyst {
+			p.Role = authz.Analyst
+		}
+	}
+	p.Token = id
+	p.ReadOnly = role == authz.Analyst // the token reads, whoever it was made by
+	return p
+}
+
+// BasicCredentials is what follows "Basic " in the Authorization header.
+func BasicCredentials(name, secret string) string {
+	return base64.StdEncoding.EncodeToString([]byte(name + ":" + secret))
+}
