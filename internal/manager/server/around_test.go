@@ -69,6 +69,7 @@ func divide(m *manager, random *rand.Rand, configuration, version string) {
 
 // What is found around an address or a prefix is what has it in its range, of each collection with space and in every configuration.
 func TestWhatLiesAround(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be had again
 	for _, name := range []string{"one", "two"} {

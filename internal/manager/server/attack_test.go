@@ -428,6 +428,7 @@ func TestAttackSpreadsheet(t *testing.T) {
 
 // (15) One user signs in without end.
 func TestAttackSessions(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	for range 200 {
 		m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
@@ -588,6 +589,7 @@ func TestIgnoredIsNamed(t *testing.T) {
 
 // Lists of a slow client come whole, also where they wait in a file.
 func TestSlowClientsGetAll(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)

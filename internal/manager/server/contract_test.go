@@ -43,6 +43,7 @@ func (m *manager) postings() map[string]posting {
 
 // Every link that a resource of any type shows leads somewhere, and every page of every collection does.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()
@@ -165,6 +166,7 @@ func named(r reply, field string) bool {
 // Whatever is wrong with a field of a resource of any type is refused by its name when one is made and when one is changed, and changes
 // nothing; what is required is missed.
 func TestEveryTypeRefusesBadBodies(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	posts := m.postings()
@@ -283,6 +285,7 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 
 // What GET gives of a resource of any type, PUT takes: it says the same then. Each field that it has can be filtered by, and finds it.
 func TestEveryTypeComesBack(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()

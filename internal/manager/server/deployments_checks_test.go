@@ -177,6 +177,7 @@ func TestSelectionsOfAliases(t *testing.T) {
 
 // TestQueuedDeploymentsOfAUser queues as many deployments as a user may have, in one transaction, so that none of them ends meanwhile.
 func TestQueuedDeploymentsOfAUser(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
 	const most = 1000

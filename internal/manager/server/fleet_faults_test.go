@@ -145,6 +145,7 @@ func TestReportsInOrder(t *testing.T) {
 
 // A service point of which nothing is heard is NOT_CONNECTED, with an event and a sentence; its status stays what it said last.
 func TestSilence(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
@@ -280,6 +281,7 @@ func identityOf(t *testing.T, state string) (id map[string]any) {
 
 // A service point that the manager does not know goes on asking: a backup that was restored by mistake does not end the fleet.
 func TestForgottenServicePointComesBack(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	// The port of its diagnostics is taken at first; all else works.

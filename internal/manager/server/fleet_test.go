@@ -314,6 +314,7 @@ func (e enrolment) certificateOf(t *testing.T, answer map[string]any) *tls.Certi
 }
 
 func TestCheckInDoor(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)

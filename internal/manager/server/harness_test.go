@@ -85,11 +85,11 @@ const longTests = "PORTOLAN_TEST_LONG"
 // allTests in the environment runs tests with one client on PostgreSQL, too (make test-all, CI).
 const allTests = "PORTOLAN_TEST_ALL"
 
-// slow skips a test that takes more than 4 s if the quick ones are wanted (make quick).
+// slow skips a test that takes more than 2 s beside others if the quick ones are wanted (make quick).
 func slow(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes more than 4 s")
+		t.Skip("-short: it takes more than 2 s")
 	}
 }
 

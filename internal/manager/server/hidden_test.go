@@ -13,6 +13,7 @@ const mark = "zqmark7v"
 // TestHiddenResourcesStayHidden seeds hidden resources with a mark, then calls every operation as users with few rights, those that change
 // something as a dry run: no answer has the mark.
 func TestHiddenResourcesStayHidden(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
 	d := m.deployment("/api/v2/configurations/" + configuration)
@@ -295,6 +296,7 @@ func TestRenamingAHostIsAskedFor(t *testing.T) {
 
 // TestPendingRequestsAreBounded asks for as many changes as a user may have pending.
 func TestPendingRequestsAreBounded(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.basics()
 	rex, asRex := m.user("rex", "NO_ACCESS")

@@ -76,6 +76,7 @@ var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"
 // Without credentials, and with credentials that are forged, cut off, expired, revoked, ended, of somebody else or of another kind, no
 // operation does anything but say so.
 func TestNothingWithoutCredentials(t *testing.T) {
+	slow(t)
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.oneOfEach()
@@ -180,6 +181,7 @@ func (m *manager) allNames() map[string]bool {
 
 // A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
 func TestNothingWithoutRights(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
 	m.oneOfEach()
@@ -235,6 +237,7 @@ var public = map[string]string{
 
 // Routes that no document describes are known, one by one, and show nobody what things are called; a new one is not open unseen.
 func TestPublicRoutes(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
 	m.oneOfEach()

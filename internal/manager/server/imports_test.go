@@ -105,6 +105,7 @@ func TestImportOfWhatIsThere(t *testing.T) {
 
 // Rows find their place: address space by its range, names by theirs, in the configuration that they say or that the import does.
 func TestImportFindsPlaces(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.basics()
 	space := "type,range,name,configuration.name,address,state\n" +
@@ -275,6 +276,7 @@ func TestImportModes(t *testing.T) {
 
 // Files that cannot be read end their import and say where; what comes before stays. A row that cannot be read is refused.
 func TestImportOfBadFiles(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	m.basics()
 	for _, c := range []struct{ kind, file, message string }{
@@ -547,6 +549,7 @@ func TestImportChangesTTL(t *testing.T) {
 // An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
 // below, and nothing where a row is refused. What holds resources of rows stays.
 func TestImportPrunes(t *testing.T) {
+	slow(t)
 	once(t)
 	m := startManager(t)
 	configuration, _, _, _, network := m.basics()

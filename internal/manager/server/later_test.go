@@ -172,6 +172,7 @@ func TestLaterFields(t *testing.T) {
 
 // Filters see what is in effect: for random settings in a tree of blocks they find what GET shows, and nothing else.
 func TestFiltersSeeWhatComesDown(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"tree"}`)
 	random := rand.New(rand.NewPCG(7, 11))

@@ -45,6 +45,7 @@ func levelOf(used, size float64) int {
 
 // A map says of each cell what an address by address count says.
 func TestSpaceMap(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	for i := range 40 {

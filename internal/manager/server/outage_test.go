@@ -53,6 +53,7 @@ func TestDatabaseHangs(t *testing.T) {
 
 // A damaged page of PostgreSQL is a condition, and check names its table and goes on behind it.
 func TestDamagedPostgreSQL(t *testing.T) {
+	slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })

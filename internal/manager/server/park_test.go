@@ -131,6 +131,7 @@ func startPatient(t *testing.T, change ...func(*Options)) *manager {
 
 // TestCheckInsWaitWithoutGoroutines holds check-ins open, orders something, and has their connections go on.
 func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
+	slow(t)
 	m := startPatient(t)
 	const many = 40
 	ids, all := make([]string, many), make([]*waiter, many)
@@ -323,6 +324,7 @@ func TestAnswersThatPanic(t *testing.T) {
 
 // TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
 func TestContentWaits(t *testing.T) {
+	slow(t)
 	m := startPatient(t)
 	_, certificate := m.provisioned("one")
 	w := m.waiter(certificate)

@@ -71,6 +71,7 @@ var (
 // Behind what people ask most, as they send it, no statement reads resources from the first to the last, on either database; nor all of a
 // collection, but where it is asked for in an order, which is an index's.
 func TestPlansOfQuestions(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	block, network, view, zone := m.askedOf()
 	m.indexedTexts()

@@ -14,6 +14,7 @@ import (
 // TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to what is hidden from who asks, and
 // to what does not exist: the answers are the same, so that nobody learns what there is.
 func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
 	rows := map[string][]*store.Resource{} // by type

@@ -14,6 +14,7 @@ import (
 // A small page remembers how its rows were completed while nothing changes. Whatever changes, it shows what a page shows that is too large
 // to remember anything, to who sees all and to who does not.
 func TestSmallPagesAreUpToDate(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	_, _, zone, block, network := m.basics()
 	secret := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)

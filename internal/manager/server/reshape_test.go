@@ -86,6 +86,7 @@ func (m *manager) undoable(configuration, before string) {
 // Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
 // them; each can be undone.
 func TestReshapingSpace(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
 	other := m.id("/api/v2/configurations", `{"name":"other"}`) // nothing leaks across

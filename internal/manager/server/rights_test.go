@@ -428,6 +428,7 @@ func TestRightsFollowTheTree(t *testing.T) {
 
 // What the engine lets users see and change is what a naive evaluator says, over random trees, rights and questions.
 func TestRightsModel(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	rounds := 25
 	if os.Getenv(longTests) != "" {
@@ -745,6 +746,7 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 
 // What resources lie in is of the collections that theirs says: what is seen of them is looked for there.
 func TestResourcesLieWhereTheyMay(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {

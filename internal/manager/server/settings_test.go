@@ -118,6 +118,7 @@ func (l *lines) has(text string) bool {
 
 // What is logged is what the settings say, part by part; not where the command line says it.
 func TestLogLevels(t *testing.T) {
+	slow(t)
 	var log lines
 	m := startManager(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
 	settings := m.settingsOf("LogLevelSettings")

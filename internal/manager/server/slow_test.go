@@ -11,6 +11,7 @@ import (
 
 // Clients that ask for long lists and do not read them are cut off, and hold nobody else up for long.
 func TestClientsThatDoNotRead(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	m.REST.WriteTime = 300 * time.Millisecond
 	if err := Sample(t.Context(), m.Address); err != nil {

@@ -12,6 +12,7 @@ import (
 // Nobody who asks behind an acknowledgement is told what was before it: names that are inlined, policies that
 // come down the tree, and rules that begin to hold, while others read and write all the time.
 func TestNothingIsStale(t *testing.T) {
+	slow(t)
 	m := startManager(t)
 	_, _, zone, block, network := m.basics()
 	restriction := m.id("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"bad","matchType":"Any"}]}`)

@@ -31,6 +31,7 @@ func (m *manager) everything(configuration string) string {
 // Whatever a transaction did, undoing it leaves what was there before, and undoing that what was
 // there after.
 func TestUndo(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
@@ -236,6 +237,7 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 
 // What would change much is told by what is kept, or tried until it gets large: nobody waits long for it, and nothing of it stays.
 func TestDryRunOfMuch(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	configuration, view, zone, block, _ := m.basics()
 	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)

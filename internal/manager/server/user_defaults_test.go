@@ -8,6 +8,7 @@ import (
 
 // A filter finds a resource that shows the default of a field like one that sets the same value, whatever is asked.
 func TestDefaultsAreFound(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	_, _, _, block, _ := m.basics()
 	for i, value := range []string{"7", "12.5", "north 7"} {

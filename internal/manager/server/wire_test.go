@@ -129,6 +129,7 @@ var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/ope
 // The bytes of one resource of each type, in HAL and in JSON: what clients read must not change by accident. Run with
 // -write-wire where it is meant to.
 func TestWire(t *testing.T) {
+	slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
 	eventually(t, "it is known when the schedule is due", func() bool {

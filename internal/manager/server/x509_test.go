@@ -95,6 +95,7 @@ func (p *people) of(name string, change func(*x509.Certificate)) tls.Certificate
 
 // Who needs a certificate comes in with one, and in no other way.
 func TestSigningInByCertificate(t *testing.T) {
+	slow(t)
 	if underRace {
 		t.Skip("one client, and one request after another")
 	}

@@ -74,6 +74,7 @@ func (m *manager) putBack(path string) {
 
 // TestZoneFilesGiveWhatBINDServes imports zone files, twice, and exports the zones: they have the RRsets that named-compilezone gives.
 func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
+	slow(t)
 	program := peers.Program(t, "named-compilezone")
 	m := startAlone(t)
 	m.basics()

@@ -13,9 +13,12 @@ var packages = map[string]string{"named": "bind9", "rndc": "bind9", "named-check
 	"dig": "bind9-dnsutils"}
 
 // Program gives the path of a program. Where it is not on the machine the test is skipped and, with CI=true, fails: .ci/run installs it
-// first.
+// first. With -short the test is skipped.
 func Program(t testing.TB, name string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: not beside " + name)
+	}
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path
