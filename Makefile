@@ -16,7 +16,7 @@ quick: ## for every edit: build, vet, tests without PostgreSQL, other name serve
 	go test -short -vet=off -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
 
 test: ## all tests; those with one client on SQLite alone
-	go test -timeout 20m ./...
+	@go build -o bin/slowest ./test/slowest && go test -timeout 20m -json ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
