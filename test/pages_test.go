@@ -1,6 +1,7 @@
 package test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,6 +57,39 @@ func TestDependenciesAreListed(t *testing.T) {
 		if !slices.Contains(required, one) {
 			t.Errorf("docs/dependencies.md lists %s, which no module requires directly", one)
 		}
+	}
+}
+
+// TestNamedFilesExist looks for the source files that the pages for contributors name.
+func TestNamedFilesExist(t *testing.T) {
+	var files []string
+	if err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) == ".go" {
+			files = append(files, "/"+filepath.ToSlash(path))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, page := range append(pages, "../ARCHITECTURE.md", "../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`([\\w/]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+			named++
+			if !slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix(path, "/"+m[1]) }) {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("the pages name %d files", named)
 	}
 }
 
