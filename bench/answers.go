@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"portolan/internal/servicepoint/application"
-	"portolan/internal/servicepoint/application/authority"
+	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/testkit/pgtest"
 	"portolan/internal/wire/zonedata"
 
@@ -276,7 +276,7 @@ func (b *bench) perf(at, queries string) (float64, error) {
 
 // authorityRole answers for the zone, and writes to a file how long it took to take it in and to change one record, in milliseconds.
 func authorityRole(ctx context.Context, report string) error {
-	a := authority.Kind().New(slog.New(slog.DiscardHandler))
+	a := nameserver.Kind().New(slog.New(slog.DiscardHandler))
 	defer func() { _ = a.Close() }()
 	served, ok := a.(application.Contented)
 	if !ok {

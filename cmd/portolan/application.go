@@ -9,7 +9,7 @@ import (
 
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/all"
-	"portolan/internal/servicepoint/application/authority"
+	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/wire/checkin"
 )
 
@@ -32,13 +32,13 @@ type bindFlags struct {
 }
 
 // bind reads them.
-func (f *bindFlags) bind() (authority.Bind, error) {
+func (f *bindFlags) bind() (nameserver.Bind, error) {
 	control, err := netip.ParseAddrPort(f.BindControl)
 	if err != nil || !control.Addr().IsLoopback() {
-		return authority.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953",
+		return nameserver.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953",
 			f.BindControl)}
 	}
-	return authority.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
+	return nameserver.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
 }
 
 // args words them for an application.
@@ -67,7 +67,7 @@ func (c *applicationCommand) Run(s *session) error {
 			if err != nil {
 				return err
 			}
-			kind = authority.BindKind(b)
+			kind = nameserver.BindKind(b)
 		}
 		file := os.NewFile(socketDescriptor, "socket")
 		socket, err := net.FileListener(file)

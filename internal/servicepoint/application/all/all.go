@@ -3,8 +3,8 @@ package all
 
 import (
 	"portolan/internal/servicepoint/application"
-	"portolan/internal/servicepoint/application/authority"
 	"portolan/internal/servicepoint/application/httpprobe"
+	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/servicepoint/application/resolver"
 	"portolan/internal/wire/checkin"
 )
@@ -20,5 +20,5 @@ func Programs() checkin.Programs {
 
 // Kinds are all applications.
 func Kinds() []application.Kind {
-	return []application.Kind{authority.Kind(), resolver.Kind(), httpprobe.Kind()}
+	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind()}
 }

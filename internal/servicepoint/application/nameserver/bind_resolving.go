@@ -1,0 +1,106 @@
+package nameserver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/wire/zonedata"
+)
+
+// bindRecursion words how names are answered that BIND has no zone for. Without a list of clients BIND answers those of its own networks.
+func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
+	if r == nil {
+		return
+	}
+	line("\trecursion yes;")
+	if r.Clients != nil {
+		line("\tallow-recursion %s;", bindMatches(r.Clients, true))
+	}
+	switch {
+	case r.Closed: // nobody is asked for other names, and no root is there to validate from
+		line("\tdnssec-validation no;\n\tforward only; forwarders { %s; };\n\tserver %s { bogus yes; };", noServer, noServer)
+	case len(r.Forwarders) > 0:
+		line("\tforward %s; forwarders %s;", firstOrOnly(r.Only), bindServers(r.Forwarders))
+	default: // it begins at the root, whose key it has; zones that are asked elsewhere may not be known there
+		line("\tdnssec-validation auto;")
+		var names []string
+		for _, z := range r.Zones {
+			names = append(names, fmt.Sprintf("%q;", z.Name))
+		}
+		if len(names) > 0 {
+			line("\tvalidate-except { %s };", strings.Join(names, " "))
+		}
+	}
+	for _, z := range r.Zones {
+		name := strings.TrimSuffix(z.Name, ".")
+		if z.Stub {
+			line("\tzone %q { type stub; primaries %s; forwarders { }; };", name, bindServers(z.To))
+			continue
+		}
+		line("\tzone %q { type forward; forward %s; forwarders %s; };", name, firstOrOnly(z.Only || r.Closed), bindServers(z.To))
+	}
+}
+
+// noServer is an address at which nobody is (RFC 5737): a view that asks nobody asks it, and BIND is told not to.
+const noServer = "192.0.2.0"
+
+func firstOrOnly(only bool) string {
+	if only {
+		return "only"
+	}
+	return "first"
+}
+
+// bindServers words servers that are asked.
+func bindServers(all []netip.AddrPort) string {
+	var parts []string
+	for _, at := range all {
+		parts = append(parts, fmt.Sprintf("%s port %d;", at.Addr(), at.Port()))
+	}
+	return "{ " + strings.Join(parts, " ") + " }"
+}
+
+// bindActions are what BIND calls what is done instead of what the records of a policy say.
+var bindActions = map[string]string{"": "given", "ALLOWLIST": "passthru", "BLOCKLIST": "nxdomain", "BLACKHOLE": "nodata"}
+
+// bindPolicies words the response policies of a view, those that are there.
+func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
+	var parts []string
+	for _, p := range v.Policies {
+		if redirectsAll(p) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(z bindZone) bool { return z.of.ID == p.Zone && z.of.View == v.ID })
+		if i < 0 {
+			continue
+		}
+		action, known := bindActions[p.Override]
+		if !known {
+			action = fmt.Sprintf("cname %q", p.Target)
+		}
+		parts = append(parts, fmt.Sprintf("zone %q policy %s;", all[i].name, action))
+	}
+	if len(parts) > 0 {
+		line("\tresponse-policy { %s } break-dnssec yes;", strings.Join(parts, " "))
+	}
+}
+
+// redirectsAll reports whether a policy redirects all its names to an address, which BIND cannot.
+func redirectsAll(p zonedata.Policy) bool {
+	_, err := netip.ParseAddr(p.Target)
+	return err == nil && p.Override == "REDIRECT"
+}
+
+// cannot says what BIND cannot do of what is to be served; nil where there is nothing.
+func (s *served) cannot() error {
+	for _, v := range s.views {
+		for _, p := range v.Policies {
+			if redirectsAll(p) {
+				return fmt.Errorf("BIND does not redirect all names of a response policy zone to an address, %s: name a host that has it", p.Target)
+			}
+		}
+	}
+	return nil
+}

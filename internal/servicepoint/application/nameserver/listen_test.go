@@ -1,0 +1,142 @@
+package nameserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/base/freeport"
+
+	"github.com/miekg/dns"
+)
+
+// versionAt asks a listener for its version.
+func versionAt(network, at string) error {
+	m := new(dns.Msg)
+	m.SetQuestion("version.bind.", dns.TypeTXT)
+	m.Question[0].Qclass = dns.ClassCHAOS
+	_, _, err := (&dns.Client{Net: network, Timeout: 2 * time.Second}).Exchange(m, at)
+	return err
+}
+
+// Whoever holds connections open and says nothing is in nobody's way.
+func TestSilentConnections(t *testing.T) {
+	a := start(t, nil, given{name: "harbour.example.", records: harbour})
+	on := listening(t, a)
+	at, l := on.String(), a.listeners[on]
+	l.mu.Lock()
+	l.most, l.ofNetwork = 30, 20
+	l.mu.Unlock()
+	for range 60 {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	open := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.open)
+	}
+	for end := time.Now().Add(5 * time.Second); open() != 20; time.Sleep(time.Millisecond) { // all were accepted
+		if time.Now().After(end) {
+			t.Fatalf("%d of 60 connections of one network are open", open())
+		}
+	}
+	for range 3 {
+		if err := versionAt("tcp", at); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A configuration that cannot be put in force leaves all as it was, listeners that were to be spoken to otherwise included.
+func TestConfigurationThatFails(t *testing.T) {
+	a := start(t, nil, given{name: "harbour.example.", records: harbour})
+	at, taken := listening(t, a), freeport.For(t)
+	l, err := net.Listen("tcp", taken.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	certificate, key, _ := credentials(t)
+	pair, err := json.Marshal(map[string]string{"certificate": certificate, "key": key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, listen := range []string{`{"address":"127.0.0.1","port":%d,"tls":true},{"address":"127.0.0.1","port":%d}`,
+		`{"address":"127.0.0.1","port":%d,"tls":true},{"address":"127.0.0.1","port":%d,"tls":true}`} {
+		err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[`+listen+`],"tls":%s}`, at.Port(), taken.Port(), pair)))
+		if err == nil || !strings.Contains(err.Error(), taken.String()) {
+			t.Errorf("an address that somebody else has gives %v", err)
+		}
+		for _, network := range []string{"udp", "tcp"} {
+			if err := versionAt(network, at.String()); err != nil {
+				t.Errorf("behind it: %v", err)
+			}
+		}
+	}
+	if a.expiry.Load() != 0 {
+		t.Error("the certificate of what failed counts")
+	}
+}
+
+// Packets that come together are each answered to whom has asked, over IPv4 and IPv6.
+func TestPacketsTogether(t *testing.T) {
+	const clients, each = 5, batch + 8 // no more than a socket holds of those that wait
+	a := start(t, nil, given{name: "harbour.example.", records: harbour})
+	v4 := listening(t, a)
+	v6 := netip.AddrPortFrom(netip.IPv6Loopback(), v4.Port())
+	if err := a.Configure(fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d},{"address":"::1","port":%d}]}`, v4.Port(), v6.Port())); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []netip.AddrPort{v4, v6} {
+		var open []net.Conn
+		for n := range clients {
+			c, err := net.Dial("udp", at.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			open = append(open, c)
+			for id := range each {
+				m := new(dns.Msg)
+				m.SetQuestion(fmt.Sprintf("no-%d-%d.harbour.example.", n, id), dns.TypeA)
+				m.Id = uint16(id) //nolint:gosec // below 100
+				wire, err := m.Pack()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Write(wire); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for n, c := range open {
+			seen := map[uint16]bool{}
+			for len(seen) < each {
+				buf := make([]byte, 4096)
+				if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				size, err := c.Read(buf)
+				if err != nil {
+					t.Fatalf("%s: client %d has %d of %d answers: %v", at, n, len(seen), each, err)
+				}
+				got := new(dns.Msg)
+				if err := got.Unpack(buf[:size]); err != nil {
+					t.Fatal(err)
+				}
+				if want := fmt.Sprintf("no-%d-%d.harbour.example.", n, got.Id); got.Question[0].Name != want || got.Rcode != dns.RcodeNameError {
+					t.Errorf("%s: client %d got %s, expected %s", at, n, got, want)
+				}
+				seen[got.Id] = true
+			}
+		}
+	}
+}

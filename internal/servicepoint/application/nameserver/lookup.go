@@ -1,0 +1,268 @@
+package nameserver
+
+import (
+	"portolan/internal/wire/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// longestChain is how many aliases are followed one behind the other.
+const longestChain = 16
+
+// resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
+func (a *answer) resolve(v *view, w zonedata.Client) {
+	a.follow(v, w)
+	a.appendProofs()
+}
+
+// follow answers from the zone of the name in question, then from those of the aliases that lead on from there.
+func (a *answer) follow(v *view, w zonedata.Client) {
+	name, seen := a.q.name, [longestChain]string{}
+	for hop := range longestChain {
+		z := v.holding(name, a.q.kind == dns.TypeDS)
+		if z == nil || !zonedata.Allows(z.of.Query, w, true) {
+			if hop == 0 {
+				a.code = dns.RcodeRefused
+			}
+			return
+		}
+		for _, before := range seen[:hop] {
+			if before == name { // the aliases go round
+				a.code = dns.RcodeServerFailure
+				return
+			}
+		}
+		seen[hop] = name
+		a.apex = z.apex
+		if z.of.Void {
+			a.code = dns.RcodeServerFailure
+			return
+		}
+		next := a.locked(v, z, name, hop == 0)
+		if next == "" {
+			return
+		}
+		name = next
+	}
+	a.code = dns.RcodeServerFailure // a DNAME below its own target makes aliases without end
+}
+
+// locked is within, with the zone's mu held, and signed as the zone is.
+func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next string) {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	a.secure(z)
+	return a.within(v, z.zone, name, first)
+}
+
+// within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.
+func (a *answer) within(v *view, z *zone, name string, first bool) (next string) {
+	if z.cuts > 0 {
+		kind := a.q.kind
+		if kind == dns.TypeNSEC && a.chain != nil && !a.chain.hashed {
+			kind = dns.TypeDS // like that, the NSEC of a delegation is data of the zone above (RFC 4035 section 2.3)
+		}
+		if at, s := z.cut(name, kind); s != nil {
+			if s.kind == dns.TypeDNAME {
+				a.authoritative = a.authoritative || first
+				return a.redirect(name, at, s)
+			}
+			a.refer(z, at, s)
+			return ""
+		}
+	}
+	a.authoritative = a.authoritative || first
+	if n := z.nodes[name]; n != nil {
+		return a.at(v, z, n, place{name: name, owner: name})
+	}
+	at := place{name: name}
+	at.encloser, at.closer = parent(name), name
+	for z.nodes[at.encloser] == nil {
+		at.encloser, at.closer = parent(at.encloser), at.encloser
+	}
+	at.owner = "\x01*" + at.encloser
+	n := z.nodes[at.owner]
+	if n == nil {
+		a.code = dns.RcodeNameError
+		a.negative(z, at.missing(a.chain))
+		return ""
+	}
+	return a.at(v, z, n, at)
+}
+
+// place is where the records of an answer are.
+type place struct {
+	// name is the one that they are given for, owner their own: another one where it is a wildcard. Then encloser is the deepest name above
+	// that is there, and closer the one below that is not (RFC 5155 section 1.3).
+	name, owner, encloser, closer string
+}
+
+// at answers from a node, at a name that is its own or one that its wildcard stands for.
+func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
+	s, alias := n.of(a.q.kind), n.of(dns.TypeCNAME)
+	switch {
+	case alias != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY && a.q.kind != dns.TypeRRSIG && a.q.kind != dns.TypeNSEC:
+		s = alias
+	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil): // one will do (RFC 8482 section 4.1)
+		s, alias = &n.sets[0], nil
+	default:
+		alias = nil
+	}
+	if s == nil && a.q.kind == dns.TypeNSEC && a.ownDenial(z, at) {
+		return ""
+	}
+	if s == nil {
+		a.negative(z, at.nothing(a.chain))
+		return ""
+	}
+	if a.origin == "" {
+		a.origin = at.owner
+	}
+	if !a.putSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.proveLater(z, at.expanded(a.chain)) {
+		a.cut()
+		return ""
+	}
+	if alias != nil {
+		alias.each(0, func(data []byte) bool { next = lowerName(data); return false })
+		return next
+	}
+	a.appendProofs()
+	a.hosts(v, z, s)
+	return ""
+}
+
+func lowerName(data []byte) string {
+	name := append([]byte(nil), data...)
+	lowered(name)
+	return string(name)
+}
+
+// cut gives the first name, from the apex down, at which the zone ends or goes on elsewhere, and what says so.
+func (z *zone) cut(name string, kind uint16) (at string, s *set) {
+	for one := name; one != z.apex; one = parent(one) {
+		n := z.nodes[one]
+		if n == nil {
+			continue
+		}
+		if ns := n.of(dns.TypeNS); ns != nil && (one != name || kind != dns.TypeDS) {
+			at, s = one, ns
+		}
+		if d := n.of(dns.TypeDNAME); d != nil && one != name {
+			at, s = one, d
+		}
+	}
+	if n := z.nodes[z.apex]; name != z.apex {
+		if d := n.of(dns.TypeDNAME); d != nil {
+			return z.apex, d
+		}
+	}
+	return at, s
+}
+
+// redirect answers by a DNAME, and with the alias that follows from it (RFC 6672 section 3).
+func (a *answer) redirect(name, at string, s *set) (next string) {
+	var target []byte
+	s.each(0, func(data []byte) bool { target = data; return false })
+	if a.origin == "" {
+		a.origin = at
+	}
+	if !a.putAlias(at, s) {
+		a.cut()
+		return ""
+	}
+	front := name[:len(name)-len(at)]
+	if len(front)+len(target) > 255 {
+		a.code = dns.RcodeYXDomain
+		return ""
+	}
+	data := append([]byte(front), target...)
+	alias := set{kind: dns.TypeCNAME, count: 1, ttl: s.ttl, data: append([]byte{0, byte(len(data))}, data...)} //nolint:gosec // at most 255
+	if !a.put(name, &alias, s.ttl, &a.answers) {
+		a.cut()
+		return ""
+	}
+	if a.q.kind == dns.TypeCNAME || a.q.kind == dns.TypeANY { // this alias is the answer
+		return ""
+	}
+	return lowerName(data)
+}
+
+// refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
+func (a *answer) refer(z *zone, at string, s *set) {
+	a.appendProofs()
+	if a.origin == "" {
+		a.origin = at
+	}
+	if !a.put(at, s, s.ttl, &a.authority) {
+		a.cut()
+		return
+	}
+	if ds := z.nodes[at].of(dns.TypeDS); a.secured() && !a.bare {
+		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, place{name: at,
+			owner: at}.nothing(a.chain)...) {
+			a.cut()
+			return
+		}
+	}
+	s.each(0, func(data []byte) bool {
+		server := lowerName(data)
+		needed := len(server) > len(at) && server[len(server)-len(at):] == at
+		n := z.nodes[server]
+		if n == nil {
+			return true
+		}
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			if glue := n.of(kind); glue != nil && !a.put(server, glue, glue.ttl, &a.extra) && needed {
+				a.truncated = true // the answer is of no use without (RFC 9471)
+			}
+		}
+		return true
+	})
+}
+
+// hosts adds the addresses of those whom records name, as far as there is room.
+func (a *answer) hosts(v *view, z *zone, s *set) {
+	skip := 0
+	switch s.kind {
+	case dns.TypeNS:
+	case dns.TypeMX:
+		skip = 2
+	case dns.TypeSRV:
+		skip = 6
+	default:
+		return
+	}
+	s.each(0, func(data []byte) bool {
+		if len(data) <= skip {
+			return true
+		}
+		name := lowerName(data[skip:])
+		if held := v.holding(name, false); held == nil || held.zone != z { // another zone has a lock of its own
+			return true
+		}
+		if at, cut := z.cut(name, dns.TypeA); cut != nil && at != "" {
+			return true
+		}
+		if n := z.nodes[name]; n != nil {
+			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				if hosts := n.of(kind); hosts != nil && !a.putSigned(name, name, hosts, hosts.ttl, &a.extra) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names
+// whose records say so.
+func (a *answer) negative(z *zone, names []string) {
+	s := z.nodes[z.apex].of(dns.TypeSOA)
+	if s == nil {
+		return
+	}
+	a.appendProofs()
+	if !a.putSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
+		a.cut()
+	}
+}

@@ -1,0 +1,471 @@
+// Package nameserver is the application dns-authoritative-service: a name server that answers for the zones that it is given, from memory.
+// It has no zones before the service point gives it some, and knows nothing of files or managers.
+package nameserver
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/base/fairlisten"
+	"portolan/internal/base/problem"
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/checkin"
+
+	"github.com/miekg/dns"
+)
+
+// errBroken ends the process: what is served is not what it says.
+var errBroken = application.ErrBroken
+
+// Configuration is how the application is set up. What it serves is its content, which follows from deployments.
+type Configuration struct {
+	// Listen are where it answers: over UDP and TCP, over TLS, or over HTTPS.
+	Listen []Listener `json:"listen"`
+	// TLS is what listeners over TLS and HTTPS show; nil where there are none.
+	TLS *application.Credentials `json:"tls,omitempty"`
+	// Identity is what it says that it is to those who ask (RFC 5001); empty is nothing.
+	Identity string `json:"identity,omitempty"`
+	// RateLimit bounds answers over UDP; nil is no bound.
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+}
+
+// Listener is where it answers.
+type Listener struct {
+	// Address is an address of the machine.
+	Address string `json:"address"`
+	// Port is 1 to 65535; 0 means 53, with TLS 853, with HTTPS 443.
+	Port int `json:"port,omitempty"`
+	// TLS has it answer over TLS (RFC 7858), HTTPS over HTTPS at the path /dns-query (RFC 8484), and by nothing else.
+	TLS   bool `json:"tls,omitempty"`
+	HTTPS bool `json:"https,omitempty"`
+}
+
+// way is how a listener is spoken to.
+type way int
+
+const (
+	plainWay way = iota
+	tlsWay
+	httpsWay
+)
+
+// ports are the ports of the ways where nothing else is said.
+var ports = [...]int{plainWay: 53, tlsWay: 853, httpsWay: 443}
+
+// way is how it is spoken to.
+func (l Listener) way() way {
+	switch {
+	case l.HTTPS:
+		return httpsWay
+	case l.TLS:
+		return tlsWay
+	}
+	return plainWay
+}
+
+// Bounds of a configuration.
+const (
+	maxListeners = 64
+	maxIdentity  = 64
+)
+
+// provides returns what the name server can do: BIND resolves names, too, and takes no updates from a manager.
+func provides(engine string) []checkin.Capability {
+	if engine == "" {
+		return []checkin.Capability{checkin.AnswersZones, checkin.TakesUpdates}
+	}
+	return []checkin.Capability{checkin.AnswersZones, checkin.ResolvesNames}
+}
+
+// Kind is the application.
+func Kind() application.Kind {
+	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", Contented: true, Fill: application.FillKey,
+		Provides: provides,
+		Hide:     func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
+		Check:    func(text json.RawMessage) error { _, err := read(text); return err },
+		Claims: func(text json.RawMessage) (claims []string) {
+			c, err := read(text)
+			if err != nil {
+				return nil
+			}
+			for _, l := range c.Listen {
+				claims = append(claims, l.at().String())
+			}
+			return claims
+		}},
+		New: func(log *slog.Logger) application.Application { return newNameServer(log) }}
+}
+
+func newNameServer(log *slog.Logger) *nameServer {
+	a := &nameServer{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
+	a.replays.latest = uint64(a.started.Unix()) //nolint:gosec // after 1970
+	a.served.Store(&served{})
+	another := make(chan struct{})
+	a.another.Store(&another)
+	newCookies(&a.cookies)
+	a.signatures.seed = maphash.MakeSeed()
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
+	a.notifier = newNotifier(ctx, log, a.speaksFrom)
+	a.looks.Go(func() { a.watch(ctx) })
+	return a
+}
+
+// at is its address and port.
+func (l Listener) at() netip.AddrPort {
+	address, _ := netip.ParseAddr(l.Address)           // it was checked
+	return netip.AddrPortFrom(address, uint16(l.Port)) //nolint:gosec // it was checked
+}
+
+// read reads a configuration, with its defaults.
+func read(text json.RawMessage) (c Configuration, err error) {
+	if err := application.Decode(text, &c); err != nil {
+		return c, err
+	}
+	bad := func(field, format string, args ...any) error {
+		return problem.Invalid("configuration."+field, format, args...)
+	}
+	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
+		return c, bad("listen", "needs 1 to %d listeners", maxListeners)
+	}
+	if len(c.Identity) > maxIdentity {
+		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
+	}
+	if err := c.RateLimit.wrong(bad); err != nil {
+		return c, err
+	}
+	for i, l := range c.Listen {
+		if c.Listen[i].Port == 0 {
+			c.Listen[i].Port = ports[l.way()]
+		}
+		address, err := netip.ParseAddr(l.Address)
+		switch {
+		case err != nil || address.Zone() != "" || address.Is4In6():
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
+		case address.IsUnspecified():
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "name an address of the machine: answers come from where they were asked")
+		case l.TLS && l.HTTPS:
+			return c, bad(fmt.Sprintf("listen[%d].https", i), "is over TLS anyway: say one of tls and https")
+		case l.way() != plainWay && c.TLS == nil:
+			return c, bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
+		case l.Port < 0 || l.Port > 65535:
+			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
+		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.at() == c.Listen[i].at() }):
+			return c, bad(fmt.Sprintf("listen[%d]", i), "is there twice")
+		}
+	}
+	return c, c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.way() != plainWay }), bad)
+}
+
+// nameServer is the running application.
+type nameServer struct {
+	log     *slog.Logger
+	stop    context.CancelFunc
+	looks   sync.WaitGroup
+	started time.Time
+	served  atomic.Pointer[served]
+	// ways is how many listeners are wanted. It belongs to who configures.
+	ways int
+	// identity is what it says that it is.
+	identity atomic.Pointer[string]
+	// shown is the certificate of listeners over TLS, until when it is good, in Unix milliseconds.
+	shown   atomic.Pointer[tls.Certificate]
+	expiry  atomic.Int64
+	cookies cookies
+	// signatures are those of signed zones.
+	signatures signatures
+	notifier   *notifier
+	limiter    atomic.Pointer[limiter]
+	counts     counts
+	updates    updates
+	replays    replays
+	// refused is when a refusal was last logged, in Unix seconds.
+	refused atomic.Int64
+	// another is closed, and another one put in its place, when another revision is served.
+	another atomic.Pointer[chan struct{}]
+	// turn is held while content is taken, configuring while a configuration is.
+	turn, configuring sync.Mutex
+	// look has a token when the listeners are to be asked now.
+	look chan struct{}
+
+	mu sync.Mutex
+	// What follows is guarded by mu. silent are the listeners that did not answer when they were last asked, and why.
+	listeners map[netip.AddrPort]*listener
+	silent    []string
+	asked     bool
+}
+
+// counts are how many questions were answered, by the code of the answer, and how many packets were left.
+type counts struct {
+	codes [16]atomic.Int64
+	left  atomic.Int64
+	// limited is how many answers were cut or not sent for the rate limit.
+	limited atomic.Int64
+}
+
+// Configure listens at other addresses from now on. Where it cannot, it goes on as before.
+func (a *nameServer) Configure(text json.RawMessage) error {
+	c, err := read(text)
+	if err != nil {
+		return err
+	}
+	var shown *tls.Certificate
+	if c.TLS != nil {
+		pair, err := c.TLS.Pair()
+		if err != nil {
+			return err
+		}
+		shown = &pair
+	}
+	a.configuring.Lock()
+	defer a.configuring.Unlock()
+	a.mu.Lock()
+	before := maps.Clone(a.listeners)
+	a.mu.Unlock()
+	after, opened, err := a.reopen(before, c.Listen)
+	if err != nil {
+		return err
+	}
+	if shown != nil {
+		a.shown.Store(shown)
+	}
+	a.expiry.Store(c.TLS.Expiration())
+	for _, l := range opened {
+		l.run()
+	}
+	a.identity.Store(&c.Identity)
+	if before := a.limiter.Load(); before == nil || c.RateLimit == nil || !reflect.DeepEqual(before.RateLimit, *c.RateLimit) {
+		a.limiter.Store(newLimiter(c.RateLimit))
+	}
+	a.mu.Lock()
+	a.listeners, a.asked = after, false
+	a.mu.Unlock()
+	for at, l := range before {
+		if after[at] != l {
+			l.close() // which may wait for answers: nobody waits for it in turn
+		}
+	}
+	select {
+	case a.look <- struct{}{}:
+	default: // it is about to ask
+	}
+	return nil
+}
+
+// reopen gives the listeners of a configuration: those that were there before, and others, which are opened. One that is to be spoken to in
+// another way gives its socket up first, and is there again where another one cannot be opened.
+func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listener) (after map[netip.AddrPort]*listener, opened []*listener,
+	err error,
+) {
+	a.ways = len(wanted)
+	for _, one := range before {
+		one.mu.Lock()
+		one.most = fairlisten.Each(a.ways, mostConnections)
+		one.ofNetwork = one.most / 4
+		one.mu.Unlock()
+	}
+	after = map[netip.AddrPort]*listener{}
+	var closed []*listener
+	open := func(at netip.AddrPort, by way) error {
+		one, err := a.listen(at, by)
+		if err != nil {
+			return fmt.Errorf("listening on %s: %w", at, err)
+		}
+		after[at], opened = one, append(opened, one)
+		return nil
+	}
+	var others []Listener
+	for _, l := range wanted {
+		switch there := before[l.at()]; {
+		case there == nil:
+			err = errors.Join(err, open(l.at(), l.way()))
+		case there.way == l.way():
+			after[l.at()] = there
+		default:
+			others = append(others, l)
+		}
+	}
+	for _, l := range others {
+		if err == nil {
+			closed = append(closed, before[l.at()])
+			before[l.at()].close()
+			err = open(l.at(), l.way())
+		}
+	}
+	if err == nil {
+		return after, opened, nil
+	}
+	for _, one := range opened {
+		one.close()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range closed {
+		again, failed := a.listen(l.at, l.way)
+		if failed != nil {
+			delete(a.listeners, l.at)
+			err = fmt.Errorf("%w: %w; and listening on %s as before: %w", application.ErrBroken, err, l.at, failed)
+			continue
+		}
+		a.listeners[l.at] = again
+		again.run()
+	}
+	return nil, nil, err
+}
+
+// speaksFrom gives an address that it answers at, of the family of another one; none where there is none.
+func (a *nameServer) speaksFrom(target netip.Addr) netip.Addr {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found netip.Addr
+	for at := range a.listeners {
+		if at.Addr().Is4() == target.Unmap().Is4() && (!found.IsValid() || at.Addr().Less(found)) {
+			found = at.Addr()
+		}
+	}
+	return found
+}
+
+// Content names what is served; empty where nothing is.
+func (a *nameServer) Content() string { return a.served.Load().revision }
+
+// TakeContent serves what streams say.
+func (a *nameServer) TakeContent(in io.Reader) error {
+	before := a.served.Load().serials()
+	if err := a.take(in); err != nil {
+		return err
+	}
+	a.renewed()
+	a.notifier.changed(before, a.served.Load())
+	s := a.served.Load()
+	a.log.Info("another revision is served", "revision", s.revision, "zones", len(s.zones))
+	return nil
+}
+
+// Times of the looks after the listeners.
+const (
+	lookEvery = time.Second
+	askTime   = 2 * time.Second
+)
+
+// watch asks the listeners again and again until ctx ends.
+func (a *nameServer) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		a.mu.Lock()
+		var all []*listener
+		for _, one := range a.listeners {
+			all = append(all, one)
+		}
+		a.mu.Unlock()
+		slices.SortFunc(all, func(a, b *listener) int { return a.at.Compare(b.at) })
+		silent := []string{}
+		for _, one := range all {
+			if err := one.ask(ctx); err != nil {
+				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.at, err))
+			}
+		}
+		if until := a.expiry.Load(); until > 0 && time.Now().UnixMilli() > until {
+			silent = append(silent, "its certificate has expired")
+		}
+		if ctx.Err() == nil {
+			a.mu.Lock()
+			a.silent, a.asked = silent, len(all) > 0
+			a.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-a.look:
+		}
+	}
+}
+
+// Health gives what was wrong when the listeners were last asked.
+func (a *nameServer) Health() (conditions []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.asked {
+		return []string{"service is not healthy: it has not answered yet"}
+	}
+	for _, text := range a.silent {
+		conditions = append(conditions, "service is not healthy: "+text)
+	}
+	return conditions
+}
+
+// Diagnostics are the diagnostics of the application.
+type Diagnostics struct {
+	// Engine is BIND where that answers in our place; else it is empty.
+	Engine string `json:"engine,omitempty"`
+	// Revision names what is served; empty where nothing is.
+	Revision string `json:"revision"`
+	Zones    int    `json:"zones"`
+	Records  int    `json:"records"`
+	// Signed is how many of the zones are signed, Signatures how many signatures were made.
+	Signed     int   `json:"signed"`
+	Signatures int64 `json:"signatures"`
+	// ID is when it began, in Unix milliseconds.
+	ID int64 `json:"id"`
+	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
+	Answers map[string]int64 `json:"answers"`
+	Left    int64            `json:"left"`
+	// Limited is how many answers were cut or not sent for the rate limit.
+	Limited int64 `json:"limited"`
+	// CertificateExpiration is until when the certificate is good, in Unix milliseconds; 0 without one.
+	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
+}
+
+// Diagnostics says how much is served, and how often it was asked for.
+func (a *nameServer) Diagnostics() any {
+	s := a.served.Load()
+	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
+		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
+		Signatures: a.signatures.made.Load()}
+	for _, z := range s.zones {
+		z.mu.RLock()
+		if d.Records += z.records; z.chain != nil {
+			d.Signed++
+		}
+		z.mu.RUnlock()
+	}
+	for code := range a.counts.codes {
+		if n := a.counts.codes[code].Load(); n > 0 {
+			d.Answers[dns.RcodeToString[code]] = n
+		}
+	}
+	return d
+}
+
+// Close ends it.
+func (a *nameServer) Close() error {
+	a.stop()
+	a.looks.Wait()
+	a.notifier.all.Wait()
+	a.updates.end()
+	a.configuring.Lock()
+	defer a.configuring.Unlock()
+	a.mu.Lock()
+	all := a.listeners
+	a.listeners = map[netip.AddrPort]*listener{}
+	a.mu.Unlock()
+	for _, l := range all {
+		l.close()
+	}
+	return nil
+}

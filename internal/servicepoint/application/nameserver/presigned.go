@@ -1,0 +1,96 @@
+package nameserver
+
+import (
+	"crypto/sha1" //nolint:gosec // the one hash that there is for names (RFC 5155 section 11)
+	"encoding/binary"
+	"slices"
+
+	"portolan/internal/wire/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// presigned is the order of names of a zone that comes with its signatures, as those that are copied from others do: of the names that have
+// records which say what lies between them. It gives nil where the zone has none.
+func (z *zone) presigned() *chain {
+	apex := z.nodes[z.apex]
+	if apex.of(dns.TypeRRSIG) == nil || apex.of(dns.TypeDNSKEY) == nil {
+		return nil
+	}
+	c := &chain{given: true}
+	if parameters := apex.of(dns.TypeNSEC3PARAM); parameters != nil {
+		parameters.each(0, func(data []byte) bool {
+			if len(data) >= 5 && len(data) == 5+int(data[4]) {
+				c.hashed, c.iterations, c.salt = true, int(binary.BigEndian.Uint16(data[2:])), data[5:]
+			}
+			return !c.hashed
+		})
+	}
+	if c.iterations > zonedata.MostIterations { // such zones are not copied
+		return nil
+	}
+	for owner, n := range z.nodes {
+		if n.of(c.kind()) == nil {
+			continue
+		}
+		if one, ok := c.linkOf(owner); ok {
+			c.links = append(c.links, one)
+		}
+	}
+	if len(c.links) == 0 {
+		return nil
+	}
+	slices.SortFunc(c.links, compareLinks)
+	return c
+}
+
+// kind is the type of the records that say what lies between names.
+func (c *chain) kind() uint16 {
+	if c.hashed {
+		return dns.TypeNSEC3
+	}
+	return dns.TypeNSEC
+}
+
+// orders reports whether a record of a zone that comes with its signatures says in which order its names are, or by what.
+func (c *chain) orders(r zonedata.Record) (link, all bool) {
+	switch r.Type() {
+	case c.kind():
+		return true, false
+	case dns.TypeNSEC3PARAM, dns.TypeDNSKEY:
+		return true, true
+	}
+	return false, false
+}
+
+// hashOf is the hash of a name (RFC 5155 section 5).
+func (c *chain) hashOf(owner string) string {
+	sum := sha1.Sum(append([]byte(owner), c.salt...)) //nolint:gosec // as above
+	for range c.iterations {
+		sum = sha1.Sum(append(sum[:], c.salt...)) //nolint:gosec // as above
+	}
+	return string(sum[:])
+}
+
+// signaturesOf gives the signatures that a zone has of an RRset of its own; nil where it has none.
+func (z *zone) signaturesOf(owner string, s *set) *set {
+	n := z.nodes[owner]
+	if n == nil {
+		return nil
+	}
+	all := n.of(dns.TypeRRSIG)
+	if all == nil {
+		return nil
+	}
+	out := &set{kind: dns.TypeRRSIG, ttl: s.ttl}
+	all.each(0, func(data []byte) bool {
+		if len(data) >= 2 && binary.BigEndian.Uint16(data) == s.kind {
+			out.append(data)
+		}
+		return true
+	})
+	if out.count == 0 {
+		return nil
+	}
+	return out
+}

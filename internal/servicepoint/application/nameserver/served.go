@@ -1,0 +1,292 @@
+package nameserver
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"portolan/internal/wire/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// served is all that is answered from. It stays as it is; another one takes its place.
+type served struct {
+	revision string
+	settings []byte
+	views    []*view
+	// zones are all zones, by their ids.
+	zones map[string]*zone
+	// keys are those that messages may be signed with, by their names in wire form.
+	keys map[string]*key
+}
+
+// view is a view with its zones, by their apexes.
+type view struct {
+	zonedata.View
+	zones map[string]*servedZone
+}
+
+// servedZone is a zone, and who is let in; signing is nil where it is not signed.
+type servedZone struct {
+	*zone
+	of      zonedata.Zone
+	signing *signing
+}
+
+// viewFor gives the view for a client; nil where there is none.
+func (s *served) viewFor(w zonedata.Client) *view {
+	for _, v := range s.views {
+		if zonedata.Allows(v.Clients, w, true) {
+			return v
+		}
+	}
+	return nil
+}
+
+// holding gives the zone of the view that a name lies in, the deepest one. above has it look above the name, where another zone says more
+// of a name that is its apex: of DS records (RFC 4035 section 3.1.4.1).
+func (v *view) holding(name string, above bool) *servedZone {
+	if above && len(name) > 1 {
+		if z := v.holding(parent(name), false); z != nil {
+			return z
+		}
+	}
+	for {
+		if z, ok := v.zones[name]; ok {
+			return z
+		}
+		if len(name) <= 1 {
+			return nil
+		}
+		name = parent(name)
+	}
+}
+
+// streamBuffer is how much of streams is read at a time, in bytes.
+const streamBuffer = 128 << 10
+
+// take reads streams, one behind the other, and puts what they lead to in force: each whole, or not at all. Where the first one begins at
+// nothing, what lies between is never answered from.
+func (a *nameServer) take(in io.Reader) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	streams := bufio.NewReaderSize(in, streamBuffer)
+	now, hidden := a.served.Load(), false
+	for {
+		next, anew, err := now.after(streams, &a.signatures)
+		if err != nil {
+			return err
+		}
+		if now, hidden = next, hidden || anew; !hidden { // zones that are answered from have changed
+			a.served.Store(now)
+		}
+		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	a.served.Store(now)
+	return nil
+}
+
+// after gives what is served behind a stream; anew says that it begins at nothing, and shares no zone with what is served now. Zones that a
+// stream changes are changed for all who have them.
+func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
+	t := &taking{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
+	if err := zonedata.Read(stream, t); err != nil {
+		return nil, false, err
+	}
+	if next, err = t.make(); err != nil {
+		return nil, false, err
+	}
+	for id, c := range t.zones {
+		if c.anew() {
+			continue
+		}
+		if err := c.apply(next.zones[id]); err != nil { // it was checked before
+			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+	next.order()
+	return next, t.before != s, nil
+}
+
+// taking is a stream that is being read. It changes nothing.
+type taking struct {
+	before *served
+	// made are the signatures that were made before.
+	made     *signatures
+	to       string
+	settings []byte
+	zones    map[string]*change
+	gone     map[string]bool
+	now      *change
+}
+
+func (t *taking) Begin(h zonedata.Header) error {
+	if h.From != "" && h.From != t.before.revision {
+		return fmt.Errorf("what is served is another revision than the one that the data begins at")
+	}
+	if h.From == "" {
+		t.before = &served{}
+	}
+	t.to, t.settings = h.To, t.before.settings
+	return nil
+}
+
+func (t *taking) Settings(text []byte) error {
+	t.settings = text
+	return nil
+}
+
+func (t *taking) Zone(c zonedata.Change) error {
+	if t.zones[c.ID] != nil {
+		return fmt.Errorf("zone %s is there twice", c.ID)
+	}
+	t.now = &change{Change: c}
+	t.zones[c.ID] = t.now
+	if !t.now.anew() && t.before.zones[c.ID] == nil {
+		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
+	}
+	return nil
+}
+
+func (t *taking) Removed(r zonedata.Record) error {
+	t.now.removed = append(t.now.removed, r)
+	return nil
+}
+
+func (t *taking) Added(r zonedata.Record) error {
+	if !t.now.anew() {
+		t.now.added = append(t.now.added, r)
+		return nil
+	}
+	if t.now.whole == nil { // the SOA is the first record
+		if r.Type() != dns.TypeSOA {
+			return fmt.Errorf("zone %s does not begin with its SOA", t.now.ID)
+		}
+		t.now.whole = newZone(string(r.Owner()))
+	}
+	if err := t.now.whole.inside(r); err != nil {
+		return fmt.Errorf("zone %s: %w", t.now.ID, err)
+	}
+	t.now.whole.add(r)
+	return nil
+}
+
+func (t *taking) Gone(id string) error {
+	t.gone[id] = true
+	return nil
+}
+
+// End checks that the changes lead to what they say.
+func (t *taking) End() error {
+	for id, c := range t.zones {
+		if c.anew() {
+			if c.whole == nil || c.whole.hash.String() != c.To {
+				return fmt.Errorf("zone %s has another content than its name says", id)
+			}
+			continue
+		}
+		if err := c.check(t.before.zones[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make gives what is to be served, its zones not changed yet.
+func (t *taking) make() (*served, error) {
+	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
+	hashes := map[string]string{}
+	for id, z := range t.before.zones {
+		if !t.gone[id] {
+			next.zones[id] = z
+			z.mu.RLock()
+			hashes[id] = z.hash.String()
+			z.mu.RUnlock()
+		}
+	}
+	for id, c := range t.zones {
+		if hashes[id] = c.To; c.anew() {
+			next.zones[id] = c.whole
+		}
+	}
+	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, hashes) {
+		return nil, fmt.Errorf("the data of zones leads to another revision than it says")
+	}
+	var s zonedata.Settings
+	if err := json.Unmarshal(t.settings, &s); err != nil {
+		return nil, fmt.Errorf("the settings of zones cannot be read: %w", err)
+	}
+	next.keys = map[string]*key{}
+	for _, of := range s.Keys {
+		k, err := newKey(of)
+		if err != nil {
+			return nil, err
+		}
+		next.keys[k.name] = k
+	}
+	views := map[int64]*view{}
+	for _, v := range s.Views {
+		one := &view{View: v, zones: map[string]*servedZone{}}
+		views[v.ID] = one
+		next.views = append(next.views, one)
+	}
+	for _, of := range s.Zones {
+		v, z := views[of.View], next.zones[of.ID]
+		if v == nil || z == nil {
+			return nil, fmt.Errorf("zone %s has no view or no data", of.ID)
+		}
+		if apex, err := zonedata.WireName(of.Name); err != nil || apex != z.apex {
+			return nil, fmt.Errorf("zone %s has the data of another one", of.Name)
+		}
+		signing, err := t.signingOf(of, z.apex)
+		if err != nil {
+			return nil, err
+		}
+		v.zones[z.apex] = &servedZone{z, of, signing}
+	}
+	return next, nil
+}
+
+// signingOf gives what signs a zone: what did so before, where nothing of it has changed.
+func (t *taking) signingOf(of zonedata.Zone, apex string) (*signing, error) {
+	if of.Signing == nil {
+		return nil, nil
+	}
+	for _, v := range t.before.views {
+		if z := v.zones[apex]; z != nil && z.of.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.of.Signing, of.Signing) {
+			return z.signing, nil
+		}
+	}
+	return newSigning(*of.Signing, apex, t.made)
+}
+
+// order sees to it that signed zones have their names in order, before they are answered from, and others do not. Nobody else changes zones
+// meanwhile.
+func (s *served) order() {
+	for _, v := range s.views {
+		for _, z := range v.zones {
+			var next *chain
+			if z.signing == nil && len(z.of.Primaries) > 0 {
+				if next = z.chain; next == nil {
+					next = z.presigned()
+				}
+			}
+			if z.signing != nil {
+				if next = z.chain; next == nil || next.given || next.hashed != z.signing.of.Hashed {
+					next = z.newChain(z.signing.of.Hashed)
+				}
+			}
+			if next != z.chain {
+				z.lock()
+				z.chain = next
+				z.unlock()
+			}
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package nameserver
+
+import (
+	"crypto"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"portolan/internal/wire/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// early is how long before it is made a signature holds already: clocks of others may be behind.
+const early = time.Hour
+
+// signing signs what is answered of a zone (RFC 4035 section 2.2). It stays as it is.
+type signing struct {
+	of   zonedata.Signing
+	apex string
+	// keySigners sign the records that say which keys there are, zoneSigners all others.
+	keySigners, zoneSigners []signingKey
+	made                    *signatures
+}
+
+// signingKey is a key with its private part.
+type signingKey struct {
+	tag       uint16
+	algorithm uint8
+	private   crypto.Signer
+}
+
+// newSigning reads how a zone is signed.
+func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, error) {
+	s := &signing{of: of, apex: apex, made: made}
+	name, _, err := dns.UnpackDomainName([]byte(apex), 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range of.Keys {
+		record := &dns.DNSKEY{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: k.Flags, Protocol: 3,
+			Algorithm: k.Algorithm, PublicKey: k.Public}
+		private, err := record.ReadPrivateKey(strings.NewReader(k.Private), name)
+		if err != nil {
+			return nil, fmt.Errorf("a key of zone %s cannot be read: %w", name, err)
+		}
+		signer, ok := private.(crypto.Signer)
+		if !ok {
+			return nil, fmt.Errorf("a key of zone %s does not sign", name)
+		}
+		one := signingKey{record.KeyTag(), k.Algorithm, signer}
+		if k.Flags&dns.SEP != 0 {
+			s.keySigners = append(s.keySigners, one)
+		} else {
+			s.zoneSigners = append(s.zoneSigners, one)
+		}
+	}
+	if len(s.keySigners) == 0 || len(s.zoneSigners) == 0 {
+		return nil, fmt.Errorf("zone %s is to be signed, and its keys are not there", name)
+	}
+	return s, nil
+}
+
+// signers are the keys that sign records of a type (RFC 7344 section 4.1 for those of the zone above).
+func (s *signing) signers(kind uint16) []signingKey {
+	if kind == dns.TypeDNSKEY || kind == dns.TypeCDS || kind == dns.TypeCDNSKEY {
+		return s.keySigners
+	}
+	return s.zoneSigners
+}
+
+// over gives the signatures of an RRset, as an RRset. They are kept until they are to be made anew.
+func (s *signing) over(owner string, of *set, now time.Time) (*set, error) {
+	return s.made.get(signed{s, owner, of.kind}, of, now.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
+}
+
+// sign makes the signatures of an RRset; until is when they are to be made anew, in Unix seconds.
+func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until int64, err error) {
+	records, err := of.records(owner)
+	if err != nil {
+		return nil, 0, err
+	}
+	apex, _, err := dns.UnpackDomainName([]byte(s.apex), 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	expiration := now.Add(time.Duration(s.of.Validity) * time.Second)
+	out = &set{kind: dns.TypeRRSIG, ttl: of.ttl}
+	for _, k := range s.signers(of.kind) {
+		from, to := uint32(now.Add(-early).Unix()), uint32(expiration.Unix()) //nolint:gosec // they go round (RFC 4034 section 3.1.5)
+		rr := &dns.RRSIG{Algorithm: k.algorithm, KeyTag: k.tag, SignerName: apex, Inception: from, Expiration: to}
+		if err := rr.Sign(k.private, records); err != nil {
+			return nil, 0, fmt.Errorf("signing a record of zone %s: %w", apex, err)
+		}
+		wire, err := zonedata.NewRecord(rr)
+		if err != nil {
+			return nil, 0, err
+		}
+		out.append(wire.Data())
+	}
+	return out, expiration.Add(-time.Duration(s.of.Renewal) * time.Second).Unix(), nil
+}
+
+// records gives the records of an RRset as the DNS library has them.
+func (s *set) records(owner string) (all []dns.RR, err error) {
+	s.each(0, func(data []byte) bool {
+		wire := make([]byte, 0, len(owner)+10+len(data))
+		wire = append(wire, owner...)
+		wire = binary.BigEndian.AppendUint16(wire, s.kind)
+		wire = append(wire, 0, dns.ClassINET)
+		wire = binary.BigEndian.AppendUint32(wire, s.ttl)
+		wire = binary.BigEndian.AppendUint16(wire, uint16(len(data))) //nolint:gosec // at most 65,535
+		var rr dns.RR
+		if rr, _, err = dns.UnpackRR(append(wire, data...), 0); err == nil {
+			all = append(all, rr)
+		}
+		return err == nil
+	})
+	return all, err
+}
+
+// append puts the data of one more record behind the others, of an RRset that nobody else has.
+func (s *set) append(data []byte) {
+	s.data = append(binary.BigEndian.AppendUint16(s.data, uint16(len(data))), data...) //nolint:gosec // at most 65,535
+	s.count++
+}

@@ -1,0 +1,122 @@
+package nameserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Where and how messages are sent over HTTPS (RFC 8484 sections 4 and 6).
+const (
+	webPath = "/dns-query"
+	webType = "application/dns-message"
+)
+
+// Bounds of requests over HTTPS.
+const (
+	webHeader    = 8 << 10
+	longestWeb   = 65535
+	longestTimes = 10 * time.Second
+)
+
+// newWeb makes what answers over HTTPS.
+func (l *listener) newWeb() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+webPath, func(w http.ResponseWriter, r *http.Request) {
+		m, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("dns"))
+		if err != nil || len(m) == 0 {
+			http.Error(w, "dns: must be a message in base64url (RFC 8484 section 4.1)", http.StatusBadRequest)
+			return
+		}
+		l.serveWeb(w, r, m)
+	})
+	mux.HandleFunc("POST "+webPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Content-Type") != webType {
+			http.Error(w, "Content-Type: must be "+webType, http.StatusUnsupportedMediaType)
+			return
+		}
+		m, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestWeb))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		l.serveWeb(w, r, m)
+	})
+	return &http.Server{Handler: mux, MaxHeaderBytes: webHeader, ReadTimeout: longestTimes, WriteTimeout: longestTimes,
+		IdleTimeout: longestTimes, ErrorLog: slog.NewLogLogger(l.a.log.Handler(), slog.LevelDebug)}
+}
+
+// serveWeb answers one message.
+func (l *listener) serveWeb(w http.ResponseWriter, r *http.Request, m []byte) {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer := l.a.answer(m, nil, client.Addr().Unmap(), true)
+	if answer == nil {
+		http.Error(w, "the body must be a question", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", webType)
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", freshness(answer)))
+	_, _ = w.Write(answer) //nolint:gosec // it is no page; who has asked asks again
+}
+
+// freshness is for how long an answer may be kept, in seconds: no longer than any of its records (RFC 8484 section 5.1).
+func freshness(answer []byte) (seconds uint32) {
+	m := new(dns.Msg)
+	if m.Unpack(answer) != nil {
+		return 0
+	}
+	first := true
+	for _, section := range [][]dns.RR{m.Answer, m.Ns} {
+		for _, rr := range section {
+			ttl := rr.Header().Ttl
+			if soa, ok := rr.(*dns.SOA); ok && len(m.Answer) == 0 {
+				ttl = min(ttl, soa.Minttl)
+			}
+			if first || ttl < seconds {
+				seconds, first = ttl, false
+			}
+		}
+	}
+	return seconds
+}
+
+// askWeb asks this listener.
+func (l *listener) askWeb(ctx context.Context, m *dns.Msg) error {
+	wire, err := m.Pack()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+l.at.String()+webPath, bytes.NewReader(wire))
+	if err != nil {
+		return err
+	}
+	rq.Header.Set("Content-Type", webType)
+	itself := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+	transport := &http.Transport{TLSClientConfig: itself, DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	rs, err := transport.RoundTrip(rq)
+	if err != nil {
+		return err
+	}
+	_ = rs.Body.Close()
+	if rs.StatusCode != http.StatusOK {
+		return errors.New(rs.Status)
+	}
+	return nil
+}
