@@ -38,10 +38,19 @@ type Contented interface {
 	TakeContent(streams io.Reader) error
 }
 
-// Driving is an application in whose place another program answers.
+// Driving is an application in whose place another program may answer.
 type Driving interface {
-	// Engine is that program, such as BIND.
+	// Engine is that program, such as BIND; empty where the application answers itself.
 	Engine() string
+}
+
+// Engine is what answers for an application that serves content, its own code or another program that it drives: it takes configurations
+// and content, says how it is, and may be a Telling. An application has one Engine for each program that can answer in its place; Kind.New
+// of the one that was chosen when the service point was started makes it.
+type Engine interface {
+	Application
+	Contented
+	Driving
 }
 
 // Updated is an application that clients send changes of its content to, on which somebody else decides.

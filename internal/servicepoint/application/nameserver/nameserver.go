@@ -170,6 +170,9 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	return c, c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.way() != plainWay }), bad)
 }
 
+// The engines of the name server: its own code, and BIND.
+var _, _ application.Engine = (*nameServer)(nil), (*bind)(nil)
+
 // nameServer is the running application.
 type nameServer struct {
 	log     *slog.Logger
@@ -469,3 +472,6 @@ func (a *nameServer) Close() error {
 	}
 	return nil
 }
+
+// Engine is empty: the name server answers itself.
+func (a *nameServer) Engine() string { return "" }
