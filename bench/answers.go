@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/testkit/pgtest"
@@ -28,7 +29,6 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/file" // which reads the zone
-	"github.com/miekg/dns"
 )
 
 // answeredNames is how many names the zone has that is asked for.

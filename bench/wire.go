@@ -14,12 +14,11 @@ import (
 	"time"
 
 	"portolan/client"
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/wire/checkin"
-
-	"github.com/miekg/dns"
 )
 
 // What is measured of names on the wire: how many records the zone has, how many service points answer for it, how many changes there are a

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // anycastNetwork is a network with a manager, a router and a service point.

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // upstream is a DNS server that answers every question for an address with 192.0.2.77.

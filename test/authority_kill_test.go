@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/pgtest"
-
-	"github.com/miekg/dns"
 )
 
 // asking asks for a name that stays again and again, until it is told to stop, and gives the answers that are wrong. None at all is not

@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // authority is a server of the manager that is a service point, and answers at an address.

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
-
-	"github.com/miekg/dns"
 )
 
 // bindBeside starts BIND once an agent has written a configuration for it, and again whenever it ends: args are those of that agent,

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/pgtest"
-
-	"github.com/miekg/dns"
 )
 
 // foreignAddress is where a primary server of somebody else listens: addresses of interfaces have no ports.

@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while

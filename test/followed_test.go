@@ -13,10 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/testkit/pgtest"
-
-	"github.com/miekg/dns"
 )
 
 // named is BIND, run by somebody else at foreignAddress, port 53.

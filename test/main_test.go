@@ -23,10 +23,10 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/pgtest"
 
-	"github.com/miekg/dns"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 

@@ -18,10 +18,9 @@ import (
 	"syscall"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/pgtest"
-
-	"github.com/miekg/dns"
 )
 
 // Response policies, and roles that ask others, are acted upon by the resolver: names of policies change at once, feeds are fetched,

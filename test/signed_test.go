@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // signingPolicy is a policy of zones as a test has it.

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
-
-	"github.com/miekg/dns"
 )
 
 // updating sends a message that changes the zone harbour.example, signed with the key dhcp where a secret is given, and gives the code of

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	rr "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
@@ -17,8 +18,6 @@ import (
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server"
-
-	rr "github.com/miekg/dns"
 )
 
 // skippedError reports rows of an import that were left out, while the others were imported: exit code 3.

@@ -12,9 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/checkin"
-
-	"github.com/miekg/dns"
 )
 
 // host is where the system says what it is. The paths are Linux's; elsewhere the files are missing

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
-
-	"github.com/miekg/dns"
 )
 
 // relay brings the manager the updates that clients send to an application, and the application what came of them, until ctx ends.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // adapted gives data in the form in which the DNS library reads it, by the type of the record. BIND reads further forms of them.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // RRset is the records of one name and one type (RFC 2181 section 5). They have one TTL, the lowest

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 func parse(t *testing.T, lines ...string) (rrs []dns.RR) {

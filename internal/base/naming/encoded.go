@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // encoder writes the data of a record as octets. keeps reports that the DNS library reads these octets otherwise than BIND, so that they

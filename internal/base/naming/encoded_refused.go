@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // encodePrefixes has address prefixes (RFC 3123 section 4). The library refuses bits behind the length of a prefix.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Data whose form the DNS library reads otherwise has the octets that BIND gives it (named-compilezone -F raw, 9.18).

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Types of records that the DNS library has no text for, historic ones and new ones; they are served in the form that every name

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/testkit/zonetest"
-
-	"github.com/miekg/dns"
 )
 
 // compiledByBIND gives the records of a zone file as BIND's program reads them; ok is false where it refuses the file.

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
+
 	"golang.org/x/net/idna"
 )
 

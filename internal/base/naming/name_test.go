@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
+
 	"pgregory.net/rapid"
 )
 

@@ -4,13 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // registerENUMZones declares zones of telephone numbers.

@@ -6,12 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
-
-	"github.com/miekg/dns"
 )
 
 // registerGenericRecords declares the type.

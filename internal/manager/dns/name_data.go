@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // NameData gives the records of some names of a zone, by the keys of their resources, as ZoneData has them; of a reverse zone also those

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // registerResponsePolicyZones declares the zones that response policies are served by.

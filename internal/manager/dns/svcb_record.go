@@ -13,12 +13,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
-
-	"github.com/miekg/dns"
 )
 
 // registerServiceBindings declares the types that bind a name to where its service is given.

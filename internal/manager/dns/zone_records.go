@@ -8,11 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // RecordsOf gives the records that a resource stands for.

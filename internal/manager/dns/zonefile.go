@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // DefaultTTL is the time to live, in seconds, of records that have none of their own.

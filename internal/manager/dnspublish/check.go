@@ -6,13 +6,12 @@ import (
 	"net/netip"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // failing are the checks that keep records from being deployed: those that only warn are left out. What a record leads to is looked at as

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // Each check finds what it is for, as grave as it says.

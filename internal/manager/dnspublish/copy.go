@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
@@ -16,8 +17,6 @@ import (
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // refresh looks at a zone, copies it where it has changed, and says when it is looked at again.

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // Bounds of a feed: its length in bytes, its number of names (a name with all names below it counts twice; a resolver has memory for as

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns/transfer"
-
-	wire "github.com/miekg/dns"
 )
 
 // How often a zone of a view that follows a server is looked at: each time, and the more where there are many, so that nobody is asked

@@ -5,11 +5,10 @@ import (
 	"net/netip"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
-
-	wire "github.com/miekg/dns"
 )
 
 // deployedName is the name of the extension of what is deployed.

@@ -6,13 +6,12 @@ import (
 	"slices"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // names are names of records, as the keys of their owners.

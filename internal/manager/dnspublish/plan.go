@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
@@ -17,8 +18,6 @@ import (
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // mostReverse is how many reverse zones one block or network may have.

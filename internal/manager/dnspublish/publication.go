@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // publication is another content of a zone.

@@ -9,14 +9,13 @@ import (
 	"slices"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnssec"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // Times of looking after the keys of signed zones: when something has changed, and when nothing has.

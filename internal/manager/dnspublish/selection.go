@@ -6,14 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // mostSelected is how many records a selective deployment carries.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -14,8 +15,6 @@ import (
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.

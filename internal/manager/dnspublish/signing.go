@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -13,8 +14,6 @@ import (
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dnssec"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // zoneSigning is how a zone is to be signed at a time.

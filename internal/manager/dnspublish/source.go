@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/manager/dns/transfer"
-
-	wire "github.com/miekg/dns"
 )
 
 // source is where a zone is copied from: an address of a server, asked at the port of DNS, with the key that it is asked by.

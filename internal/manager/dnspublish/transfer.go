@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // transfer gives what a zone has become where it is copied from, and its SOA: by what has changed, where the server says so and that fits

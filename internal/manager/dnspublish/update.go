@@ -9,13 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // Update is a message that changes a zone (RFC 2136), as a service point took it from a client.

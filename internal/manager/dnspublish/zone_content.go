@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 // Times of a start of authority where nothing is said, in seconds.

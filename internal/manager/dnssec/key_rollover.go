@@ -5,14 +5,13 @@ import (
 	"slices"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
-
-	wire "github.com/miekg/dns"
 )
 
 // Signed is how a zone is signed, by its policy and keys.

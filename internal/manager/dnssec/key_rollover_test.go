@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // simulated is a zone whose keys roll over in time that is not waited for.

@@ -3,12 +3,11 @@ package dnssec
 import (
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-
-	wire "github.com/miekg/dns"
 )
 
 // registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.

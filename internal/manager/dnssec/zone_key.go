@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/base/space"
@@ -14,8 +15,6 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
-
-	wire "github.com/miekg/dns"
 )
 
 // registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns/transfer"
-
-	wire "github.com/miekg/dns"
 )
 
 // Whatever a server makes of a zone, the records of the view that follows it become the same, by as many changes as there are differences.

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
@@ -27,8 +28,6 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
-
-	"github.com/miekg/dns"
 )
 
 // onPostgres in the environment makes every manager under test keep its data in PostgreSQL.

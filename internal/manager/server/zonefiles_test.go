@@ -13,13 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	rr "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/testkit/zonetest"
-
-	rr "github.com/miekg/dns"
 )
 
 // servedRecords gives the records of a zone in wire form, without its SOA, each once, names of owners in lower case.

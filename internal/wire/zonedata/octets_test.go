@@ -3,7 +3,7 @@ package zonedata
 import (
 	"testing"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Data that the DNS library does not read is octets.

@@ -9,7 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Record is a resource record in wire form (RFC 1035 section 4.1.3) without compression, its owner in lower case. Two records are the same

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 func record(t testing.TB, text string) Record {

@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // keyStatement is a key as tsig-keygen prints it, and as the configuration of BIND has it.

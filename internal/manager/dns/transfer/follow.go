@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // Different gives what the names of a zone are to have whose records are not those that another server has: for each, all records that it

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
-
-	wire "github.com/miekg/dns"
 )
 
 // zoneDifference is what a file of a zone has, beside the zone as it is.

@@ -4,13 +4,12 @@ import (
 	"iter"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // aliasJobs gives the making of aliases, those first whose targets are no alias that is still to be made.

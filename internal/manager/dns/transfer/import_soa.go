@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
-
-	"github.com/miekg/dns"
 )
 
 // authorityType is the option that says what the SOA of a zone says.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
@@ -16,8 +17,6 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
-
-	wire "github.com/miekg/dns"
 )
 
 // ImportedZone tells what an import made.

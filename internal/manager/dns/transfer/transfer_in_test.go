@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // listens starts a server that does something with each connection, and gives its address.

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // Refused is a change by a message that is not made, with the code that the message is answered with (RFC 2136 section 2.2).

@@ -4,10 +4,9 @@ import (
 	"net/netip"
 	"slices"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/schema"
 	"portolan/internal/manager/dns"
-
-	wire "github.com/miekg/dns"
 )
 
 // realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.

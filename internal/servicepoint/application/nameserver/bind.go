@@ -19,10 +19,9 @@ import (
 	"time"
 
 	"portolan/internal/base/dirlock"
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/problem"
 	"portolan/internal/servicepoint/application"
-
-	"github.com/miekg/dns"
 )
 
 // Bind is BIND's name server (9.16 or later) that answers in our place: what is to be served is written for it.

@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // zoneFileEnd is what the names of files of zones end with.

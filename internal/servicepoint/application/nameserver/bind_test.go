@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // driven is BIND as a test has it driven.

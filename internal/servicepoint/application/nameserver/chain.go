@@ -7,9 +7,8 @@ import (
 	"sort"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // chain holds the names of a signed zone in the order in which records say what lies between them: by themselves (NSEC, RFC 4034

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // allTypes is a zone with a record of each type that both we and BIND read from text. IPSECKEY is the last one: the library takes what

@@ -1,9 +1,8 @@
 package nameserver
 
 import (
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // journal is what has changed of a zone, for those who copy it (RFC 1995): changes one behind the other, the oldest first. Each holds

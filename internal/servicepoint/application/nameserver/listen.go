@@ -16,10 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/fairlisten"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // listener answers at one address: over UDP and TCP, over TLS, or over HTTPS.

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // versionAt asks a listener for its version.

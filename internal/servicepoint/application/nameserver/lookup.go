@@ -1,9 +1,8 @@
 package nameserver
 
 import (
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // longestChain is how many aliases are followed one behind the other.

@@ -3,9 +3,8 @@ package nameserver
 import (
 	"encoding/binary"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // query is a question as it came (RFC 1035 section 4.1), and what came with it.

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
-
-	"github.com/miekg/dns"
 )
 
 // named starts BIND's name server with zones, and gives a connection to it; the test is skipped where there is none.

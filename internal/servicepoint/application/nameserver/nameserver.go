@@ -19,12 +19,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/fairlisten"
 	"portolan/internal/base/problem"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
-
-	"github.com/miekg/dns"
 )
 
 // errBroken ends the process: what is served is not what it says.

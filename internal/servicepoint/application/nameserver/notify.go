@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Times of telling others of changes: how long one may take to answer, how often it is told, and how long it is waited between, which

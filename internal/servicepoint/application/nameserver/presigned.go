@@ -5,9 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // presigned is the order of names of a zone that comes with its signatures, as those that are copied from others do: of the names that have

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Of answers that are alike only so many are sent to a network; some of the others are cut, so that whoever is real asks over TCP. Who has

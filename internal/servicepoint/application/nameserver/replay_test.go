@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // TestSignedUpdatesAreTakenOnce sends a signed update again, within the time that its signature is good: it is answered as before, and

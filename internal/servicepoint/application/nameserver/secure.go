@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // secure has the answer signed from now on as a zone is, where whoever asks wants that (RFC 4035 section 3.1). It is called with the zone's

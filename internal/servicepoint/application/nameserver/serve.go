@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // badVersion is the response code for a version of EDNS that there is not (RFC 6891 section 6.1.3).

@@ -8,9 +8,8 @@ import (
 	"io"
 	"reflect"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // served is all that is answered from. It stays as it is; another one takes its place.

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // early is how long before it is made a signature holds already: clocks of others may be behind.

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // copySize is how long a message of a transfer gets, about, in bytes; one that holds one large record may be longer.

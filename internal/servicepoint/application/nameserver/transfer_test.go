@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // keyed is a key of a test, and who may use it.

@@ -11,9 +11,8 @@ import (
 	"hash"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // Codes of signatures that are wrong (RFC 8945 section 3).

@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take

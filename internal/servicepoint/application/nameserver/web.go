@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // Where and how messages are sent over HTTPS (RFC 8484 sections 4 and 6).

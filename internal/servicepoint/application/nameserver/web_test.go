@@ -16,10 +16,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // credentials gives a certificate for 127.0.0.1 with its key, in PEM, and who trusts it.

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // zone is the data of a zone. Names are in wire form and in lower case.

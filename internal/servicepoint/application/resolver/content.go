@@ -9,9 +9,8 @@ import (
 	"net/netip"
 	"slices"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // content is what a deployment says of resolving: which clients are answered, who is asked, and what is answered otherwise. It stays as it

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/application"
-
-	"github.com/miekg/dns"
 )
 
 // source is an upstream server that answers every question for an address with its own, and counts how often it was asked for a name.

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // version asks for the resolver's version from an address of this machine, over TCP or TLS.

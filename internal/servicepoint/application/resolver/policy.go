@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/miekg/dns"
 )
 
 // action is what is done with a question.

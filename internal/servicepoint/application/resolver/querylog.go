@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
+
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/request"
-	"github.com/miekg/dns"
 )
 
 // QueryLog says which queries are logged.

@@ -14,10 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/base/naming"
-
-	"github.com/miekg/dns"
 )
 
 // Recursion has names looked up from the root on, and answers validated (RFC 4035), by unbound, which this process starts. Where there are

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // signing starts a server that signs what it answers for signed.example, and lies in the signature of a name that begins with bogus. It

@@ -16,13 +16,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/checkin"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	"github.com/miekg/dns"
-
 	// The plugins that corefile names.
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/cache"

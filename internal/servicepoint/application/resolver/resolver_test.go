@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/application"
-
-	"github.com/miekg/dns"
 )
 
 // credentials makes a certificate for a name.

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-
-	"github.com/miekg/dns"
 )
 
 // answering starts a server that answers A records of each name with an address, and gives its port.
