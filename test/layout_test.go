@@ -98,3 +98,27 @@ func TestEveryPackageHasARule(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesAreShort holds source files to 500 lines: a longer one holds more than one thing.
+func TestFilesAreShort(t *testing.T) {
+	const most = 500
+	n := 0
+	for _, part := range []string{"../internal", "../cmd", "../client"} {
+		if err := filepath.WalkDir(part, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if lines := strings.Count(string(text), "\n"); lines > most {
+				t.Errorf("%s has %d lines, more than %d", path, lines, most)
+			}
+			n++
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n < 500 {
+		t.Errorf("there are %d files", n)
+	}
+}

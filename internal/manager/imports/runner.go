@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/event"
@@ -428,39 +427,6 @@ const (
 
 // logIsFull is the last line of a log, or of its lines about rows, if there are more.
 const logIsFull = "the log has no room for more lines of this kind: they are counted, and not listed"
-
-// logLines adds lines to the log of an import, up to a number of lines that it has then.
-func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	var last int
-	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM import_line WHERE import = ?", id).Scan(&last); err != nil {
-		return fmt.Errorf("reading a log: %w", err)
-	}
-	for _, line := range lines {
-		if last++; last > limit {
-			return nil
-		}
-		if last == limit {
-			line = logIsFull
-		}
-		if err := tx.Write("INSERT INTO import_line (import, number, line) VALUES (?, ?, ?)", id, last, printable(line)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printable is a line without control characters, and no longer than one may be: it may quote what was sent.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, schema.Cut(line, maxLine))
-}
 
 // file reads the file of an import, part by part.
 type file struct {

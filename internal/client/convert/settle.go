@@ -1,0 +1,321 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/base/naming"
+	"portolan/internal/base/space"
+)
+
+// Known are the networks, or the blocks, of a manager, by their ranges, each with its gateway; empty where it has none.
+type Known map[netip.Prefix]string
+
+// holding gives the range of those that an address lies in, the narrowest one.
+func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, ok bool) {
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		if p, err := a.Prefix(bits); err == nil {
+			if _, ok := networks[p]; ok {
+				return p, true
+			}
+		}
+	}
+	return p, false
+}
+
+// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them).
+// Networks that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a
+// gateway or the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have,
+// become GenericRecords where generic is set, and are skipped elsewhere.
+func (d *Document) Settle(known Known, generic bool) {
+	own := map[netip.Prefix]Resource{}
+	met := map[string]Resource{}
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		for name, value := range r {
+			if text, ok := value.(string); ok && !utf8.ValidString(text) {
+				d.skipResource(r, "the %s %q is no UTF-8: save the file as UTF-8", name, text)
+				return true
+			}
+		}
+		name, _ := r["type"].(string)
+		var key string
+		switch {
+		case strings.HasSuffix(name, "Network"), strings.HasSuffix(name, "Block"), strings.HasSuffix(name, "DHCPRange"):
+			key = fmt.Sprint(name, r["range"])
+		case strings.HasSuffix(name, "Address"):
+			key = fmt.Sprint(r["address"])
+		default:
+			return false
+		}
+		if first := met[key]; first != nil {
+			d.skipResource(r, "it has the same key as %s: remove one of the two", rowOf(first))
+			return true
+		}
+		met[key] = r
+		if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil && strings.HasSuffix(name, "Network") {
+			own[p] = r
+		}
+		return false
+	})
+	d.routed(known, own)
+	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
+	for p, gateway := range known {
+		networks[p] = true
+		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
+			gateways[gateway] = gateway != ""
+			switch {
+			case r == nil || !p.Addr().Is4(): // networks of IPv6 have no gateway
+			case slices.Contains(d.unsaid, "gateway"):
+				delete(r, "gateway")
+			default:
+				r["gateway"] = cleared{}
+			}
+		}
+	}
+	for p, r := range own {
+		networks[p] = true
+		if r.has("gateway") {
+			gateways[fmt.Sprint(r["gateway"])] = true
+		}
+	}
+	nobodys := func(a netip.Addr) bool {
+		p, ok := holding(networks, a)
+		return ok && edge(p, a)
+	}
+	var further []Resource
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		text, name := fmt.Sprint(r["address"]), fmt.Sprint(r["type"])
+		if name == "HostRecord" {
+			return d.settleHost(r, func(a netip.Addr) string {
+				if _, in := holding(networks, a); !in && len(networks) > 0 {
+					return "it lies in no network: create the network first"
+				}
+				if nobodys(a) {
+					return "it is the first or the last address of its network, which no host has"
+				}
+				return ""
+			}, generic, &further)
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil || !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		switch {
+		case gateways[text] && !r.has("macAddress") && !r.has("name"):
+			d.at = rowOf(r)
+			d.leave("rows of gateways that have no name: they are imported with their networks")
+			d.at = ""
+		case gateways[text]:
+			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
+		case nobodys(a):
+			d.skipResource(r, "the address is the first or the last of its network, which no host has")
+		default:
+			return false
+		}
+		return true
+	})
+	d.Resources = append(d.Resources, further...)
+}
+
+// settleHost removes addresses of a host that it cannot have, by a reason that why gives, and reports whether none is left of those that it
+// had. further gets records of such addresses, where generic is set.
+func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic bool, further *[]Resource) (gone bool) {
+	all, _ := r["addresses"].([]string)
+	name := fmt.Sprint(r["absoluteName"])
+	wrong := naming.Check(naming.Clean(name), naming.HostName)
+	left := slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return false
+		}
+		reason := why(a)
+		if wrong != nil {
+			reason = fmt.Sprintf("no host has such a name: %v", wrong)
+		}
+		switch {
+		case reason == "":
+			return false
+		case generic:
+			record := Resource{"type": "GenericRecord", "absoluteName": name, "recordType": recordType(a), "rdata": a.String(), origin: rowOf(r)}
+			for _, member := range []string{"view", "ttl"} {
+				if r[member] != nil {
+					record[member] = r[member]
+				}
+			}
+			*further = append(*further, record)
+		default:
+			d.skipResource(r, "the name %s of the address %s: %s", name, text, reason)
+		}
+		return true
+	})
+	r["addresses"] = left
+	return len(left) == 0 && len(all) > 0
+}
+
+// recordType is the type of records of an address.
+func recordType(a netip.Addr) string {
+	if a.Is4() {
+		return "A"
+	}
+	return "AAAA"
+}
+
+// routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
+func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
+	for _, one := range d.routers {
+		d.at = one.row
+		a := one.address
+		p, ours := holding(own, a)
+		at, there := holding(known, a)
+		switch {
+		case ours && edge(p, a) || !ours && there && edge(at, a):
+			d.skip("the gateway %v is the first or the last address of its network, which no host has: correct the row", a)
+		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
+			d.skip("the network %v has the gateway %v already: a network has one gateway", p, own[p]["gateway"])
+		case ours:
+			own[p]["gateway"] = a.String()
+		case there:
+			r := Resource{"type": family(a) + "Network", "range": at.String(), "gateway": a.String()}
+			own[at] = r
+			d.add(r)
+		default:
+			d.skip("the gateway %v lies in no network: create the network first", a)
+		}
+	}
+	d.routers, d.at = nil, ""
+}
+
+// edge reports whether an address of a network is no host's: the first one, and of IPv4 the last one (RFC 4291 section 2.6.1, RFC 1122
+// section 3.2.1.3).
+func edge(p netip.Prefix, a netip.Addr) bool {
+	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
+}
+
+// Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
+func (d *Document) Within(known Known) {
+	networks := map[netip.Prefix]bool{}
+	for p := range known {
+		networks[p] = true
+	}
+	for _, p := range d.Networks() {
+		networks[p] = true
+	}
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		name, _ := r["type"].(string)
+		text, _ := r["address"].(string)
+		if strings.HasSuffix(name, "DHCPRange") {
+			text, _, _ = strings.Cut(fmt.Sprint(r["range"]), "-")
+		} else if !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return false
+		}
+		if _, in := holding(networks, a); in {
+			return false
+		}
+		d.skipResource(r, "%v lies in no network: create the network first", text)
+		return true
+	})
+}
+
+// Networks are the prefixes of the networks, which have to lie in blocks.
+func (d *Document) Networks() (all []netip.Prefix) { return d.prefixes("Network") }
+
+// Blocks are the prefixes of the blocks.
+func (d *Document) Blocks() (all []netip.Prefix) { return d.prefixes("Block") }
+
+func (d *Document) prefixes(kind string) (all []netip.Prefix) {
+	for _, r := range d.Resources {
+		if name, _ := r["type"].(string); strings.HasSuffix(name, kind) {
+			if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// private are the ranges of RFC 1918 section 3, of which networks that lie in no block get one.
+var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16")}
+
+// Surround adds blocks for the networks that lie in none: of those that are there (known), or of the document. A private network gets the
+// private range that it is of, another one a block of its own size. A configuration has blocks for IPv6 from its beginning.
+func (d *Document) Surround(known []netip.Prefix) {
+	blocks := map[netip.Prefix]bool{}
+	for _, b := range append(slices.Clone(known), d.Blocks()...) {
+		blocks[b.Masked()] = true
+	}
+	within := func(p netip.Prefix) bool {
+		for bits := p.Bits(); bits >= 0; bits-- {
+			if blocks[netip.PrefixFrom(p.Addr(), bits).Masked()] {
+				return true
+			}
+		}
+		return false
+	}
+	for _, p := range d.Networks() {
+		if p.Addr().Is6() || within(p) {
+			continue
+		}
+		block := p
+		for _, whole := range private {
+			if whole.Contains(p.Addr()) && whole.Bits() <= p.Bits() {
+				block = whole
+			}
+		}
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false}) // the source does not name it
+		blocks[block] = true
+	}
+}
+
+// WithinZones removes zones that the source does not name, and that lie in a zone of the view. known are the zones of the view, each with
+// whether it is deployed: a zone that is not may be one that was created as the parent of another one.
+func (d *Document) WithinZones(known map[string]bool) {
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		name := naming.Key(fmt.Sprint(r["absoluteName"]))
+		_, there := known[name]
+		if r["type"] != "Zone" || there || !slices.ContainsFunc(d.derived, func(one string) bool { return naming.Key(one) == name }) {
+			return false
+		}
+		for _, above, _ := strings.Cut(name, "."); above != ""; _, above, _ = strings.Cut(above, ".") {
+			if known[above] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Derives reports whether there are zones that the source does not name.
+func (d *Document) Derives() bool { return len(d.derived) > 0 }
+
+// text reads a file that may begin with a byte order mark.
+func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }
+
+// hardware reports whether a text is a hardware address of Ethernet: 6 bytes.
+func hardware(text string) bool {
+	mac, err := space.ParseHardware(text)
+	return err == nil && len(mac) == 6
+}
+
+// label is the first label of a name; the rest of it is noted.
+func (d *Document) label(name string) string {
+	if first := host(name); strings.Contains(strings.TrimSuffix(name, "."), ".") {
+		d.leave("the domain of names of addresses: an address has the first label alone")
+		return first
+	}
+	return host(name)
+}
+
+// host is the first label of a name.
+func host(name string) string {
+	first, _, _ := strings.Cut(strings.TrimSuffix(name, "."), ".")
+	return first
+}

@@ -1,0 +1,102 @@
+package transfer
+
+import (
+	"net/netip"
+	"strings"
+
+	wire "portolan/internal/base/dnsmsg"
+	"portolan/internal/base/naming"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+)
+
+// byName gives records by their names, in the order in which those come first.
+func byName(records []wire.RR) (all [][]wire.RR) {
+	at := map[string]int{}
+	for _, rr := range records {
+		name := wire.CanonicalName(rr.Header().Name)
+		if _, ok := at[name]; !ok {
+			at[name] = len(all)
+			all = append(all, nil)
+		}
+		all[at[name]] = append(all[at[name]], rr)
+	}
+	return all
+}
+
+// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
+// kept as records of their own data, but where updates change what is there.
+func (i *zoneImport) makeHost(records []wire.RR) error {
+	label := textOf(wire.CanonicalName(records[0].Header().Name))
+	host := &dns.HostRecord{ReverseRecord: true}
+	host.Type = "HostRecord"
+	host.Addresses.Given = true
+	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
+	least := map[uint16]uint32{} // of each kind
+	for _, rr := range records {
+		h := rr.Header()
+		if known, ok := least[h.Rrtype]; !ok || h.Ttl < known {
+			least[h.Rrtype] = h.Ttl
+		}
+		if ttl = min(ttl, h.Ttl); !i.lends {
+			ttl = least[kind]
+		}
+	}
+	for _, rr := range records {
+		if h := rr.Header(); !i.lends && least[h.Rrtype] != ttl {
+			if err := i.makeGeneric(rr); err != nil {
+				return err
+			}
+			continue
+		}
+		addr, _ := addressOf(rr)
+		fits, err := i.fits(label, addr)
+		if err != nil {
+			return err
+		}
+		if fits {
+			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
+			continue
+		}
+		if err := i.makeGeneric(rr); err != nil {
+			return err
+		}
+	}
+	if len(host.Addresses.Items) == 0 {
+		return nil
+	}
+	return i.create(records[0], host, ttl)
+}
+
+// fits reports whether an address can be that of a host of a name: it lies in a network.
+func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
+	network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
+	if store.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || !ipam.Usable(network).Has(addr) || naming.Check(name, naming.HostName) != nil {
+		return false, err
+	}
+	if i.lends {
+		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
+		if err != nil {
+			return false, err
+		}
+		if len(there) == 0 {
+			i.fresh = append(i.fresh, freshAddress{network.ID, addr})
+		}
+	}
+	return true, nil
+}
+
+// sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
+func sameRecord(rr wire.RR) string {
+	switch rr.(type) {
+	case *wire.A, *wire.AAAA, *wire.CNAME, *wire.MX, *wire.NS, *wire.PTR, *wire.SOA, *wire.SRV, *wire.SVCB, *wire.HTTPS:
+		return strings.ToLower(rr.String())
+	}
+	name := rr.Header().Name
+	return wire.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
+}
