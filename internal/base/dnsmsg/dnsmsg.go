@@ -5,7 +5,6 @@ package dnsmsg
 
 import (
 	"io"
-	"time"
 
 	"github.com/miekg/dns"
 )
@@ -193,11 +192,6 @@ func Copy(r dns.RR) dns.RR { return dns.Copy(r) }
 
 // CountLabel returns how many labels a name has; the root has none.
 func CountLabel(s string) (labels int) { return dns.CountLabel(s) }
-
-// DialTimeout connects to a server over udp, tcp or tcp-tls; it fails after timeout.
-func DialTimeout(network string, address string, timeout time.Duration) (conn *dns.Conn, err error) {
-	return dns.DialTimeout(network, address, timeout)
-}
 
 // Fqdn returns a name with its last dot.
 func Fqdn(s string) string { return dns.Fqdn(s) }

@@ -221,7 +221,7 @@ remote-control:
 		_ = log.Close()
 	})
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := dns.DialTimeout("tcp", at.String(), time.Second)
+		conn, err := (&dns.Client{Net: "tcp", Timeout: time.Second}).Dial(at.String())
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
 			return conn

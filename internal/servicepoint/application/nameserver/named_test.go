@@ -67,7 +67,7 @@ func runNamed(t *testing.T, program, dir, configuration string) {
 func connected(t *testing.T, dir string, at netip.AddrPort) *dns.Conn {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := dns.DialTimeout("tcp", at.String(), time.Second)
+		conn, err := (&dns.Client{Net: "tcp", Timeout: time.Second}).Dial(at.String())
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
 			return conn
