@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"portolan/client"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
@@ -32,7 +33,7 @@ func startManager(t *testing.T) *client.Client {
 			t.Error(err)
 		}
 	})
-	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "test", Role: identity.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,9 +145,11 @@ func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		at, err := m.LastBackup(tx)
-		if err != nil {
-			return err
+		var at time.Time
+		if m.LastBackup != nil {
+			if at, err = m.LastBackup(tx); err != nil {
+				return err
+			}
 		}
 		last := []byte("null")
 		if !at.IsZero() {
