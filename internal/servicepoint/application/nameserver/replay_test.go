@@ -41,7 +41,7 @@ func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	}
 	send := func(wire []byte) *dns.Msg {
 		t.Helper()
-		c, err := (&dns.Client{Net: "udp", Timeout: 5*time.Second}).Dial(at)
+		c, err := (&dns.Client{Net: "udp", Timeout: 5 * time.Second}).Dial(at)
 		if err != nil {
 			t.Fatal(err)
 		}
