@@ -105,7 +105,8 @@ func TestFilesAreShort(t *testing.T) {
 	n := 0
 	for _, part := range []string{"../internal", "../cmd", "../client"} {
 		if err := filepath.WalkDir(part, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path,
+				"_gen.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)
