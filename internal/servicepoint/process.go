@@ -438,9 +438,11 @@ func (p *process) remove(ctx context.Context) bool {
 	}
 	p.end()
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		err := errors.Join(p.s.groups.end(p.id), os.RemoveAll(p.folder), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
+		err := errors.Join(p.s.groups.end(p.id), p.s.streams.forget(p.id), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
+		if err == nil { // last: by its folder it is found again
+			err = os.RemoveAll(p.folder)
+		}
 		if err == nil {
-			p.s.streams.forget(p.id)
 			p.log.Info("an application was removed")
 			return true
 		}

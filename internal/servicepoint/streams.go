@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -30,7 +31,13 @@ type streams struct {
 	spools map[streamKey]*sentSpool
 	ctx    context.Context
 	group  sync.WaitGroup
+	// closed says that run has ended; gone are the applications that were removed, whose ids are not used again.
+	closed bool
+	gone   map[string]bool
 }
+
+// errNoName is the error of a kind that cannot name a folder.
+var errNoName = errors.New("the kind or the application is not a name of letters, digits, dashes and underscores")
 
 // streamKey names a stream; application is empty for the agent itself.
 type streamKey struct{ application, kind string }
@@ -39,6 +46,8 @@ type streamKey struct{ application, kind string }
 type sentSpool struct {
 	*spool.Spool
 	stop context.CancelFunc
+	// sent is closed when nothing of it is being sent any more; nil before it is.
+	sent chan struct{}
 }
 
 // Folders of spools: streamFolder in the state directory, and ownFolder in it for the agent itself.
@@ -55,7 +64,7 @@ const (
 
 // newStreams makes them; nothing is sent before run.
 func newStreams(state string, log *slog.Logger, post func(context.Context, stream.Batch) (stream.Answer, error)) *streams {
-	return &streams{dir: filepath.Join(state, streamFolder), log: log, post: post, spools: map[streamKey]*sentSpool{}}
+	return &streams{dir: filepath.Join(state, streamFolder), log: log, post: post, spools: map[streamKey]*sentSpool{}, gone: map[string]bool{}}
 }
 
 // run sends what is in the spools, also in those that a process before has left, until ctx ends.
@@ -80,6 +89,9 @@ func (s *streams) run(ctx context.Context) {
 		}
 	}
 	<-ctx.Done()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.group.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +106,14 @@ func (s *streams) run(ctx context.Context) {
 func (s *streams) spool(key streamKey) (*spool.Spool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !stream.IsName(key.kind) || key.application != "" && !stream.IsName(key.application) || key.application == ownFolder {
+		return nil, errNoName
+	}
 	if one := s.spools[key]; one != nil {
 		return one.Spool, nil
+	}
+	if s.closed || s.gone[key.application] {
+		return nil, errors.New("the agent is ending, or the application was removed")
 	}
 	if len(s.spools) >= mostStreams {
 		return nil, fmt.Errorf("there are %d streams already", len(s.spools))
@@ -120,36 +138,54 @@ func (s *streams) send(key streamKey, one *sentSpool) {
 		return
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	one.stop = stop
-	s.group.Go(func() { s.sendAll(ctx, key, one.Spool) })
+	one.stop, one.sent = stop, make(chan struct{})
+	s.group.Go(func() {
+		defer close(one.sent)
+		s.sendAll(ctx, key, one.Spool)
+	})
 }
 
 // forget removes the spools of an application that is not to run any more, with what was not sent.
-func (s *streams) forget(application string) {
+func (s *streams) forget(application string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.gone[application] = true
+	var gone []*sentSpool
 	for key, one := range s.spools {
-		if key.application != application {
-			continue
+		if key.application == application {
+			gone = append(gone, one)
+			delete(s.spools, key)
 		}
+	}
+	s.mu.Unlock()
+	for _, one := range gone {
 		if one.stop != nil {
 			one.stop()
+			<-one.sent
 		}
 		_ = one.Close() // it is removed
-		delete(s.spools, key)
 	}
-	if err := os.RemoveAll(filepath.Join(s.dir, application)); err != nil {
-		s.log.Error("remove spools failed", "application", application, "error", err)
-	}
+	return os.RemoveAll(filepath.Join(s.dir, application))
 }
 
 // sendAll sends the records of a spool, a batch behind the other, until ctx ends. A record that the manager can never apply is given up.
 func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool) {
 	log := s.log.With("application", key.application, "kind", key.kind)
-	only := false // the batch before had a record that cannot be applied: one is sent at a time, until it is found
+	acknowledged := int64(0) // what is to be acknowledged still
+	alone := int64(0)        // the records before this one are sent one at a time: one of them cannot be applied
 	for b := (backoff{}); ctx.Err() == nil; {
+		err := from.Acknowledge(acknowledged)
+		if errors.Is(err, spool.ErrForeign) {
+			log.Error("records are sent again under another name", "reason", err)
+			if err = from.Renew(); err == nil {
+				acknowledged = 0
+			}
+		}
 		more := from.More()
-		batch, there, err := from.Next()
+		var batch stream.Batch
+		there := false
+		if err == nil {
+			batch, there, err = from.Next()
+		}
 		if err == nil && !there {
 			select {
 			case <-ctx.Done():
@@ -158,7 +194,7 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 			continue
 		}
 		batch.Application, batch.Kind = key.application, key.kind
-		if only {
+		if batch.First < alone && len(batch.Records) > 1 {
 			batch.Records = batch.Records[:1]
 		}
 		var answer stream.Answer
@@ -166,16 +202,13 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 			answer, err = s.post(ctx, batch)
 		}
 		var refused *refusal
-		if errors.As(err, &refused) && refused.Code == stream.InvalidRecord {
-			if !only && len(batch.Records) > 1 {
-				only = true
+		if errors.As(err, &refused) && isPoison(refused) {
+			if len(batch.Records) > 1 {
+				alone = batch.First + int64(len(batch.Records))
 				continue
 			}
 			log.Error("record given up: the manager refused it", "number", batch.First, "reason", err)
-			answer, err, only = stream.Answer{Next: batch.First + 1}, nil, false
-		}
-		if err == nil {
-			err = from.Acknowledge(answer.Next)
+			answer, err = stream.Answer{Next: batch.First + 1}, nil
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -184,9 +217,18 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 			b.pause(ctx)
 			continue
 		}
-		b = backoff{}
+		b, acknowledged = backoff{}, answer.Next
 		sleep(ctx, time.Duration(answer.WaitMillis)*time.Millisecond)
 	}
+}
+
+// isPoison reports whether a batch is refused for what it has, whenever it is sent.
+func isPoison(r *refusal) bool {
+	switch r.Status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return r.Code != stream.UnknownKind
+	}
+	return false
 }
 
 // event spools an event of the agent itself.
@@ -220,14 +262,23 @@ func (a *Agent) postBatch(ctx context.Context, b stream.Batch) (answer stream.An
 func (p *process) collect(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitRecords(ctx)
-		for i := 0; err == nil && i < len(all); i++ {
+		kept := int64(0)
+		for _, one := range all {
 			var to *spool.Spool
-			if to, err = p.s.streams.spool(streamKey{p.id, all[i].Kind}); err == nil {
-				err = to.Append(all[i].Data)
+			if to, err = p.s.streams.spool(streamKey{p.id, one.Kind}); err == nil {
+				err = to.Append(one.Data)
 			}
+			if errors.Is(err, errNoName) || errors.Is(err, stream.ErrTooLong) || errors.Is(err, spool.ErrEmpty) {
+				p.log.Error("record of the application given up", "kind", one.Kind, "number", one.Number, "reason", err)
+				err = nil
+			}
+			if err != nil {
+				break
+			}
+			kept = one.Number
 		}
-		if err == nil && len(all) > 0 {
-			err = p.socket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: all[len(all)-1].Number}, nil)
+		if kept > 0 { // also where the next one could not be kept
+			err = errors.Join(err, p.socket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: kept}, nil))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -264,10 +315,13 @@ func (p *process) socket(ctx context.Context, method, path string, request, answ
 	case http.StatusNoContent:
 		return nil
 	case http.StatusOK:
-		return json.NewDecoder(rs.Body).Decode(answer)
+		return json.NewDecoder(io.LimitReader(rs.Body, mostRecords)).Decode(answer)
 	}
 	return fmt.Errorf("%s %s: the application answers %s", method, path, rs.Status)
 }
+
+// mostRecords is how many octets an application may answer with records.
+const mostRecords = 8 << 20
 
 // noteEnd notes that the process has ended by itself, or that it runs again behind that.
 func (p *process) noteEnd(ended bool, reason string) {

@@ -109,10 +109,54 @@ func TestStreamsOfARemovedApplication(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.run(ctx) })
-	s.forget("app")
+	if err := s.forget("app"); err != nil {
+		t.Error(err)
+	}
 	end()
 	running.Wait()
 	if left, err := os.ReadDir(filepath.Join(state, streamFolder)); err != nil || len(left) != 0 {
 		t.Errorf("left are %v %v", left, err)
+	}
+}
+
+// The kind of a record cannot lead out of the folder of its application, nor into another one's.
+func TestKindsAreNames(t *testing.T) {
+	s := newStreams(t.TempDir(), slog.New(slog.DiscardHandler), (&aManager{}).post)
+	for _, key := range []streamKey{{"app", "../../x"}, {"app", "../_/events"}, {"app", ""}, {"app", "my.kind"}, {"../x", "events"},
+		{"_", "events"}} {
+		if _, err := s.spool(key); !errors.Is(err, errNoName) {
+			t.Errorf("%v: %v", key, err)
+		}
+	}
+}
+
+// A machine that was set back to an earlier state gives numbers again that the manager has: what is new comes up all the same.
+func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
+	before, m := t.TempDir(), &aManager{next: map[string]int64{}}
+	run := func(state string, reasons ...string) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
+			for _, reason := range reasons {
+				s.event(stream.Event{Field: "process", Reason: reason})
+			}
+			var running sync.WaitGroup
+			running.Go(func() { s.run(ctx) })
+			time.Sleep(10 * time.Minute)
+			end()
+			running.Wait()
+		})
+	}
+	run(before, "a")
+	after := t.TempDir()
+	if err := os.CopyFS(after, os.DirFS(before)); err != nil {
+		t.Fatal(err)
+	}
+	run(before, "b", "c", "d")
+	run(after, "new 1", "new 2")
+	for _, want := range []string{"a", "b", "c", "d", "new 1", "new 2"} {
+		if !slices.Contains(m.taken, want) {
+			t.Errorf("%s has not come: %v", want, m.taken)
+		}
 	}
 }

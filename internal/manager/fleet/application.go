@@ -389,7 +389,8 @@ func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error
 	before := s.now().Add(-goneAfter).UnixMilli()
 	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ? ORDER BY service_point, id", []any{before},
 		func(tx *store.Tx, id string) error {
-			return tx.Write("DELETE FROM application WHERE id = ? AND deleted > 0", id)
+			return errors.Join(tx.Write("DELETE FROM stream WHERE application = ?", id),
+				tx.Write("DELETE FROM application WHERE id = ? AND deleted > 0", id))
 		})
 }
 

@@ -79,7 +79,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 	}
 	taker, there := s.streams.takers[b.Kind]
 	if !there {
-		return a, problem.Invalid("kind", "%q is not known to this manager", b.Kind)
+		return a, problem.BadRequest(stream.UnknownKind, "kind: %q is not known to this manager", b.Kind)
 	}
 	if err := s.Know(ctx, shown); err != nil {
 		return a, err
@@ -177,8 +177,8 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 		return err
 	}
 	before := next
-	if spool != w.Spool {
-		next = 1
+	if !begins && spool != w.Spool { // its source numbers anew, from where it likes
+		next = w.First
 	}
 	skip := min(max(0, next-w.First), int64(len(w.records)))
 	w.next = max(next, w.First+int64(len(w.records)))
@@ -186,8 +186,8 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	if w.applied == 0 {
 		return nil
 	}
-	if there, err := There(tx, w.from.ServicePoint); err != nil || !there {
-		return cmp.Or(err, unknown(tx, w.from.ServicePoint))
+	if err := stays(tx, w.from); err != nil {
+		return err
 	}
 	if err := s.streams.takers[w.Kind].Apply(tx, w.from, w.records[skip:]); err != nil {
 		return err
@@ -202,6 +202,25 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	}
 	if err == nil && n == 0 {
 		err = errStreamMoved
+	}
+	return err
+}
+
+// stays refuses what comes from a service point, or from an application of one, that does not exist. The service point stays until the
+// transaction ends.
+func stays(tx *store.Tx, from StreamSource) error {
+	var there int
+	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Staying(), from.ServicePoint).Scan(&there)
+	if errors.Is(err, sql.ErrNoRows) {
+		return unknown(tx, from.ServicePoint)
+	}
+	if err != nil || from.Application == "" {
+		return err
+	}
+	name, err := ApplicationName(tx, from.ServicePoint, from.Application)
+	if err == nil && name == "" {
+		err = problem.BadRequest(stream.InvalidRecord, "application: service point %q has no application %q", from.ServicePoint,
+			from.Application)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -19,11 +20,17 @@ type Outbox struct {
 	more    chan struct{}
 }
 
-// mostInMemory is how many records wait at the most: of more the oldest are given up.
-const mostInMemory = 1000
+// mostInMemory is how many records wait at the most: of more the oldest are given up. mostAtOnce is how many are given at a time.
+const (
+	mostInMemory = 1000
+	mostAtOnce   = 64
+)
 
 // Tell adds a record. It fails where the record has no form in JSON, or is too long.
 func (o *Outbox) Tell(kind string, record any) error {
+	if !stream.IsName(kind) {
+		return fmt.Errorf("%q is not the name of a kind", kind)
+	}
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -51,7 +58,7 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 		o.mu.Lock()
 		if len(o.waiting) > 0 {
 			defer o.mu.Unlock()
-			return slices.Clone(o.waiting)
+			return slices.Clone(o.waiting[:min(len(o.waiting), mostAtOnce)])
 		}
 		if o.more == nil {
 			o.more = make(chan struct{})

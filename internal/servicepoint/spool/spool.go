@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"portolan/internal/wire/stream"
 )
@@ -37,6 +38,9 @@ const (
 // ErrFull is the error of Append where there is no room and nothing may be given up.
 var ErrFull = errors.New("the spool is full: the manager acknowledges nothing")
 
+// ErrEmpty is the error of a record without octets.
+var ErrEmpty = errors.New("the record is empty")
+
 // Spool is a queue of records on the disk. It is safe for concurrent use.
 type Spool struct {
 	dir     string
@@ -50,6 +54,8 @@ type Spool struct {
 	last     *os.File
 	// acknowledged is the number of the first record that is not, lost how many records were given up since Open.
 	acknowledged, lost int64
+	// noted is the number that the disk has of acknowledged.
+	noted int64
 	// more is closed when a record comes.
 	more chan struct{}
 	// broken is why nothing can be appended any more; nil while that works.
@@ -62,6 +68,9 @@ type segment struct {
 	first, next int64 // the numbers of its first record, and of the one behind its last
 	size        int64
 }
+
+// digits is how many digits the name of a segment has.
+const digits = 20
 
 // nameFile has the name of the spool, acknowledgedFile the number of the first record that is not acknowledged.
 const (
@@ -88,7 +97,7 @@ func Open(dir string, o Options) (*Spool, error) {
 	}
 	for _, e := range entries { // in the order of their numbers, which have as many digits
 		first, err := strconv.ParseInt(e.Name(), 10, 64)
-		if err != nil {
+		if err != nil || first < 1 || len(e.Name()) != digits {
 			continue
 		}
 		one := &segment{path: filepath.Join(dir, e.Name()), first: first}
@@ -101,6 +110,7 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.noted = acknowledged
 	if len(s.segments) == 0 {
 		s.acknowledged = max(1, acknowledged)
 		return s, s.begin(s.acknowledged)
@@ -123,15 +133,12 @@ func Open(dir string, o Options) (*Spool, error) {
 // readAcknowledged reads the number of the first record that is not acknowledged; 0 where none is.
 func (s *Spool) readAcknowledged() (int64, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, acknowledgedFile))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
-		return 0, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("the file %s of a spool: %w", acknowledgedFile, err)
+	if err != nil { // without it what is there is sent again, and passed over
+		return 0, nil //nolint:nilerr // as it says
 	}
 	return n, nil
 }
@@ -140,7 +147,7 @@ func (s *Spool) readAcknowledged() (int64, error) {
 func (s *Spool) readName() error {
 	path := filepath.Join(s.dir, nameFile)
 	text, err := os.ReadFile(path) //nolint:gosec // the service point's own
-	if err == nil && len(text) > 0 {
+	if err == nil && stream.IsName(string(text)) {
 		s.name = string(text)
 		return nil
 	}
@@ -162,7 +169,10 @@ func write(path string, text []byte) error {
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
-	return errors.Join(err, syncDir(filepath.Dir(path)))
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 func syncDir(dir string) error {
@@ -175,7 +185,7 @@ func syncDir(dir string) error {
 
 // begin begins a segment. mu is held, but in Open.
 func (s *Spool) begin(first int64) error {
-	one := &segment{path: filepath.Join(s.dir, fmt.Sprintf("%020d", first)), first: first, next: first}
+	one := &segment{path: filepath.Join(s.dir, fmt.Sprintf("%0*d", digits, first)), first: first, next: first}
 	f, err := os.OpenFile(one.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -243,7 +253,7 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	var text []byte
 	for _, r := range records {
 		if len(r) == 0 {
-			return errors.New("the record is empty")
+			return ErrEmpty
 		}
 		if len(r) > stream.MaxRecord {
 			return stream.ErrTooLong
@@ -260,24 +270,40 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	if err := s.makeRoom(int64(len(text))); err != nil {
 		return err
 	}
-	tail := s.segments[len(s.segments)-1]
-	_, err := s.last.Write(text)
-	if err == nil {
-		err = s.last.Sync()
+	err := s.put(text)
+	for s.options.Lossy && errors.Is(err, syscall.ENOSPC) && len(s.segments) > 1 && s.broken == nil { // the oldest makes room
+		s.lost += max(0, s.segments[0].next-s.acknowledged)
+		s.acknowledged = max(s.acknowledged, s.segments[0].next)
+		if err = s.drop(); err == nil {
+			err = s.put(text)
+		}
 	}
 	if err != nil {
-		// What lies behind the last whole record is cut off, so that nothing follows half a record.
-		back := s.last.Truncate(tail.size)
-		if _, at := s.last.Seek(tail.size, io.SeekStart); back != nil || at != nil {
-			s.broken = errors.Join(err, back, at)
-		}
 		return err
 	}
+	tail := s.segments[len(s.segments)-1]
 	tail.size += int64(len(text))
 	tail.next += int64(len(records))
 	close(s.more)
 	s.more = make(chan struct{})
 	return nil
+}
+
+// put writes text behind the last whole record. Where that fails, nothing of it is left behind that. mu is held.
+func (s *Spool) put(text []byte) error {
+	tail := s.segments[len(s.segments)-1]
+	_, err := s.last.Write(text)
+	if err == nil {
+		err = s.last.Sync()
+	}
+	if err == nil {
+		return nil
+	}
+	back := s.last.Truncate(tail.size)
+	if _, at := s.last.Seek(tail.size, io.SeekStart); back != nil || at != nil {
+		s.broken = errors.Join(err, back, at)
+	}
+	return err
 }
 
 // makeRoom gives up what is acknowledged and, where that may be, what is oldest. mu is held.
@@ -355,28 +381,49 @@ func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 	return b, len(b.Records) > 0, nil
 }
 
-// Acknowledge forgets the records before a number.
+// ErrForeign is the error of an acknowledgement of records that the spool never numbered: the manager knows a later state of it, as where a
+// machine was set back to an earlier one. Renew goes on under another name.
+var ErrForeign = errors.New("the manager has records that this spool does not: it was set back to an earlier state")
+
+// Acknowledge forgets the records before a number. Where the disk does not let it note that, it is to be called again.
 func (s *Spool) Acknowledge(next int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
 	tail := s.segments[len(s.segments)-1]
-	if next = min(next, tail.next); next <= s.acknowledged {
-		return nil
+	if next > tail.next {
+		return ErrForeign
 	}
-	s.acknowledged = next
-	if err := os.WriteFile(filepath.Join(s.dir, acknowledgedFile), strconv.AppendInt(nil, next, 10), 0o600); err != nil {
-		return err
-	}
-	if next == tail.next && tail.size > 0 { // an empty segment keeps the number
-		if err := s.begin(next); err != nil {
-			return err
-		}
+	s.acknowledged = max(s.acknowledged, next)
+	var err error
+	if s.acknowledged == tail.next && tail.size > 0 { // an empty segment keeps the number
+		err = s.begin(tail.next)
 	}
 	for len(s.segments) > 1 && s.segments[0].next <= s.acknowledged {
-		if err := s.drop(); err != nil {
-			return err
+		if failed := s.drop(); failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
+	if s.acknowledged != s.noted {
+		if failed := write(filepath.Join(s.dir, acknowledgedFile), strconv.AppendInt(nil, s.acknowledged, 10)); failed != nil {
+			return errors.Join(err, failed)
+		}
+		s.noted = s.acknowledged
+	}
+	return err
+}
+
+// Renew gives the spool another name: what is not acknowledged is sent as that of a new source.
+func (s *Spool) Renew() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := rand.Text()
+	if err := write(filepath.Join(s.dir, nameFile), []byte(name)); err != nil {
+		return err
+	}
+	s.name = name
 	return nil
 }
 

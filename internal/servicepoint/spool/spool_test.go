@@ -187,3 +187,21 @@ func TestDamage(t *testing.T) {
 		t.Errorf("what comes is %v", all)
 	}
 }
+
+// Files that a power failure has left as noughts hold nothing up.
+func TestFilesOfNoughts(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{})
+	if err := errors.Join(s.Append(record(1), record(2)), s.Acknowledge(2), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{acknowledgedFile, nameFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 8), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, dir, Options{})
+	if b, numbers := next(t, s); len(numbers) != 2 || !stream.IsName(b.Spool) { // the manager passes over what it has
+		t.Errorf("%v of %q", numbers, b.Spool)
+	}
+}

@@ -52,6 +52,12 @@ const InvalidRecord = "InvalidRecord"
 // names are those of kinds, spools and applications.
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+// IsName reports whether a text can be a kind, or name a spool or an application: letters, digits, dashes and underscores, 1 to 64.
+func IsName(text string) bool { return names.MatchString(text) }
+
+// UnknownKind is the code of the refusal of a kind that a manager does not know: its source keeps the records.
+const UnknownKind = "UnknownStreamKind"
+
 // Check refuses a batch that is out of bounds; the problem names the field.
 func (b Batch) Check() error {
 	size := 0
