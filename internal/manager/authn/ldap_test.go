@@ -197,7 +197,8 @@ func TestEndlessDirectory(t *testing.T) {
 	if _, err := l.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrAway) {
 		t.Errorf("an endless directory: %v", err)
 	}
-	if most := int64(2 * mostDirectoryBytes); sent.Load() > most { // with what waits in sockets
+	// What waits in sockets is taken, too: up to 36 MiB (tcp_rmem, tcp_wmem).
+	if most := int64(mostDirectoryBytes + 64<<20); sent.Load() > most {
 		t.Errorf("%d bytes were taken, more than %d", sent.Load(), most)
 	}
 }
