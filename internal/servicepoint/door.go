@@ -156,7 +156,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 		}
 		r := &refusal{Status: rs.StatusCode}
 		if json.Unmarshal(data, r) != nil || r.Message == "" {
-			r.Code, r.Message = "Unexpected", http.StatusText(rs.StatusCode)
+			r.Code, r.Message = unexpected, http.StatusText(rs.StatusCode)
 		}
 		r.Status = rs.StatusCode
 		return r
@@ -166,6 +166,9 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 	}
 	return nil
 }
+
+// unexpected is the code of a refusal that is not a manager's, such as one of a proxy.
+const unexpected = "Unexpected"
 
 // unwrapURL takes the method and the URL off an error of the HTTP client.
 func unwrapURL(err error) error {

@@ -202,11 +202,11 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 			answer, err = s.post(ctx, batch)
 		}
 		var refused *refusal
-		if errors.As(err, &refused) && isPoison(refused) {
-			if len(batch.Records) > 1 {
-				alone = batch.First + int64(len(batch.Records))
-				continue
-			}
+		if errors.As(err, &refused) && isPoison(refused) && len(batch.Records) > 1 {
+			alone = batch.First + int64(len(batch.Records))
+			continue
+		}
+		if refused != nil && isPoison(refused) && refused.Code != unexpected { // a proxy on the way gives no record up
 			log.Error("record given up: the manager refused it", "number", batch.First, "reason", err)
 			answer, err = stream.Answer{Next: batch.First + 1}, nil
 		}

@@ -160,3 +160,31 @@ func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 		}
 	}
 }
+
+// A proxy that refuses what it forwards does not make the agent give records up: they come once it is gone.
+func TestProxiesGiveNothingUp(t *testing.T) {
+	m := &aManager{next: map[string]int64{}}
+	away := 20
+	post := func(ctx context.Context, b stream.Batch) (stream.Answer, error) {
+		if away--; away > 0 {
+			return stream.Answer{}, &refusal{Status: 413, Code: unexpected, Message: "Request Entity Too Large"}
+		}
+		return m.post(ctx, b)
+	}
+	state := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := newStreams(state, slog.New(slog.DiscardHandler), post)
+		for _, reason := range []string{"1", "2", "3"} {
+			s.event(stream.Event{Field: "process", Reason: reason})
+		}
+		var running sync.WaitGroup
+		running.Go(func() { s.run(ctx) })
+		time.Sleep(time.Hour)
+		end()
+		running.Wait()
+	})
+	if !slices.Equal(m.taken, []string{"1", "2", "3"}) {
+		t.Errorf("what has come is %v", m.taken)
+	}
+}
