@@ -22,6 +22,7 @@ import (
 func (p *process) begin(ctx context.Context, name, version string) (exited chan error, answered bool, err error) {
 	exited = make(chan error, 1)
 	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
+		p.noteEnd(false, "") // it runs: its end is told from here on, also where it comes before the next answer
 		p.log.Info("an application that runs is taken over", "pid", p.pid().ID)
 		return exited, true, nil
 	}
