@@ -20,6 +20,7 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
+	"portolan/internal/manager/server/door"
 	"portolan/internal/wire/checkin"
 )
 
@@ -470,7 +471,7 @@ func TestAttackTransport(t *testing.T) {
 		t.Error("plain HTTP asks for TLS")
 	}
 	h := http.Header{}
-	setSecurityHeaders(h, true)
+	door.SetSecurityHeaders(h, true)
 	if h.Get("Strict-Transport-Security") == "" {
 		t.Error("TLS does not ask for TLS")
 	}

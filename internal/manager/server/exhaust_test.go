@@ -23,9 +23,9 @@ func TestStrangersAtTheDoor(t *testing.T) {
 	m := startAlone(t)
 	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
 	one := m.machine("quay", created.text("registrationKey"))
-	held := m.door.Open()
+	held := m.strangers.Open()
 	one.report(0, nil)
-	eventually(t, "a service point is no stranger", func() bool { return m.door.Open() <= held })
+	eventually(t, "a service point is no stranger", func() bool { return m.strangers.Open() <= held })
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}, Timeout: 5 * time.Second}
 	const many = 600
 	for i := range many {

@@ -29,7 +29,7 @@ var parameter = regexp.MustCompile(`\{\w+\}`)
 // something.
 func (m *manager) operations() (all []operation) {
 	m.t.Helper()
-	text, err := m.openapi()
+	text, err := Document(m.REST)
 	if err != nil {
 		m.t.Fatal(err)
 	}

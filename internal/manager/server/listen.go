@@ -44,8 +44,8 @@ func (m *Manager) listen() (err error) {
 			return fmt.Errorf("listening for check-ins: %w", err)
 		}
 	}
-	door := m.fair("check-in", m.checkins, maxStrangers)
-	m.checkins, m.door = door, door
+	fair := m.fair("check-in", m.checkins, maxStrangers)
+	m.checkins, m.strangers = fair, fair
 	if err := m.renewCertificate(); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (m *Manager) listen() (err error) {
 		return err
 	}
 	if m.options.TLSCert != "" || !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
-		m.secure = true
+		m.door.Secure = true
 		m.api = tls.NewListener(m.api, config)
 	}
 	m.Address.Manager.Address = m.URL()

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,41 +90,4 @@ func TestLogs(t *testing.T) {
 	}
 	m.want(405, "DELETE", self, "", as)
 	m.verify()
-}
-
-// A log that is full is begun anew, and the one before is kept. It goes on where it was, and where somebody has taken it away.
-func TestLogsAreBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "own.log")
-	j, err := openJournal(path, 100, slog.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := strings.Repeat("x", 39) + "\n"
-	for range 5 {
-		j.write([]byte(line))
-	}
-	for i, want := range []int64{80, 40} {
-		if info, err := os.Stat(j.files()[i]); err != nil || info.Size() != want {
-			t.Errorf("%s: %v %v", j.files()[i], info, err)
-		}
-	}
-	j.close()
-	if j, err = openJournal(path, 100, slog.Default()); err != nil { // it goes on where it was
-		t.Fatal(err)
-	}
-	defer j.close()
-	j.write([]byte(line))
-	j.write([]byte(line))
-	if info, err := os.Stat(path); err != nil || info.Size() != 40 {
-		t.Errorf("%v %v", info, err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	for range 5 {
-		j.write([]byte(line))
-	}
-	if info, err := os.Stat(path); err != nil || info.Size() > 100 {
-		t.Errorf("behind that it was taken away: %v %v", info, err)
-	}
 }

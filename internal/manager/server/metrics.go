@@ -15,8 +15,6 @@ import (
 
 // metrics are what /metrics shows of the doors.
 type metrics struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
@@ -40,12 +38,7 @@ type metrics struct {
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
-			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
-			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
-	}
+	m := &metrics{}
 	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
 		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled where somebody guesses."}, []string{"result"})
 	m.batches = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_batch_changes",
@@ -105,7 +98,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			9)})
 	registry.MustRegister(m.ended, m.checkIns, m.enrolments, m.changes, m.commits)
 	registry.MustRegister(m.copies, m.updates, m.keys)
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	registry.MustRegister(m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 

@@ -21,7 +21,7 @@ func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	if m.figures == nil {
 		whole := false
 		if r.Header.Get("Authorization") != "" {
-			caller, err := m.caller(r)
+			caller, err := m.addressAPI.Caller(r)
 			if err != nil {
 				return err
 			}

@@ -5,18 +5,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,7 +84,7 @@ func (w *waiter) answer(status int) *http.Response {
 		err = json.Unmarshal(body, &w.seen)
 	}
 	if err != nil || rs.StatusCode != status || rs.Header.Get("Content-Type") != "application/json" || rs.Header.Get("Date") == "" ||
-		rs.Header.Get("X-Content-Type-Options") != "nosniff" || rs.Header.Get(requestHeader) == "" {
+		rs.Header.Get("X-Content-Type-Options") != "nosniff" || rs.Header.Get("X-Request-Id") == "" {
 		w.t.Fatalf("the answer is %d %v %s, %v", rs.StatusCode, rs.Header, body, err)
 	}
 	return rs
@@ -101,9 +98,7 @@ func (w *waiter) ends() bool {
 
 // waiting is how many check-ins are held open.
 func (m *manager) waiting() int {
-	m.parking.mu.Lock()
-	defer m.parking.mu.Unlock()
-	return m.parking.parked
+	return m.parking.Waiting()
 }
 
 // order changes what a service point is to run.
@@ -221,8 +216,8 @@ func TestParkedConnections(t *testing.T) {
 		if rs.Close != c.ends || c.ends && !w.ends() {
 			t.Errorf("%+v: the connection goes on, or ends: %v", c, rs.Close)
 		}
-		if i == 0 && rs.Header.Get(requestHeader) != "mine" {
-			t.Errorf("its name is %q", rs.Header.Get(requestHeader))
+		if i == 0 && rs.Header.Get("X-Request-Id") != "mine" {
+			t.Errorf("its name is %q", rs.Header.Get("X-Request-Id"))
 		}
 	}
 	eventually(t, "the access log has a line for each answer, which may be written behind it", func() bool {
@@ -261,65 +256,6 @@ func TestParkedConnections(t *testing.T) {
 	// The connection is as good as any.
 	gone.send("HTTP/1.1", "")
 	gone.answer(410)
-}
-
-// TestSheet: what an answer is written on keeps to what was said of its length: else the connection does not go on.
-func TestSheet(t *testing.T) {
-	for name, c := range map[string]struct {
-		length string
-		write  []string
-		goes   bool
-		says   string
-	}{
-		"whole": {"5", []string{"he", "llo"}, true, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"},
-		"short": {"5", []string{"hell"}, false, ""}, "long": {"5", []string{"hello", "!"}, false, ""},
-		"nobody has said": {"", []string{"hello"}, true, "HTTP/1.1 200 OK\r\nConnection: close\r\n"},
-		"nothing":         {"", nil, true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ours, theirs := net.Pipe()
-			got := make(chan string, 1)
-			go func() { text, _ := io.ReadAll(theirs); got <- string(text) }()
-			s := &sheet{header: http.Header{}, conn: ours, out: bufio.NewWriter(ours)}
-			if c.length != "" {
-				s.header.Set("Content-Length", c.length)
-			}
-			for _, text := range c.write {
-				_, _ = s.Write([]byte(text))
-			}
-			if err := s.finish(); (err == nil) != c.goes {
-				t.Errorf("it ends with %v", err)
-			}
-			_ = ours.Close()
-			if text := <-got; !strings.HasPrefix(text, c.says[:min(len(c.says), 17)]) || c.says != "" && !strings.Contains(text, c.says[17:]) {
-				t.Errorf("it is %q", text)
-			}
-		})
-	}
-}
-
-// TestAnswersThatPanic: a panic behind a parked request ends its connection alone.
-func TestAnswersThatPanic(t *testing.T) {
-	m := startPatient(t)
-	_, certificate := m.provisioned("one")
-	shown, err := x509.ParseCertificate(certificate.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := m.waiter(certificate)
-	w.send("HTTP/1.1", "") // what it is to run
-	w.answer(200)
-	w.send("HTTP/1.1", "")
-	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
-	broken := &wantedContent{m: m.Manager, held: m.Fleet.Hold(shown, "")} // it has no request: looking at it panics
-	broken.m = nil
-	if _, _, err := broken.look(t.Context(), false); err == nil || !strings.Contains(err.Error(), "panic") {
-		t.Errorf("a look that panics gives %v", err)
-	}
-	broken.held.Release()
-	if m.waiting() != 1 {
-		t.Error("the other one waits no more")
-	}
 }
 
 // TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
@@ -420,71 +356,5 @@ func TestSessionsResume(t *testing.T) {
 		if rs.StatusCode != 200 || resumed != (round == 1) {
 			t.Errorf("round %d: %d, resumed %v", round, rs.StatusCode, resumed)
 		}
-	}
-}
-
-// A connection that was answered stands where it is until it is in nobody's way, and comes back then; where the manager ends meanwhile, or
-// just then, it ends, too.
-func TestParkedConnectionsComeBack(t *testing.T) {
-	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var standing atomic.Int64
-	begin := func() (p *parking, goOn, asked chan struct{}) {
-		goOn, asked = make(chan struct{}), make(chan struct{}, 10)
-		p = newParking(at, func(more int) { standing.Add(int64(more)) }, func(ctx context.Context) {
-			asked <- struct{}{}
-			select {
-			case <-goOn:
-			case <-ctx.Done():
-			}
-		})
-		t.Cleanup(func() { _ = p.Close() })
-		return p, goOn, asked
-	}
-	p, goOn, asked := begin()
-	var all []net.Conn
-	for range 3 {
-		_, c := net.Pipe()
-		all = append(all, c)
-		p.giveBack(c)
-	}
-	<-asked
-	select {
-	case c := <-p.back:
-		t.Errorf("%v comes back before", c)
-	default:
-	}
-	if n := standing.Load(); n != 3 {
-		t.Errorf("%d stand there, want 3", n)
-	}
-	goOn <- struct{}{}
-	for _, c := range all {
-		if got, err := p.Accept(); err != nil || got != c {
-			t.Errorf("%v, %v comes back", got, err)
-		}
-	}
-	goOn <- struct{}{} // it looks whether there are more
-	eventually(t, "nobody stands there, or sees to them", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return !p.returning && standing.Load() == 0
-	})
-	for name, ends := range map[string]func(p *parking, goOn chan struct{}){
-		"before they may come back":      func(p *parking, _ chan struct{}) { p.End() },
-		"when they may":                  func(p *parking, goOn chan struct{}) { p.ends.Store(true); goOn <- struct{}{} },
-		"where no door takes them":       func(p *parking, goOn chan struct{}) { goOn <- struct{}{}; _ = p.Close() },
-		"with the door, and before that": func(p *parking, _ chan struct{}) { _ = p.Close() },
-	} {
-		p, goOn, asked := begin()
-		theirs, c := net.Pipe()
-		p.giveBack(c)
-		<-asked
-		ends(p, goOn)
-		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
-			t.Errorf("a connection that was answered does not end %s: %v", name, err)
-		}
-		eventually(t, "nobody stands there", func() bool { return standing.Load() == 0 })
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"portolan/internal/base/problem"
+	"portolan/internal/manager/server/door"
 )
 
 func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	door.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 	return nil
 }
 
@@ -23,6 +24,6 @@ func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
 	}
 	is, _, _ := m.Store.Condition()
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
+	door.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
 	return nil
 }

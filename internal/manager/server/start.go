@@ -37,6 +37,9 @@ import (
 	"portolan/internal/manager/imports"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
+	"portolan/internal/manager/server/addressapi"
+	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/journal"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
 	"portolan/internal/manager/webhook"
@@ -136,8 +139,12 @@ type Manager struct {
 	// NewPassword is the password made for admin at the first start, empty otherwise.
 	NewPassword string
 
-	// door bounds the connections to the check-in door that have shown no certificate.
-	door *fairlisten.Listener
+	// addressAPI finds the callers of the address API.
+	addressAPI *addressapi.API
+	// door lets the requests of all listeners in.
+	door *door.Door
+	// strangers bounds the connections to the check-in listener that have shown no certificate.
+	strangers *fairlisten.Listener
 
 	options   Options
 	log       *slog.Logger
@@ -145,8 +152,6 @@ type Manager struct {
 	metrics   *metrics
 	registry  *prometheus.Registry
 	authority *fleet.Authority
-	// openapi gives the OpenAPI document, which is made when it is first asked for: that takes more memory than all else at the start.
-	openapi func() ([]byte, error)
 	// published are the releases that it has for service points.
 	published publishedReleases
 	// routes are the paths that the listener of the APIs has beside those below Base, doorRoutes those of the check-in door: for the test
@@ -154,14 +159,12 @@ type Manager struct {
 	routes, doorRoutes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
-	secure                 bool
 	// parking is where service points wait.
-	parking *parking
+	parking *door.Parking
 	// files is the certificate that was given; nil where the manager's own is shown.
 	files *certificateFiles
 	// ownLog is the file of what it logs; nil where there is none.
-	ownLog, accessLog, auditLog *journal
-	traces                      *traces
+	ownLog *journal.Journal
 	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
 	since      time.Time
 	statusKept remembered[Status]
@@ -209,10 +212,11 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
 		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
+	m.door = door.New(m.registry)
 	if err := m.openLogs(); err != nil {
 		return nil, err
 	}
-	if m.traces, err = newTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
+	if m.door.Traces, err = door.NewTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
 		return nil, fmt.Errorf("sending traces: %w", err)
 	}
 	m.metrics = newMetrics(m.registry)
@@ -251,17 +255,18 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, audit.Options{Logs: m.logFiles()})
 	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.Last})
 	m.REST.SetCookie, m.REST.OfRequest = identity.SetCookie, identity.OfRequest
-	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(identity.Quietly(r)) }
+	m.addressAPI = &addressapi.API{REST: m.REST, Address: m.Address, Identity: m.Identity, Sample: Status{}, Log: m.log,
+		Status: func(ctx context.Context) (any, error) { return m.status(ctx) }}
+	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.addressAPI.Caller(identity.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())
-		m.traces.changed(ctx, began)
+		m.door.Traces.Changed(ctx, began)
 	},
 		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
 	observeFollowers(m.registry, m.REST.Followers)
 	if m.Address.Probe = o.Probe; o.Probe == nil {
 		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	}
-	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
@@ -342,7 +347,7 @@ func (m *Manager) serve() error {
 	m.stop = stop
 	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
-	m.parking = newParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
+	m.parking = door.NewParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
 	// HTTP/1.1 alone: of its connections one that waits can be parked.
 	checkins := m.checkinHandler()
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
@@ -358,19 +363,19 @@ func (m *Manager) serve() error {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), checkins, func(c net.Conn, state http.ConnState) {
 		if shown, is := c.(*tls.Conn); is && state == http.StateActive && len(shown.ConnectionState().PeerCertificates) > 0 {
-			m.door.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
+			m.strangers.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
 		}
 		points.stateChanged(c, state)
 	})
 	// Who comes back may take as long for the next request as on any connection that goes on.
 	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
 		points.stateChanged(c, state)
-		m.parking.stateChanged(c, state)
+		m.parking.StateChanged(c, state)
 	}, idleTime)
 	if m.figures != nil {
 		mux := http.NewServeMux()
-		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
-		mux.Handle("/", m.handle("none", nothingHere))
+		mux.Handle("/metrics", m.door.Reading(door.Plain("metrics"), m.showMetrics))
+		mux.Handle("/", m.door.Handler(door.Plain("none"), nothingHere))
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
@@ -455,7 +460,7 @@ func (m *Manager) Failed() <-chan error { return m.failed }
 // URL is the address of the APIs.
 func (m *Manager) URL() string {
 	scheme := "http://"
-	if m.secure {
+	if m.door.Secure {
 		scheme = "https://"
 	}
 	return scheme + m.api.Addr().String()

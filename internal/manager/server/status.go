@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/fleet"
@@ -364,28 +362,6 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	}
 	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
 	return all
-}
-
-// statusPath is where the status is.
-const statusPath = Base + "/status"
-
-// showStatus answers who sees everything.
-func (m *Manager) showStatus(w http.ResponseWriter, r *http.Request) error {
-	caller, err := m.caller(r)
-	switch {
-	case err != nil:
-		return err
-	case caller.MustReset:
-		return problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
-			caller.Name, Base, caller.User)
-	case caller.Limited():
-		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)
-	}
-	s, err := m.status(r.Context())
-	if err == nil {
-		writeJSON(w, http.StatusOK, s)
-	}
-	return err
 }
 
 // freeBytes is how much room the disk of a directory has for whoever runs the manager; nil where that is empty.

@@ -32,7 +32,7 @@ func (m *Manager) Close() error {
 	for range m.servers {
 		errs = append(errs, <-ended)
 	}
-	errs = append(errs, m.REST.WaitForFollowers(ctx), m.parking.wait(ctx))
+	errs = append(errs, m.REST.WaitForFollowers(ctx), m.parking.Wait(ctx))
 	m.stop()
 	m.background.Wait()
 	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took
@@ -41,11 +41,11 @@ func (m *Manager) Close() error {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	errs = append(errs, m.Store.Close())
-	if err := m.traces.close(ctx); err != nil { // a collector that is away keeps nobody from ending
+	if err := m.door.Traces.Close(ctx); err != nil { // a collector that is away keeps nobody from ending
 		m.log.Warn("sending the last traces", "error", err)
 	}
-	m.accessLog.close()
-	m.auditLog.close()
-	m.ownLog.close()
+	m.door.Access.Close()
+	m.door.Audit.Close()
+	m.ownLog.Close()
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package server
+package door
 
 import (
 	"bufio"
@@ -18,10 +18,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parking is where connections stand whose request is answered later. Their server has let go of them: they have no goroutine, and no
+// Parking is where connections stand whose request is answered later. Their server has let go of them: they have no goroutine, and no
 // buffer of what is read and written. With their answers they come back to the server by Accept, as if they were new; what TLS has agreed
 // on stays.
-type parking struct {
+type Parking struct {
 	at net.Addr
 	// counts is told how many more stand here.
 	counts func(more int)
@@ -45,17 +45,19 @@ type parking struct {
 	fresh     map[net.Conn]bool
 }
 
-func newParking(at net.Addr, counts func(more int), behind func(context.Context)) *parking {
+// NewParking returns a parking of connections to an address. counts is told how many more stand there, and behind waits until connections
+// that were answered may come back.
+func NewParking(at net.Addr, counts func(more int), behind func(context.Context)) *Parking {
 	none := make(chan struct{})
 	close(none)
-	p := &parking{at: at, counts: counts, behind: behind, back: make(chan net.Conn), none: none, answering: map[net.Conn]bool{},
+	p := &Parking{at: at, counts: counts, behind: behind, back: make(chan net.Conn), none: none, answering: map[net.Conn]bool{},
 		fresh: map[net.Conn]bool{}}
 	p.open, p.close = context.WithCancel(context.Background())
 	return p
 }
 
 // Accept gives a connection that comes back.
-func (p *parking) Accept() (net.Conn, error) {
+func (p *Parking) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.back:
 		return c, nil
@@ -65,14 +67,14 @@ func (p *parking) Accept() (net.Conn, error) {
 }
 
 // Close lets no connection come back any more.
-func (p *parking) Close() error {
+func (p *Parking) Close() error {
 	p.close()
 	return nil
 }
 
 // End has connections end with their answers from now on, and those that ask for nothing at once: the manager is about to end. Their server
 // would wait for these, which are as new to it.
-func (p *parking) End() {
+func (p *Parking) End() {
 	p.ends.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,13 +88,13 @@ func (p *parking) End() {
 }
 
 // drop closes a connection that was to come back.
-func (p *parking) drop(c net.Conn) {
+func (p *Parking) drop(c net.Conn) {
 	_ = c.Close()
 	p.counts(-1)
 }
 
 // giveBack lets a connection that was answered come back. Until then it stands here.
-func (p *parking) giveBack(c net.Conn) {
+func (p *Parking) giveBack(c net.Conn) {
 	p.counts(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +106,7 @@ func (p *parking) giveBack(c net.Conn) {
 }
 
 // bringBack lets connections come back until there are no more that were answered.
-func (p *parking) bringBack() {
+func (p *Parking) bringBack() {
 	for {
 		p.behind(p.open)
 		p.mu.Lock()
@@ -129,8 +131,8 @@ func (p *parking) bringBack() {
 	}
 }
 
-// stateChanged is a connection's that came back.
-func (p *parking) stateChanged(c net.Conn, state http.ConnState) {
+// StateChanged is a connection's that came back.
+func (p *Parking) StateChanged(c net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if state != http.StateNew {
@@ -143,10 +145,10 @@ func (p *parking) stateChanged(c net.Conn, state http.ConnState) {
 }
 
 // Addr is that of the door.
-func (p *parking) Addr() net.Addr { return p.at }
+func (p *Parking) Addr() net.Addr { return p.at }
 
 // count counts a request more that is parked, or one less.
-func (p *parking) count(more int) {
+func (p *Parking) count(more int) {
 	p.counts(more)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +160,15 @@ func (p *parking) count(more int) {
 	}
 }
 
-// wait waits until all that was parked is answered, or ctx ends.
-func (p *parking) wait(ctx context.Context) error {
+// Waiting returns how many requests were parked and are not answered yet.
+func (p *Parking) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.parked
+}
+
+// Wait waits until all that was parked is answered, or ctx ends.
+func (p *Parking) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	none := p.none
 	p.mu.Unlock()
@@ -175,13 +184,13 @@ func (p *parking) wait(ctx context.Context) error {
 	select {
 	case <-none:
 		return nil
-	case <-time.After(closeTime): // it cannot be: what is closed ends
+	case <-time.After(cutTime): // it cannot be: what is closed ends
 		return errors.New("requests that were parked do not end")
 	}
 }
 
 // answer notes that a connection is being answered, or is not any more.
-func (p *parking) answer(c net.Conn, is bool) {
+func (p *Parking) answer(c net.Conn, is bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if is {
@@ -191,19 +200,19 @@ func (p *parking) answer(c net.Conn, is bool) {
 	}
 }
 
-// parkedRequest is a request that is answered later.
-type parkedRequest struct {
+// Parked is a request that is answered later.
+type Parked struct {
 	*passing
-	lot  *parking
+	lot  *Parking
 	conn net.Conn
 	// last says that the connection ends with the answer.
 	last bool
 }
 
-// park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
+// Park takes the connection of a request from its server (HTTP/1.1, RFC 9112): its handler returns nil then, and calls reply once. Of the
 // request is kept what logs say of it, and of its context what it is called and its span: there may be very many. The answer has the
 // headers that every answer has, and those that are set then.
-func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
+func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {
 		return nil, errors.New("this answer has begun")
@@ -218,7 +227,7 @@ func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	r := rec.of.request
 	slim := &http.Request{Method: r.Method, URL: &url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}, Proto: r.Proto,
 		ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI}
-	if rec.of.manager.accessLog != nil {
+	if rec.of.door.Access != nil {
 		slim.Header = http.Header{"User-Agent": r.Header["User-Agent"], "Referer": r.Header["Referer"]}
 	}
 	ctx := context.WithValue(context.Background(), askedKey{}, &rec.of.asked)
@@ -227,17 +236,17 @@ func (p *parking) park(w http.ResponseWriter) (*parkedRequest, error) {
 	}
 	rec.of.request = slim.WithContext(ctx)
 	// Who has sent more already has not waited for the answer.
-	return &parkedRequest{rec.of, p, conn, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
+	return &Parked{rec.of, p, conn, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
 }
 
-// reply answers, by what a handler writes, and gives the connection back.
-func (p *parkedRequest) reply(handle func(w http.ResponseWriter, r *http.Request) error) {
+// Reply answers, by what a handler writes, and gives the connection back.
+func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error) {
 	defer p.lot.count(-1)
 	defer p.end()
 	p.lot.answer(p.conn, true)
 	defer p.lot.answer(p.conn, false)
 	header := http.Header{requestHeader: {p.id}}
-	setSecurityHeaders(header, p.manager.secure)
+	SetSecurityHeaders(header, p.door.Secure)
 	sheet := &sheet{header: header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
@@ -253,13 +262,13 @@ func (p *parkedRequest) reply(handle func(w http.ResponseWriter, r *http.Request
 }
 
 // written has an answer written. It reports whether there is one: not where a panic has cut it off, which ends this answer alone.
-func (p *parkedRequest) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
+func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
-			p.manager.log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
+			p.door.Log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
 		}
 	}()
-	p.manager.safely(&p.answer, p.request, handle)
+	p.door.safely(&p.answer, p.request, p.api.Errors, handle)
 	return true
 }
 
@@ -347,3 +356,9 @@ func (s *sheet) finish() error {
 	s.fail(s.conn.SetWriteDeadline(time.Time{}))
 	return s.failed
 }
+
+// cutTime is how long parked requests may take to end once their connections were closed.
+const cutTime = 10 * time.Second
+
+// Context returns the context of the request: its name and its span, and no end.
+func (p *Parked) Context() context.Context { return p.request.Context() }

@@ -1,4 +1,4 @@
-package server
+package door
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// traces sends what requests and changes take to a collector of OpenTelemetry, by OTLP over HTTP. The nil traces send nothing.
-type traces struct {
+// Traces sends spans of requests and changes to an OpenTelemetry collector, by OTLP over HTTP. The nil Traces sends nothing.
+type Traces struct {
 	provider *trace.TracerProvider
 	tracer   api.Tracer
 	// from reads which trace a request is part of (W3C Trace Context).
@@ -36,8 +36,8 @@ func ParseTraces(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// newTraces begins to send to a collector; nil where there is none.
-func newTraces(ctx context.Context, to *url.URL, version, host string) (*traces, error) {
+// NewTraces begins to send to a collector; it returns nil where to is nil.
+func NewTraces(ctx context.Context, to *url.URL, version, host string) (*Traces, error) {
 	if to == nil {
 		return nil, nil
 	}
@@ -47,13 +47,13 @@ func newTraces(ctx context.Context, to *url.URL, version, host string) (*traces,
 	}
 	about := resource.NewSchemaless(attribute.String("service.name", "portolan"), attribute.String("service.version", version),
 		attribute.String("host.name", host))
-	t := &traces{provider: trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)), from: propagation.TraceContext{}}
+	t := &Traces{provider: trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)), from: propagation.TraceContext{}}
 	t.tracer = t.provider.Tracer("portolan")
 	return t, nil
 }
 
-// begin begins the span of a request. end ends it.
-func (t *traces) begin(r *http.Request, door string, a *asked) (_ *http.Request, end func(status int)) {
+// begin starts the span of a request; end ends it with the status of the answer.
+func (t *Traces) begin(r *http.Request, door string, a *asked) (_ *http.Request, end func(status int)) {
 	if t == nil {
 		return r, func(int) {}
 	}
@@ -69,8 +69,8 @@ func (t *traces) begin(r *http.Request, door string, a *asked) (_ *http.Request,
 	}
 }
 
-// changed adds the span of a change, its time in the queue included, to that of its request.
-func (t *traces) changed(ctx context.Context, began time.Time) {
+// Changed adds the span of a change, its time in the queue included, to that of its request.
+func (t *Traces) Changed(ctx context.Context, began time.Time) {
 	if t == nil || !api.SpanContextFromContext(ctx).IsValid() {
 		return
 	}
@@ -78,8 +78,11 @@ func (t *traces) changed(ctx context.Context, began time.Time) {
 	span.End()
 }
 
-// close sends what is left.
-func (t *traces) close(ctx context.Context) error {
+// Flush sends the spans that were not sent yet.
+func (t *Traces) Flush(ctx context.Context) error { return t.provider.ForceFlush(ctx) }
+
+// Close sends the spans that were not sent yet.
+func (t *Traces) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}

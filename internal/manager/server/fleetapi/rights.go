@@ -1,4 +1,4 @@
-package server
+package fleetapi
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // instancesPath is the collection of service points.
-const instancesPath = "/user/api/v1/fleetInstances"
+const instancesPath = root + "/fleetInstances"
 
 // limitedKey is the key of limited in the context of a request.
 type limitedKey struct{}
@@ -33,8 +33,8 @@ func limitsOf(ctx context.Context) *limited {
 
 // within holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise. What it
 // may not see is not there (404), what it sees and may not do so much with is refused (403).
-func (m *Manager) within(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
-	scopes, err := authz.PolicyOf(m.Store).FleetScopes(r.Context(), p)
+func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
+	scopes, err := a.Scopes(r.Context(), p)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (m *Manager) within(r *http.Request, p authz.Principal, needed authz.Level,
 			instancesPath)
 	}
 	id := r.PathValue("id")
-	labels, err := m.Fleet.Labels(r.Context(), id)
+	labels, err := a.Fleet.Labels(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,62 @@
+package family
+
+import (
+	"net/http"
+
+	"portolan/internal/base/problem"
+)
+
+// Errors is the form of a family's errors.
+type Errors struct {
+	// Body returns the JSON document that an error is answered with.
+	Body func(p *problem.Problem) any
+	// Challenges returns the values of WWW-Authenticate of an answer 401 (RFC 9110 section 11.6.1).
+	Challenges func(r *http.Request) []string
+}
+
+// PlainErrors are the errors of the address API (reference/address-manager-behaviour.md, Errors).
+func PlainErrors() Errors {
+	return Errors{Body: func(p *problem.Problem) any { return plainBody(p) }, Challenges: basicOrBearer}
+}
+
+// BriefErrors are those of the other APIs: they have the message once more as brief, which clients of the published Edge API read
+// (reference/edge.md section 1).
+func BriefErrors() Errors {
+	return Errors{Body: func(p *problem.Problem) any {
+		return briefError{plainBody(p), p.Message}
+	}, Challenges: bearer}
+}
+
+// plainError is an error on the wire.
+type plainError struct {
+	Status  int      `json:"status"`
+	Reason  string   `json:"reason"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Fields  []string `json:"fields,omitempty"`
+}
+
+type briefError struct {
+	plainError
+	Brief string `json:"brief"`
+}
+
+func plainBody(p *problem.Problem) plainError {
+	return plainError{Status: p.Status, Reason: http.StatusText(p.Status), Code: p.Code, Message: p.Message, Fields: p.Fields}
+}
+
+// realm is what the challenges name.
+const realm = "Portolan"
+
+// bearer is the challenge of an API that takes bearer tokens alone.
+func bearer(*http.Request) []string { return []string{`Bearer realm="` + realm + `"`} }
+
+// basicOrBearer are the challenges of an API that takes passwords, too. A script in a browser is not asked for one: its page has a form, and
+// the browser's window would cover it.
+func basicOrBearer(r *http.Request) []string {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	if mode != "" && mode != "navigate" {
+		return bearer(r)
+	}
+	return append([]string{`Basic realm="` + realm + `", charset="UTF-8"`}, bearer(r)...)
+}

@@ -1,0 +1,137 @@
+// Package addressapi is the address API: it finds the caller of a request and hands the request to the resource engine, whose operations
+// follow from the declared types. Tokens and the status are operations of its own.
+package addressapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/published"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/rest"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/identity"
+	"portolan/internal/manager/server/door"
+)
+
+// API is the address API of a manager.
+type API struct {
+	REST     *rest.Server
+	Address  *resource.API
+	Identity *identity.Service
+	// Status returns the status of the manager. Its type is a component of the OpenAPI document.
+	Status func(ctx context.Context) (any, error)
+	// Sample is a value of the type that Status returns.
+	Sample any
+	Log    *slog.Logger
+}
+
+// Family declares the operations that follow from no declared type.
+func (a *API) Family() *family.Family {
+	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(), Paths: append(a.tokenPaths(), a.statusPath()),
+		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample}}
+}
+
+// Serve answers a request of the resource engine's. A login comes without credentials, or with those that it is about.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
+	var caller resource.Caller
+	if r.Method != http.MethodPost || r.URL.Path != published.Base+"/sessions" {
+		var err error
+		if caller, err = a.Caller(r); err != nil {
+			return err
+		}
+	} else if len(r.Header.Values("Authorization")) > 1 {
+		return problem.BadRequest("InvalidHeaderValue", "Authorization: given more than once")
+	}
+	caller.Remote, caller.Client = identity.Remote(r), r.UserAgent()
+	return a.REST.Serve(w, r, caller)
+}
+
+// Caller returns the caller of a request.
+func (a *API) Caller(r *http.Request) (resource.Caller, error) {
+	p, err := a.anybody(r)
+	if err == nil {
+		err = p.OpensAddress()
+	}
+	return authz.CallerOf(p), err
+}
+
+// anybody returns the principal of a request, which may have a token that is not for the address API.
+func (a *API) anybody(r *http.Request) (authz.Principal, error) {
+	if r.URL.Path == published.Base+"/changes" { // a page that is open, and that nobody may look at
+		r = identity.Quietly(r)
+	}
+	p, err := a.Identity.Any(r)
+	door.NoteUser(r.Context(), p.Name)
+	return p, err
+}
+
+// callerKey is the key of the caller in the context of a request.
+type callerKey struct{}
+
+// callerOf returns the caller that admit found.
+func callerOf(r *family.Request) resource.Caller {
+	caller, _ := r.Context().Value(callerKey{}).(resource.Caller)
+	return caller
+}
+
+// schemes are what the caller may sign in with.
+var schemes = []string{"basic", "bearer"}
+
+// admit admits the callers of the address API, but for those who have to set a new password first.
+func (a *API) admit(r *http.Request) (*http.Request, error) {
+	return a.admitted(r, func(p authz.Principal, _ resource.Caller) error { return p.OpensAddress() })
+}
+
+func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller resource.Caller) error) (*http.Request, error) {
+	p, err := a.anybody(r)
+	if err != nil {
+		return nil, err
+	}
+	caller := authz.CallerOf(p)
+	if err := opens(p, caller); err != nil {
+		return nil, err
+	}
+	if caller.MustReset {
+		return nil, problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
+			caller.Name, published.Base, caller.User)
+	}
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), nil
+}
+
+// IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
+func IsOwn(at string) bool {
+	return at == statusPath || (at == tokensPath || strings.HasPrefix(at, tokensPath+"/")) && path.Clean(at) == at
+}
+
+// statusPath is the path of the status.
+const statusPath = published.Base + "/status"
+
+// statusPath declares the status of the manager.
+func (a *API) statusPath() family.Path {
+	return family.Path{Pattern: statusPath, Operations: []family.Operation{{
+		Method: http.MethodGet, ID: "getStatus", Summary: "How the manager is, and what somebody should do something about (ours)",
+		Description: "Versions, the database, backups, the fleet, networks that are nearly full, certificates, and alarms. For those who see " +
+			"everything.",
+		Access:   family.Access{Schemes: schemes, Admit: a.admit},
+		Success:  family.Success{Status: http.StatusOK, Description: "The status.", Schema: family.Ref("Status")},
+		Problems: []int{403}, Handle: a.showStatus,
+	}}}
+}
+
+// showStatus answers callers who see everything.
+func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
+	if caller := callerOf(r); caller.Limited() {
+		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)
+	}
+	s, err := a.Status(r.Context())
+	if err == nil {
+		door.WriteJSON(w, http.StatusOK, s)
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+// Package door is the way in of every request: it names, times, counts, logs and traces requests, sets the headers that every answer has,
+// turns panics into errors, and words errors in the form of their API. It can let go of the connection of a request that is answered later.
+package door
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/rest"
+	"portolan/internal/manager/authn"
+	"portolan/internal/manager/identity"
+	"portolan/internal/manager/server/journal"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// recorder keeps the status and the length of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+	// of is the request that is answered; parked says that it is answered later (Parking).
+	of     *passing
+	parked bool
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// method names a method for a metric; a client must not make up ever new ones.
+func method(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
+}
+
+// Door lets requests in. Its fields do not change once it serves.
+type Door struct {
+	// Log takes events and errors.
+	Log *slog.Logger
+	// Secure says that the listener of the APIs is TLS: answers tell browsers to come by nothing else (RFC 6797).
+	Secure bool
+	// Access and Audit take a line for each request, and for each that changes something; nil: they are not kept.
+	Access, Audit *journal.Journal
+	// Traces takes spans; nil: none are sent.
+	Traces *Traces
+
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// New returns a door whose metrics are registered.
+func New(registry prometheus.Registerer) *Door {
+	d := &Door{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
+			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
+			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
+	}
+	registry.MustRegister(d.requests, d.duration)
+	return d
+}
+
+// API says how requests of one API are counted, logged and refused.
+type API struct {
+	// Name is the label of the API in metrics, logs and traces.
+	Name string
+	// Errors is the form of its errors.
+	Errors family.Errors
+	// Audited says that its requests are in the audit log.
+	Audited bool
+	// Log takes a line for each request at level DEBUG; nil means Door.Log.
+	Log *slog.Logger
+}
+
+// Plain returns an API without a form of its own, such as health and the pages of the console.
+func Plain(name string) API { return API{Name: name, Errors: family.BriefErrors()} }
+
+// passing is a request on its way through the door.
+type passing struct {
+	asked
+	door    *Door
+	api     API
+	request *http.Request
+	answer  recorder
+	began   time.Time
+	// taken takes the seconds that the request took, endSpan the status of the answer.
+	taken   prometheus.Observer
+	endSpan func(status int)
+}
+
+// end counts, times and logs a request that was answered.
+func (p *passing) end() {
+	d, r, status, took := p.door, p.request, p.answer.status, time.Since(p.began)
+	p.taken.Observe(took.Seconds())
+	p.endSpan(status)
+	d.accessed(r, &p.asked, &p.answer, took)
+	d.audited(p.api.Audited, r, &p.asked, &p.answer)
+	d.requests.WithLabelValues(p.api.Name, method(r), strconv.Itoa(status)).Inc()
+	if p.api.Log.Enabled(r.Context(), slog.LevelDebug) {
+		p.api.Log.DebugContext(r.Context(), "request", "door", p.api.Name, "method", r.Method, "path", r.URL.Path, "status", status,
+			"duration", took, "remote", r.RemoteAddr)
+	}
+}
+
+// Handle answers a request, or returns the error that it is answered with.
+type Handle = func(w http.ResponseWriter, r *http.Request) error
+
+// Mux takes the paths of an API, as http.ServeMux does.
+type Mux interface {
+	Handle(pattern string, h http.Handler)
+}
+
+// Handler returns the handler of an API's requests.
+func (d *Door) Handler(api API, handle Handle) http.Handler {
+	duration := d.duration.WithLabelValues(api.Name)
+	if api.Log == nil {
+		api.Log = d.Log
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &passing{door: d, api: api, began: time.Now(), taken: duration}
+		p.answer.ResponseWriter, p.answer.of = w, p
+		r = begin(r, &p.asked)
+		w.Header().Set(requestHeader, p.id)
+		p.request, p.endSpan = d.Traces.begin(r, api.Name, &p.asked)
+		SetSecurityHeaders(w.Header(), d.Secure)
+		aborted := true
+		defer func() {
+			if aborted {
+				p.answer.status = 499
+			}
+			if !p.answer.parked {
+				p.end()
+			}
+		}()
+		d.safely(&p.answer, p.request, api.Errors, handle)
+		aborted = false
+	})
+}
+
+// Reading returns the handler of requests that may only be GET or HEAD.
+func (d *Door) Reading(api API, handle Handle) http.Handler {
+	return d.Handler(api, func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return family.WrongMethod(w, r, http.MethodGet, http.MethodHead)
+		}
+		return handle(w, r)
+	})
+}
+
+// The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
+var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// securityHeaders are the headers that every answer has. Answers share their values: nobody writes to them, and who adds one has a list of
+// its own, as each is full.
+var securityHeaders = []struct {
+	name   string // in its canonical form
+	values []string
+}{{"X-Content-Type-Options", []string{"nosniff"}}, {"Cache-Control", []string{"no-store"}},
+	{"Content-Security-Policy", []string{pagePolicy}}, {"Referrer-Policy", []string{"no-referrer"}}}
+
+// SetSecurityHeaders sets the headers that every answer has; secure says that the listener is TLS.
+func SetSecurityHeaders(h http.Header, secure bool) {
+	for _, one := range securityHeaders {
+		h[one.name] = one.values
+	}
+	if secure { // RFC 6797 section 6.1
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.
+func (d *Door) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.status != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		d.fail(w, r, form, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}()
+	err := refuseNUL(r)
+	if err == nil {
+		err = sameOrigin(r)
+	}
+	if err == nil {
+		err = handle(w, r)
+	}
+	if err != nil {
+		identity.ForgetCookie(w, r, err)
+		d.fail(w, r, form, err)
+	}
+}
+
+// refuseNUL refuses a NUL character in a path or a query: nothing that is kept has one.
+func refuseNUL(r *http.Request) error {
+	if strings.ContainsRune(r.URL.Path, 0) {
+		return problem.NotFound("there is nothing at a path with a NUL character")
+	}
+	if strings.Contains(r.URL.RawQuery, "%00") {
+		return problem.BadRequest("InvalidQueryParameterValue", "the query string holds a NUL character")
+	}
+	return nil
+}
+
+// sameOrigin refuses what a page of another origin makes a browser send, but for what identity providers send by browsers: those messages
+// are signed, and let in nobody whom this browser has not been sent for.
+func sameOrigin(r *http.Request) error {
+	if r.URL.Path == authn.SAMLConsumePath || r.URL.Path == authn.SAMLLogoutPath {
+		return nil
+	}
+	return identity.SameOrigin(r)
+}

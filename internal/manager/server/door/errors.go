@@ -1,0 +1,61 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/secrets"
+)
+
+// fail answers an error in the form of the API. An error that is not the client's becomes a 500 with the name of the request, under which the
+// log has the cause; the answer does not show the cause.
+func (d *Door) fail(w http.ResponseWriter, r *http.Request, form family.Errors, err error) {
+	err = store.Unavailable(err)
+	p, ok := problem.As(err)
+	switch {
+	case ok && p.Status < 500:
+	case ok:
+		d.Log.WarnContext(r.Context(), "refused", "status", p.Status, "path", r.URL.Path, "error", err)
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
+	default:
+		id := secrets.New()[:12]
+		if a := askedOf(r.Context()); a != nil {
+			id = a.id
+		}
+		d.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
+		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
+	}
+	switch {
+	case p.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	case p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+	}
+	if p.Status == http.StatusUnauthorized {
+		for _, challenge := range form.Challenges(r) {
+			w.Header().Add("WWW-Authenticate", challenge)
+		}
+	}
+	WriteJSON(w, p.Status, form.Body(p))
+}
+
+// WriteJSON answers with a JSON document.
+func WriteJSON(w http.ResponseWriter, status int, document any) {
+	body, err := json.Marshal(document)
+	if err != nil { // only our own types come here, and they can be marshalled
+		panic(err)
+	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
+}

@@ -1,0 +1,238 @@
+package fleetapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/rest"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server/door"
+	"portolan/internal/wire/checkin"
+)
+
+// The applications of a service point (ours): what it is to run, and how that goes.
+
+// applicationPaths are the operations on the applications of a fleet service point.
+func (a *API) applicationPaths() []family.Path {
+	id := pathParameter(servicePointID)
+	both := append(id, family.Parameter{Name: "application", Description: "The id of the application."})
+	applications := instancesPath + "/{id}/applications"
+	members := func(own family.Schema) family.Schema {
+		own["configuration"] = family.Schema{"type": "object"}
+		own["anycastAddresses"] = textsSchema()
+		own["limits"] = family.Ref("ApplicationLimits")
+		return own
+	}
+	return []family.Path{
+		{Pattern: applications, Parameters: id, Operations: []family.Operation{{
+			Method: http.MethodGet, ID: "listFleetApplications", Summary: "List the applications of a service point (ours)",
+			Access: a.reading(), Description: "Gives them with their configuration.",
+			Success:  family.Success{Status: http.StatusOK, Description: "The applications.", Schema: family.DataOf("FleetApplication")},
+			Problems: []int{404}, Handle: a.listApplications,
+		}, {
+			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Let a service point run an application (ours)",
+			Access:      a.changing(),
+			Description: "The service point is told at once; how that goes is in the application's status.",
+			Body: &family.Body{Within: rest.ReportBody,
+				Schema: family.Object(members(family.Schema{"name": family.Text(), "version": family.Text()}), "name"),
+				Example: family.Schema{"name": "http-probe-service",
+					"configuration": family.Schema{"targets": []any{family.Schema{"url": "http://192.0.2.1/"}}}}},
+			Success: family.Success{Status: http.StatusAccepted, Description: "It is to run.",
+				Schema: family.Object(family.Schema{"id": family.Text()}, "id")},
+			Problems: []int{403, 404, 409}, Handle: a.deployApplication,
+		}}},
+		{Pattern: applications + "/{application}", Parameters: both, Operations: []family.Operation{{
+			Method: http.MethodGet, ID: "getFleetApplication", Summary: "Fetch one of the applications of a service point (ours)",
+			Access: a.reading(), Description: "Gives it with its configuration.",
+			Success:  family.Success{Status: http.StatusOK, Description: "The application.", Schema: family.Ref("FleetApplication")},
+			Problems: []int{404}, Handle: a.getApplication,
+		}, {
+			Method: http.MethodPatch, ID: "changeFleetApplication", Summary: "Change one of the applications of a service point (ours)",
+			Access: a.changing(),
+			Description: "Gives it another configuration, whole, the version that it is to be updated to, all of its anycast addresses, or " +
+				"limits.",
+			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(members(family.Schema{"targetVersion": family.Text()})),
+				Example: family.Schema{"configuration": family.Schema{"targets": []any{}}}},
+			Success:  family.Success{Status: http.StatusAccepted, Description: "It is to be changed."},
+			Problems: []int{403, 404, 409}, Handle: a.changeApplication,
+		}, {
+			Method: http.MethodDelete, ID: "undeployFleetApplication", Summary: "Let a service point end and forget an application (ours)",
+			Access:      a.changing(),
+			Description: "It is DELETED once the service point says so, and gone a minute later.",
+			Success:     family.Success{Status: http.StatusAccepted, Description: "It is to end."},
+			Problems:    []int{403, 404, 409}, Handle: a.undeployApplication,
+		}}},
+		{Pattern: applications + "/{application}/log", Parameters: both, Operations: []family.Operation{{
+			Method: http.MethodGet, ID: "getFleetApplicationLog", Summary: "Read the end of the log of an application (ours)",
+			Access: a.reading(), Description: "Asks the service point for it, and waits up to 20 seconds.",
+			Query: []family.Parameter{{Name: "bytes", Description: "How many of the last bytes.",
+				Schema: family.Schema{"type": "integer", "minimum": 1, "maximum": checkin.MostLog, "default": logBytes}}},
+			Success:  family.Success{Status: http.StatusOK, Description: "The end of the log.", Schema: family.Text(), Type: "text/plain"},
+			Problems: []int{404, 409}, Handle: a.getLog,
+		}}},
+	}
+}
+
+func (a *API) listApplications(w http.ResponseWriter, r *family.Request) error {
+	all, err := a.Fleet.Applications(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	door.WriteJSON(w, http.StatusOK, struct {
+		Data []fleet.ApplicationDetail `json:"data"`
+	}{all})
+	return nil
+}
+
+func (a *API) getApplication(w http.ResponseWriter, r *family.Request) error {
+	all, err := a.Fleet.Applications(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if one.ID == r.PathValue("application") {
+			door.WriteJSON(w, http.StatusOK, one)
+			return nil
+		}
+	}
+	return problem.NotFound("service point %q has no application %q", r.PathValue("id"), r.PathValue("application"))
+}
+
+// readChange reads the members of a body that deploys or changes an application.
+func readChange(r *family.Request, names ...string) (c fleet.ApplicationChange, values map[string]string, err error) {
+	if values, err = r.Strings(names...); err != nil {
+		return c, nil, err
+	}
+	if raw, ok := r.Members["configuration"]; ok && string(raw) != "null" {
+		if !bytes.HasPrefix(raw, []byte("{")) {
+			return c, nil, problem.Invalid("configuration", "must be an object")
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, raw); err != nil {
+			return c, nil, problem.Invalid("configuration", "cannot be read")
+		}
+		c.Configuration = compact.Bytes()
+	}
+	if raw, ok := r.Members["anycastAddresses"]; ok && (json.Unmarshal(raw, &c.AnycastAddresses) != nil || c.AnycastAddresses == nil) {
+		return c, nil, problem.Invalid("anycastAddresses", "must be an array of addresses; an empty one takes all away")
+	}
+	if raw, ok := r.Members["limits"]; ok {
+		if string(raw) == "null" {
+			return c, nil, problem.Invalid("limits", "must be an object; an empty one takes all away")
+		}
+		c.Limits = new(checkin.Limits)
+		return c, values, strictly("limits", raw, c.Limits)
+	}
+	return c, values, nil
+}
+
+// strictly reads a member that is an object, and refuses what the object does not have.
+func strictly(field string, raw json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return problem.Invalid(field+"."+wrong.Field, "must not be a JSON %s", wrong.Value)
+	case errors.As(err, &wrong):
+		return problem.Invalid(field, "must be an object, not a JSON %s", wrong.Value)
+	case err != nil:
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return problem.Invalid(field, "has no member %s", name)
+		}
+		return problem.Invalid(field, "cannot be read")
+	}
+	return nil
+}
+
+func (a *API) deployApplication(w http.ResponseWriter, r *family.Request) error {
+	c, values, err := readChange(r, "name", "version")
+	if err != nil {
+		return err
+	}
+	if c.Name, c.Version = given(values, "name"), given(values, "version"); c.Name == nil {
+		return family.Missing("name")
+	}
+	return a.deploy(w, r, c)
+}
+
+// deploy lets the service point of a request run an application, and answers its id.
+func (a *API) deploy(w http.ResponseWriter, r *family.Request, c fleet.ApplicationChange) (err error) {
+	if c.Repeatable, err = a.repeatable(r.Request); err != nil {
+		return err
+	}
+	id, err := a.Fleet.Deploy(r.Context(), r.PathValue("id"), c)
+	if err != nil {
+		return err
+	}
+	door.WriteJSON(w, http.StatusAccepted, struct {
+		ID string `json:"id"`
+	}{id})
+	return nil
+}
+
+func (a *API) changeApplication(w http.ResponseWriter, r *family.Request) error {
+	c, values, err := readChange(r, "targetVersion")
+	if err != nil {
+		return err
+	}
+	c.TargetVersion = given(values, "targetVersion")
+	if c.TargetVersion == nil && c.Configuration == nil && c.AnycastAddresses == nil && c.Limits == nil {
+		return problem.BadRequest("MissingRequiredField", "the body has none of configuration, targetVersion, anycastAddresses and limits")
+	}
+	if err := a.Fleet.Change(r.Context(), r.PathValue("id"), r.PathValue("application"), c); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+func (a *API) undeployApplication(w http.ResponseWriter, r *family.Request) error {
+	if err := a.Fleet.Undeploy(r.Context(), r.PathValue("id"), r.PathValue("application")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// listEvents gives the last moves of a service point and its applications.
+func (a *API) listEvents(w http.ResponseWriter, r *family.Request) error {
+	all, err := a.Fleet.Events(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	door.WriteJSON(w, http.StatusOK, struct {
+		Data []fleet.Event `json:"data"`
+	}{all})
+	return nil
+}
+
+// logBytes is how much of a log is given where nothing is said.
+const logBytes = 64 << 10
+
+// getLog gives the end of an application's log, as its service point has it now.
+func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
+	bytes := logBytes
+	if text := r.URL.Query().Get("bytes"); text != "" {
+		var err error
+		if bytes, err = strconv.Atoi(text); err != nil {
+			return problem.Query("bytes", "%q is no number", text)
+		}
+	}
+	text, err := a.Fleet.Log(r.Context(), r.PathValue("id"), r.PathValue("application"), bytes)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = io.WriteString(w, strings.ToValidUTF8(string(text), "\uFFFD")) //nolint:gosec // plain text, and said so
+	return nil
+}

@@ -1,0 +1,46 @@
+package journal
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A log that is full is begun anew, and the one before is kept. It goes on where it was, and where somebody has taken it away.
+func TestLogsAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.log")
+	j, err := Open(path, 100, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", 39) + "\n"
+	for range 5 {
+		j.Append([]byte(line))
+	}
+	for i, want := range []int64{80, 40} {
+		if info, err := os.Stat(j.Files()[i]); err != nil || info.Size() != want {
+			t.Errorf("%s: %v %v", j.Files()[i], info, err)
+		}
+	}
+	j.Close()
+	if j, err = Open(path, 100, slog.Default()); err != nil { // it goes on where it was
+		t.Fatal(err)
+	}
+	defer j.Close()
+	j.Append([]byte(line))
+	j.Append([]byte(line))
+	if info, err := os.Stat(path); err != nil || info.Size() != 40 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		j.Append([]byte(line))
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 100 {
+		t.Errorf("behind that it was taken away: %v %v", info, err)
+	}
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/identity"
+	"portolan/internal/manager/server/door"
+)
+
+// away logs that an authenticator cannot be asked.
+func (m *Manager) away(authenticator string, err error) {
+	m.log.Warn("an authenticator cannot be asked", "authenticator", authenticator, "error", err)
+}
+
+// notTaken logs that what an authenticator has sent of somebody was not taken.
+func (m *Manager) notTaken(authenticator string, err error) {
+	text := err.Error()
+	m.log.Warn("what an authenticator has sent was not taken", "authenticator", authenticator, "error", text[:min(len(text), maxErrorLogged)])
+}
+
+// maxErrorLogged is how much of such an error stands in the log, in bytes: others have worded it.
+const maxErrorLogged = 400
+
+// nobody logs that an authenticator knows somebody whom nothing here lets in.
+func (m *Manager) nobody(authenticator, name string, groups []string) {
+	m.log.Warn("an authenticator knows somebody who is no user here, and in no group that is known here", "authenticator", authenticator,
+		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
+}
+
+// maxGroupsLogged is how many groups of somebody stand in the log.
+const maxGroupsLogged = 10
+
+// signedIn counts a sign-in, and logs one that was refused.
+func (m *Manager) signedIn(result, name, remote string) {
+	name = name[:min(len(name), maxLogged)]
+	m.metrics.signIns.WithLabelValues(result).Inc()
+	m.door.Record(door.AuditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
+	if result == identity.Refused {
+		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
+	}
+}
+
+// guessing adds the event that there were too many wrong sign-ins, and logs it. It does not wait for that.
+func (m *Manager) guessing(name, remote string, failures int) {
+	m.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		shown := "unknown"
+		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+			shown, err = m.Identity.GuessingEvent(tx, name, remote, failures)
+			return err
+		}); err != nil {
+			m.log.Error("event not stored", "error", err)
+		}
+		m.log.Warn("too many failed sign-ins", "name", shown, "remote", remote, "failures", failures)
+	})
+}

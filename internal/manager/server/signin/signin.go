@@ -1,0 +1,115 @@
+// Package signin is how people sign in in a browser: by identity providers (OpenID Connect, SAML), and out of them again (docs/sign-in.md).
+package signin
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/manager/authn"
+	"portolan/internal/manager/identity"
+	"portolan/internal/manager/server/door"
+)
+
+// API is what browsers ask for before and after they are signed in.
+type API struct {
+	Door     *door.Door
+	Identity *identity.Service
+}
+
+// listProviders tells anybody by whom people can sign in in a browser.
+func (a *API) listProviders(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.Identity.Providers(r.Context())
+	if err == nil {
+		door.WriteJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
+	}
+	return err
+}
+
+// sendTo sends a browser to a provider. Who is refused comes to the console's page, which says why.
+func (a *API) sendTo(w http.ResponseWriter, r *http.Request) error {
+	id, err := providerOf(r)
+	to := ""
+	if err == nil {
+		to, err = a.Identity.SendTo(w, r, id)
+	}
+	return toConsole(w, r, to, err)
+}
+
+// comeBack signs in who comes back from a provider.
+func (a *API) comeBack(w http.ResponseWriter, r *http.Request) error {
+	id, err := providerOf(r)
+	if err == nil {
+		err = a.Identity.ComeBack(w, r, id)
+	}
+	return toConsole(w, r, "/", err)
+}
+
+// providerOf gives the provider that a path names.
+func providerOf(r *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return 0, problem.NotFound("there is nothing at %s", r.URL.Path)
+	}
+	return id, nil
+}
+
+// toConsole sends a browser on, or to the sign-in page with the code of what was refused.
+func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	if p, ok := problem.As(err); ok {
+		to, err = "/#refused="+url.QueryEscape(p.Code), nil
+	}
+	if err == nil {
+		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // to a page of our own, or where the provider says that people are sent
+	}
+	return err
+}
+
+// Routes adds the paths that the console, identity providers and the browsers that they send know.
+func (a *API) Routes(mux door.Mux) {
+	console := door.Plain("console")
+	mux.Handle("/sign-in/providers", a.Door.Reading(console, a.listProviders))
+	mux.Handle("/sign-in/{id}/callback", a.Door.Reading(console, a.comeBack))
+	mux.Handle("/sign-in/{id}", a.Door.Reading(console, a.sendTo))
+	mux.Handle(authn.SAMLMetadataPath, a.Door.Reading(console, func(w http.ResponseWriter, r *http.Request) error {
+		metadata, err := a.Identity.SAMLMetadata(r.Context())
+		if err == nil {
+			w.Header().Set("Content-Type", "application/samlmetadata+xml")
+			_, err = w.Write(metadata)
+		}
+		return err
+	}))
+	mux.Handle(authn.SAMLConsumePath, a.Door.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
+		switch r.Method {
+		case http.MethodPost:
+			to, err := a.Identity.Consume(w, r)
+			return toConsole(w, r, to, err)
+		case http.MethodGet:
+			return toConsole(w, r, "/", a.Identity.ComeBackFromSAML(w, r))
+		}
+		return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
+	}))
+	mux.Handle(authn.SAMLLogoutPath, a.Door.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodPost {
+			return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
+		}
+		to, err := a.Identity.SignedOutElsewhere(w, r)
+		return toConsole(w, r, to, err)
+	}))
+	mux.Handle("/sign-out", a.Door.Reading(console, a.signOutAt))
+}
+
+// signOutAt tells the console where its user signs out elsewhere, too.
+func (a *API) signOutAt(w http.ResponseWriter, r *http.Request) error {
+	p, err := a.Identity.Any(r)
+	if err != nil {
+		return err
+	}
+	to, err := a.Identity.SignOutAt(r.Context(), p)
+	if err == nil {
+		door.WriteJSON(w, http.StatusOK, map[string]string{"to": to})
+	}
+	return err
+}
