@@ -51,8 +51,8 @@ const realm = "Portolan"
 // bearer is the challenge of an API that takes bearer tokens alone.
 func bearer(*http.Request) []string { return []string{`Bearer realm="` + realm + `"`} }
 
-// basicOrBearer are the challenges of an API that takes passwords, too. A script in a browser is not asked for one: its page has a form, and
-// the browser's window would cover it.
+// basicOrBearer are the challenges of an API that takes passwords, too. A script in a browser is not asked for one: its page has a form,
+// which the browser's window would cover.
 func basicOrBearer(r *http.Request) []string {
 	mode := r.Header.Get("Sec-Fetch-Mode")
 	if mode != "" && mode != "navigate" {

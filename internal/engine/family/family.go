@@ -209,7 +209,8 @@ func (b *Body) read(w http.ResponseWriter, r *http.Request) (map[string]json.Raw
 	return members, err
 }
 
-// ReadJSON reads a body that is a JSON object; that of a PATCH may be called a merge-patch (RFC 7396). It returns the members and the whole.
+// ReadJSON reads a body that is a JSON object; that of a PATCH may be called a merge-patch (RFC 7396). It returns its
+// members and the whole.
 func ReadJSON(w http.ResponseWriter, r *http.Request, within rest.Bounds) (map[string]json.RawMessage, []byte, error) {
 	allowed := []string{"application/json"}
 	if r.Method == http.MethodPatch {

@@ -61,8 +61,8 @@ type AuditLine struct {
 	Transaction string `json:"transaction,omitempty"`
 }
 
-// audited appends a request to the audit log, whatever its answer. Requests that only read, and those of APIs that are not audited, are left
-// out.
+// audited appends a request to the audit log, whatever its answer. It leaves out requests that only read, and those of APIs that are not
+// audited.
 func (d *Door) audited(audited bool, r *http.Request, a *asked, rec *recorder) {
 	switch {
 	case d.Audit == nil || !audited:

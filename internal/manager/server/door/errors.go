@@ -14,7 +14,7 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// fail answers an error in the form of the API. An error that is not the client's becomes a 500 with the name of the request, under which the
+// fail answers an error in the form of the API. An error that is not the client's becomes a 500 with the name of the request, by which the
 // log has the cause; the answer does not show the cause.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, form family.Errors, err error) {
 	err = store.Unavailable(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 // applicationPaths are the operations on the applications of a fleet service point.
 func (a *API) applicationPaths() []family.Path {
 	id := pathParameter(servicePointID)
-	both := append(id, family.Parameter{Name: "application", Description: "The id of the application."})
+	both := slices.Concat(id, []family.Parameter{{Name: "application", Description: "The id of the application."}})
 	applications := instancesPath + "/{id}/applications"
 	members := func(own family.Schema) family.Schema {
 		own["configuration"] = family.Schema{"type": "object"}

@@ -124,6 +124,7 @@ func (j *Journal) Append(line []byte) {
 	j.failed = err != nil
 }
 
+// Close closes the file.
 func (j *Journal) Close() {
 	if j == nil || j.path == "-" {
 		return
