@@ -14,7 +14,7 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/outbound"
 	"portolan/internal/manager/server"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/servicepoint/application/all"
 )
 
@@ -116,7 +116,7 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	}
 	var traces *url.URL
 	if c.OTLP != "" {
-		if traces, err = door.ParseTraces(c.OTLP); err != nil {
+		if traces, err = middleware.ParseTraces(c.OTLP); err != nil {
 			return o, usageError{fmt.Errorf("--otlp: %w", err)}
 		}
 	}

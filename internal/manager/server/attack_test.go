@@ -20,7 +20,7 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 )
 
@@ -471,7 +471,7 @@ func TestAttackTransport(t *testing.T) {
 		t.Error("plain HTTP asks for TLS")
 	}
 	h := http.Header{}
-	door.SetSecurityHeaders(h, true)
+	middleware.SetSecurityHeaders(h, true)
 	if h.Get("Strict-Transport-Security") == "" {
 		t.Error("TLS does not ask for TLS")
 	}

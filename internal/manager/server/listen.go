@@ -60,7 +60,7 @@ func (m *Manager) listen() (err error) {
 		return err
 	}
 	if m.options.TLSCert != "" || !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
-		m.door.Secure = true
+		m.chain.Secure = true
 		m.api = tls.NewListener(m.api, config)
 	}
 	m.Address.Manager.Address = m.URL()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/settings"
 )
 
@@ -34,7 +34,7 @@ func (p part) WithGroup(name string) slog.Handler { return part{p.Handler.WithGr
 
 // logOf gives the log of a part: that of the manager, where the settings say nothing.
 func (m *Manager) logOf(level *slog.LevelVar) *slog.Logger {
-	named := door.NamingRequests(m.options.Log.Handler())
+	named := middleware.NamingRequests(m.options.Log.Handler())
 	if m.options.LogLevel != "" {
 		return slog.New(named)
 	}

@@ -34,7 +34,7 @@ func (m *Manager) openOwnLog() {
 	}
 	m.ownLog, o.Log = j, slog.New(journal.Both(plain.Handler(), slog.NewJSONHandler(j, &slog.HandlerOptions{Level: lowest})))
 	m.log = m.logOf(&m.levels.manager)
-	m.door.Log = m.log
+	m.chain.Log = m.log
 }
 
 // Log is where what happens to the manager as a whole goes: that it serves, that it ends.
@@ -43,11 +43,11 @@ func (m *Manager) Log() *slog.Logger { return m.options.Log }
 // openLogs opens the access log and the audit log.
 func (m *Manager) openLogs() (err error) {
 	m.log = m.logOf(&m.levels.manager)
-	m.door.Log = m.log
-	if m.door.Access, err = journal.Open(m.options.AccessLog, 0, m.log); err != nil {
+	m.chain.Log = m.log
+	if m.chain.Access, err = journal.Open(m.options.AccessLog, 0, m.log); err != nil {
 		return fmt.Errorf("the access log: %w", err)
 	}
-	if m.door.Audit, err = journal.Open(m.options.AuditLog, 0, m.log); err != nil {
+	if m.chain.Audit, err = journal.Open(m.options.AuditLog, 0, m.log); err != nil {
 		return fmt.Errorf("the audit log: %w", err)
 	}
 	return nil
@@ -58,12 +58,12 @@ const lowest = slog.Level(-100)
 
 // logFiles are the files of each log that the API shows, the oldest first; none where it is not kept.
 func (m *Manager) logFiles() map[string][]string {
-	return map[string][]string{ownLogName: m.ownLog.Files(), accessLogName: m.door.Access.Files(), auditLogName: m.door.Audit.Files()}
+	return map[string][]string{ownLogName: m.ownLog.Files(), accessLogName: m.chain.Access.Files(), auditLogName: m.chain.Audit.Files()}
 }
 
 // Reload opens the journals anew, and reads the certificate again.
 func (m *Manager) Reload() error {
-	errs := []error{m.ownLog.Reopen(), m.door.Access.Reopen(), m.door.Audit.Reopen()}
+	errs := []error{m.ownLog.Reopen(), m.chain.Access.Reopen(), m.chain.Audit.Reopen()}
 	if m.files != nil {
 		errs = append(errs, m.files.again())
 	}

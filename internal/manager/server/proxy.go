@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"portolan/internal/base/problem"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // socketPrefix begins the address of a listener that systemd gives: what follows is the name of the socket (FileDescriptorName of its
@@ -58,13 +58,13 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 	if len(m.options.TrustProxy) == 0 {
 		return h
 	}
-	refused := m.door.Handler(door.Plain("none"), func(http.ResponseWriter, *http.Request) error {
+	refused := m.chain.Handler(middleware.Plain("none"), func(http.ResponseWriter, *http.Request) error {
 		return problem.Forbidden("AccessDenied", "only the proxies that --trust-proxy names may come here: this is plain HTTP")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !m.trusted(from.Addr()) {
-			if m.door.Secure {
+			if m.chain.Secure {
 				h.ServeHTTP(w, r)
 				return
 			}

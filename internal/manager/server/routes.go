@@ -15,8 +15,8 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/server/addressapi"
 	"portolan/internal/manager/server/checkinapi"
-	"portolan/internal/manager/server/door"
 	"portolan/internal/manager/server/fleetapi"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/server/signin"
 	"portolan/internal/wire/checkin"
 )
@@ -35,9 +35,9 @@ func (r *routes) Handle(pattern string, h http.Handler) {
 
 // mount adds the paths of a family.
 func (m *Manager) mount(mux *routes, f *family.Family, log *slog.Logger) {
-	api := door.API{Name: f.Name, Errors: f.Errors, Audited: true, Log: log}
+	api := middleware.API{Name: f.Name, Errors: f.Errors, Audited: true, Log: log}
 	for i := range f.Paths {
-		mux.Handle(f.Paths[i].Pattern, m.door.Handler(api, f.Paths[i].Handler()))
+		mux.Handle(f.Paths[i].Pattern, m.chain.Handler(api, f.Paths[i].Handler()))
 	}
 }
 
@@ -47,16 +47,16 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	declared, fleet := m.addressAPI.Family(), m.fleetAPI().Family()
 	m.mount(mux, declared, m.REST.Log)
 	m.mount(mux, fleet, nil)
-	address := m.door.Handler(door.API{Name: declared.Name, Errors: declared.Errors, Audited: true, Log: m.REST.Log}, m.addressAPI.Serve)
-	health := door.Plain("health")
-	mux.Handle("/healthz", m.door.Reading(health, m.healthz))
-	mux.Handle("/readyz", m.door.Reading(health, m.readyz))
+	address := m.chain.Handler(middleware.API{Name: declared.Name, Errors: declared.Errors, Audited: true, Log: m.REST.Log}, m.addressAPI.Serve)
+	health := middleware.Plain("health")
+	mux.Handle("/healthz", m.chain.Reading(health, m.healthz))
+	mux.Handle("/readyz", m.chain.Reading(health, m.readyz))
 	if m.figures == nil {
-		mux.Handle("/metrics", m.door.Reading(door.Plain("metrics"), m.showMetrics))
+		mux.Handle("/metrics", m.chain.Reading(middleware.Plain("metrics"), m.showMetrics))
 	}
 	// The document is made when it is first asked for: that takes more memory than all else at the start.
 	document := sync.OnceValues(func() ([]byte, error) { return document(m.REST, declared, fleet) })
-	mux.Handle("/api/openapi.json", m.door.Reading(door.Plain(declared.Name), func(w http.ResponseWriter, _ *http.Request) error {
+	mux.Handle("/api/openapi.json", m.chain.Reading(middleware.Plain(declared.Name), func(w http.ResponseWriter, _ *http.Request) error {
 		text, err := document()
 		if err != nil {
 			return fmt.Errorf("deriving the OpenAPI document: %w", err)
@@ -65,13 +65,13 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		_, err = w.Write(text)
 		return err
 	}))
-	nothing := m.door.Handler(door.Plain("none"), nothingHere)
+	nothing := m.chain.Handler(middleware.Plain("none"), nothingHere)
 	screens := console.Handler(nothing)
-	pages := m.door.Reading(door.Plain("console"), func(w http.ResponseWriter, r *http.Request) error {
+	pages := m.chain.Reading(middleware.Plain("console"), func(w http.ResponseWriter, r *http.Request) error {
 		screens.ServeHTTP(w, r)
 		return nil
 	})
-	(&signin.API{Door: m.door, Identity: m.Identity}).Routes(mux)
+	(&signin.API{Chain: m.chain, Identity: m.Identity}).Routes(mux)
 	mux.Handle("/{$}", pages)
 	mux.Handle("/api/docs", pages) // a screen of it, which needs no sign-in
 	mux.Handle("/api/docs/", pages)
@@ -85,7 +85,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 			address.ServeHTTP(w, r)
 			return
 		}
-		door.SetSecurityHeaders(w.Header(), m.door.Secure) // also on what the multiplexer answers by itself
+		middleware.SetSecurityHeaders(w.Header(), m.chain.Secure) // also on what the multiplexer answers by itself
 		mux.mux.ServeHTTP(w, r)
 	}))
 }
@@ -99,13 +99,13 @@ func (m *Manager) fleetAPI() *fleetapi.API {
 // checkinHandler returns the handler of the check-in listener.
 func (m *Manager) checkinHandler() http.Handler {
 	mux := &routes{}
-	(&checkinapi.API{Door: m.door, Fleet: m.Fleet, Store: m.Store, Address: m.Address, Parking: m.parking, Planners: m.planners(),
+	(&checkinapi.API{Chain: m.chain, Fleet: m.Fleet, Store: m.Store, Address: m.Address, Parking: m.parking, Planners: m.planners(),
 		Data: m.options.Data, Releases: m.options.Releases, Log: m.log, Observer: checkinapi.Observer{
 			CheckedIn: func(err error) { taken(m.metrics.checkIns, err) },
 			Enrolled:  func(err error) { taken(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
 		}}).Routes(mux)
-	mux.Handle(checkin.HealthPath, m.door.Reading(door.Plain("health"), m.healthz))
-	mux.Handle("/", m.door.Handler(door.Plain("none"), nothingHere))
+	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
+	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
 	m.doorRoutes = mux.patterns
 	return &mux.mux
 }

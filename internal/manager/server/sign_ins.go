@@ -5,7 +5,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // away logs that an authenticator cannot be asked.
@@ -35,7 +35,7 @@ const maxGroupsLogged = 10
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
-	m.door.Record(door.AuditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
+	m.chain.Record(middleware.AuditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
 	if result == identity.Refused {
 		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
 	}

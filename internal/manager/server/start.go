@@ -38,8 +38,8 @@ import (
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server/addressapi"
-	"portolan/internal/manager/server/door"
 	"portolan/internal/manager/server/journal"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
 	"portolan/internal/manager/webhook"
@@ -142,7 +142,7 @@ type Manager struct {
 	// addressAPI finds the callers of the address API.
 	addressAPI *addressapi.API
 	// door lets the requests of all listeners in.
-	door *door.Door
+	chain *middleware.Chain
 	// strangers bounds the connections to the check-in listener that have shown no certificate.
 	strangers *fairlisten.Listener
 
@@ -160,7 +160,7 @@ type Manager struct {
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	// parking is where service points wait.
-	parking *door.Parking
+	parking *middleware.Parking
 	// files is the certificate that was given; nil where the manager's own is shown.
 	files *certificateFiles
 	// ownLog is the file of what it logs; nil where there is none.
@@ -212,11 +212,11 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
 		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
-	m.door = door.New(m.registry)
+	m.chain = middleware.New(m.registry)
 	if err := m.openLogs(); err != nil {
 		return nil, err
 	}
-	if m.door.Traces, err = door.NewTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
+	if m.chain.Traces, err = middleware.NewTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
 		return nil, fmt.Errorf("sending traces: %w", err)
 	}
 	m.metrics = newMetrics(m.registry)
@@ -260,7 +260,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.addressAPI.Caller(identity.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())
-		m.door.Traces.Changed(ctx, began)
+		m.chain.Traces.Changed(ctx, began)
 	},
 		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
 	observeFollowers(m.registry, m.REST.Followers)
@@ -347,7 +347,7 @@ func (m *Manager) serve() error {
 	m.stop = stop
 	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
-	m.parking = door.NewParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
+	m.parking = middleware.NewParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
 	// HTTP/1.1 alone: of its connections one that waits can be parked.
 	checkins := m.checkinHandler()
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
@@ -374,8 +374,8 @@ func (m *Manager) serve() error {
 	}, idleTime)
 	if m.figures != nil {
 		mux := http.NewServeMux()
-		mux.Handle("/metrics", m.door.Reading(door.Plain("metrics"), m.showMetrics))
-		mux.Handle("/", m.door.Handler(door.Plain("none"), nothingHere))
+		mux.Handle("/metrics", m.chain.Reading(middleware.Plain("metrics"), m.showMetrics))
+		mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
@@ -460,7 +460,7 @@ func (m *Manager) Failed() <-chan error { return m.failed }
 // URL is the address of the APIs.
 func (m *Manager) URL() string {
 	scheme := "http://"
-	if m.door.Secure {
+	if m.chain.Secure {
 		scheme = "https://"
 	}
 	return scheme + m.api.Addr().String()

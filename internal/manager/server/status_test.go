@@ -17,7 +17,7 @@ import (
 	"portolan/internal/manager/backup"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // The status is shown to those who see everything, says where addresses run out, and the metrics say the same.
@@ -148,9 +148,9 @@ func TestJournals(t *testing.T) {
 		!strings.Contains(lines, " trace-7\n") {
 		t.Errorf("the access log is\n%s", lines)
 	}
-	var change, signIn door.AuditLine
+	var change, signIn middleware.AuditLine
 	for line := range strings.Lines(read(audit)) {
-		var one door.AuditLine
+		var one middleware.AuditLine
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatal(err, line)
 		}
@@ -210,7 +210,7 @@ func TestTrustedProxies(t *testing.T) {
 			t.Errorf("from %s for %q: %d %q, want %d %q", c.from, c.forwarded, w.Code, seen, c.status, c.remote)
 		}
 	}
-	if m.door.Secure {
+	if m.chain.Secure {
 		t.Error("it speaks TLS")
 	}
 }

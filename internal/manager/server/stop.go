@@ -41,11 +41,11 @@ func (m *Manager) Close() error {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	errs = append(errs, m.Store.Close())
-	if err := m.door.Traces.Close(ctx); err != nil { // a collector that is away keeps nobody from ending
+	if err := m.chain.Traces.Close(ctx); err != nil { // a collector that is away keeps nobody from ending
 		m.log.Warn("sending the last traces", "error", err)
 	}
-	m.door.Access.Close()
-	m.door.Audit.Close()
+	m.chain.Access.Close()
+	m.chain.Audit.Close()
 	m.ownLog.Close()
 	return errors.Join(errs...)
 }

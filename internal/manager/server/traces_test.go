@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -45,14 +45,14 @@ func TestTraces(t *testing.T) {
 		}
 	}))
 	defer to.Close()
-	u, err := door.ParseTraces(to.URL)
+	u, err := middleware.ParseTraces(to.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := startManager(t, func(o *Options) { o.Traces = u })
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"main"}`, "traceparent: 00-"+trace+"-00f067aa0ba902b7-01")
-	if err := m.door.Traces.Flush(t.Context()); err != nil {
+	if err := m.chain.Traces.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -63,7 +63,7 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "127.0.0.1:4318", "ftp://x", "http://"} {
-		if _, err := door.ParseTraces(wrong); err == nil {
+		if _, err := middleware.ParseTraces(wrong); err == nil {
 			t.Errorf("%q is a collector", wrong)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // API is the address API of a manager.
@@ -67,7 +67,7 @@ func (a *API) anybody(r *http.Request) (authz.Principal, error) {
 		r = identity.Quietly(r)
 	}
 	p, err := a.Identity.Any(r)
-	door.NoteUser(r.Context(), p.Name)
+	middleware.NoteUser(r.Context(), p.Name)
 	return p, err
 }
 
@@ -131,7 +131,7 @@ func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
 	}
 	s, err := a.Status(r.Context())
 	if err == nil {
-		door.WriteJSON(w, http.StatusOK, s)
+		middleware.WriteJSON(w, http.StatusOK, s)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may.
@@ -100,7 +100,7 @@ func (a *API) listTokens(w http.ResponseWriter, r *family.Request) error {
 	caller := callerOf(r)
 	list, err := a.seenTokens(r, caller)
 	if err == nil {
-		door.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "data": list})
+		middleware.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "data": list})
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 	}
 	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name,
 		Expires: ends.UTC().Truncate(time.Second)}
-	by, err := door.Author(r.Request, caller)
+	by, err := middleware.Author(r.Request, caller)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 		"remote",
 		identity.Remote(r.Request))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
-	door.WriteJSON(w, http.StatusCreated, made)
+	middleware.WriteJSON(w, http.StatusCreated, made)
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (a *API) revokeToken(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	by, err := door.Author(r.Request, caller)
+	by, err := middleware.Author(r.Request, caller)
 	if err != nil {
 		return err
 	}

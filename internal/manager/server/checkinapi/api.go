@@ -14,7 +14,7 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 	"portolan/internal/wire/stream"
@@ -22,12 +22,12 @@ import (
 
 // API is the check-in API of a manager.
 type API struct {
-	Door    *door.Door
+	Chain    *middleware.Chain
 	Fleet   *fleet.Service
 	Store   *store.Store
 	Address *resource.API
 	// Parking takes the connections of requests that are answered later.
-	Parking *door.Parking
+	Parking *middleware.Parking
 	// Planners make the content of applications, by the names of the applications.
 	Planners map[string]Planner
 	// Data is the directory in which content lies while it is sent; Releases that of the releases, empty where there are none.
@@ -45,10 +45,10 @@ type Observer struct {
 }
 
 // Routes adds everything on the check-in listener, but for what is at no path.
-func (a *API) Routes(mux door.Mux) {
-	api := door.Plain("check-in")
+func (a *API) Routes(mux middleware.Mux) {
+	api := middleware.Plain("check-in")
 	post := func(path string, within rest.Bounds, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
-		mux.Handle(path, a.Door.Handler(api, func(w http.ResponseWriter, r *http.Request) error {
+		mux.Handle(path, a.Chain.Handler(api, func(w http.ResponseWriter, r *http.Request) error {
 			if r.Method != http.MethodPost {
 				return family.WrongMethod(w, r, http.MethodPost)
 			}
@@ -96,14 +96,14 @@ func (a *API) Routes(mux door.Mux) {
 			return a.Fleet.TakeBatch(r.Context(), r.TLS.PeerCertificates[0], b)
 		})
 	})
-	mux.Handle(release.Path, a.Door.Handler(api, a.serveRelease))
+	mux.Handle(release.Path, a.Chain.Handler(api, a.serveRelease))
 }
 
 // checkedIn answers a check-in.
 func (a *API) checkedIn(w http.ResponseWriter, to checkin.Answer, err error) error {
 	a.Observer.CheckedIn(err)
 	if err == nil {
-		door.WriteJSON(w, http.StatusOK, to)
+		middleware.WriteJSON(w, http.StatusOK, to)
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform fun
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, a)
+	middleware.WriteJSON(w, http.StatusOK, a)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/content"
 )
@@ -54,7 +54,7 @@ type wantedContent struct {
 	from         string
 	until        time.Time
 	held         *fleet.Held
-	parked       *door.Parked
+	parked       *middleware.Parked
 }
 
 // giveContent gives a service point what it is to serve, at once or when it changes.

@@ -14,7 +14,7 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 )
@@ -56,7 +56,7 @@ var bearer = []string{"bearer"}
 // caller returns the principal of a request, which has a bearer token for the fleet API.
 func (a *API) caller(r *http.Request) (authz.Principal, error) {
 	p, err := a.Identity.Bearer(r)
-	door.NoteUser(r.Context(), p.Name)
+	middleware.NoteUser(r.Context(), p.Name)
 	if err == nil {
 		err = p.OpensFleet()
 	}
@@ -90,7 +90,7 @@ func (a *API) admitChanger(r *http.Request) (*http.Request, error) {
 			return nil, err
 		}
 	}
-	author, err := door.Author(r, authz.CallerOf(p))
+	author, err := middleware.Author(r, authz.CallerOf(p))
 	if err != nil {
 		return nil, err
 	}

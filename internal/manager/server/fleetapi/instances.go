@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // instancePaths are the operations on fleet service points.
@@ -156,7 +156,7 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 			f.Within = append(f.Within, s.Labels)
 		}
 	}
-	list := door.NewList(w)
+	list := middleware.NewList(w)
 	left := limit
 	err = a.Fleet.Show(r.Context(), f, func(text []byte) error {
 		if left--; limit > 0 && left < 0 {
@@ -194,7 +194,7 @@ func (a *API) getInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, i)
+	middleware.WriteJSON(w, http.StatusOK, i)
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (a *API) rekeyInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusAccepted, created)
+	middleware.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusAccepted, created)
+	middleware.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }
 
@@ -311,6 +311,6 @@ func (a *API) createInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusAccepted, created)
+	middleware.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // Rollouts (ours): updates of many service points, in waves.
@@ -119,7 +119,7 @@ func (a *API) startRollout(w http.ResponseWriter, r *family.Request) error {
 		return err
 	}
 	w.Header().Set("Location", rolloutsPath+"/"+id)
-	door.WriteJSON(w, http.StatusCreated, started)
+	middleware.WriteJSON(w, http.StatusCreated, started)
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (a *API) listRollouts(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, struct {
+	middleware.WriteJSON(w, http.StatusOK, struct {
 		Data []fleet.Rollout `json:"data"`
 	}{all})
 	return nil
@@ -139,7 +139,7 @@ func (a *API) getRollout(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, one)
+	middleware.WriteJSON(w, http.StatusOK, one)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (a *API) listMembers(w http.ResponseWriter, r *family.Request) error {
 	if err := fleet.CheckMemberState(state); err != nil {
 		return err
 	}
-	list := door.NewList(w)
+	list := middleware.NewList(w)
 	err := a.Fleet.Members(r.Context(), r.PathValue("id"), state, func(one fleet.Member) error { return list.Add(one) })
 	return list.End(err)
 }
@@ -171,6 +171,6 @@ func (a *API) actOnRollout(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusAccepted, one)
+	middleware.WriteJSON(w, http.StatusAccepted, one)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 )
 
@@ -126,7 +126,7 @@ func (a *API) listServicePoints(w http.ResponseWriter, r *family.Request) error 
 			return err
 		}
 	}
-	list := door.NewList(w)
+	list := middleware.NewList(w)
 	err := a.Fleet.ServicePoints(r.Context(), f, func(one fleet.ServicePoint) error { return list.Add(one) })
 	return list.End(err)
 }
@@ -136,7 +136,7 @@ func (a *API) getServicePoint(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, one)
+	middleware.WriteJSON(w, http.StatusOK, one)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (a *API) createServicePoint(w http.ResponseWriter, r *family.Request) error
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusAccepted, struct {
+	middleware.WriteJSON(w, http.StatusAccepted, struct {
 		ID                   string `json:"id"`
 		RegistrationKey      string `json:"registrationKey"`
 		RegistrationEndpoint string `json:"registrationEndpoint"`

@@ -7,7 +7,7 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/family"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // tokenPaths is the exchange of a key set for an access token.
@@ -56,7 +56,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	door.WriteJSON(w, http.StatusOK, struct {
+	middleware.WriteJSON(w, http.StatusOK, struct {
 		AccessToken string `json:"accessToken"`
 		ExpiresIn   int    `json:"expiresIn"`
 		TokenType   string `json:"tokenType"`

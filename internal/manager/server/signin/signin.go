@@ -10,12 +10,12 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/manager/authn"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/door"
+	"portolan/internal/manager/server/middleware"
 )
 
 // API is what browsers ask for before and after they are signed in.
 type API struct {
-	Door     *door.Door
+	Chain     *middleware.Chain
 	Identity *identity.Service
 }
 
@@ -23,7 +23,7 @@ type API struct {
 func (a *API) listProviders(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.Identity.Providers(r.Context())
 	if err == nil {
-		door.WriteJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
+		middleware.WriteJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
 	}
 	return err
 }
@@ -68,12 +68,12 @@ func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) err
 }
 
 // Routes adds the paths that the console, identity providers and the browsers that they send know.
-func (a *API) Routes(mux door.Mux) {
-	console := door.Plain("console")
-	mux.Handle("/sign-in/providers", a.Door.Reading(console, a.listProviders))
-	mux.Handle("/sign-in/{id}/callback", a.Door.Reading(console, a.comeBack))
-	mux.Handle("/sign-in/{id}", a.Door.Reading(console, a.sendTo))
-	mux.Handle(authn.SAMLMetadataPath, a.Door.Reading(console, func(w http.ResponseWriter, r *http.Request) error {
+func (a *API) Routes(mux middleware.Mux) {
+	console := middleware.Plain("console")
+	mux.Handle("/sign-in/providers", a.Chain.Reading(console, a.listProviders))
+	mux.Handle("/sign-in/{id}/callback", a.Chain.Reading(console, a.comeBack))
+	mux.Handle("/sign-in/{id}", a.Chain.Reading(console, a.sendTo))
+	mux.Handle(authn.SAMLMetadataPath, a.Chain.Reading(console, func(w http.ResponseWriter, r *http.Request) error {
 		metadata, err := a.Identity.SAMLMetadata(r.Context())
 		if err == nil {
 			w.Header().Set("Content-Type", "application/samlmetadata+xml")
@@ -81,7 +81,7 @@ func (a *API) Routes(mux door.Mux) {
 		}
 		return err
 	}))
-	mux.Handle(authn.SAMLConsumePath, a.Door.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
+	mux.Handle(authn.SAMLConsumePath, a.Chain.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
 		switch r.Method {
 		case http.MethodPost:
 			to, err := a.Identity.Consume(w, r)
@@ -91,14 +91,14 @@ func (a *API) Routes(mux door.Mux) {
 		}
 		return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
 	}))
-	mux.Handle(authn.SAMLLogoutPath, a.Door.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
+	mux.Handle(authn.SAMLLogoutPath, a.Chain.Handler(console, func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodPost {
 			return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
 		}
 		to, err := a.Identity.SignedOutElsewhere(w, r)
 		return toConsole(w, r, to, err)
 	}))
-	mux.Handle("/sign-out", a.Door.Reading(console, a.signOutAt))
+	mux.Handle("/sign-out", a.Chain.Reading(console, a.signOutAt))
 }
 
 // signOutAt tells the console where its user signs out elsewhere, too.
@@ -109,7 +109,7 @@ func (a *API) signOutAt(w http.ResponseWriter, r *http.Request) error {
 	}
 	to, err := a.Identity.SignOutAt(r.Context(), p)
 	if err == nil {
-		door.WriteJSON(w, http.StatusOK, map[string]string{"to": to})
+		middleware.WriteJSON(w, http.StatusOK, map[string]string{"to": to})
 	}
 	return err
 }

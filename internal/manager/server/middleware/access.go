@@ -1,4 +1,4 @@
-package door
+package middleware
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 )
 
 // accessed appends a request to the access log, in the combined log format, with the seconds that it took and its name at the end.
-func (d *Door) accessed(r *http.Request, a *asked, rec *recorder, took time.Duration) {
-	if d.Access == nil {
+func (c *Chain) accessed(r *http.Request, a *asked, rec *recorder, took time.Duration) {
+	if c.Access == nil {
 		return
 	}
 	user := a.user
@@ -28,7 +28,7 @@ func (d *Door) accessed(r *http.Request, a *asked, rec *recorder, took time.Dura
 		}
 		return strconv.QuoteToASCII(text)
 	}
-	d.Access.Append(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", identity.Remote(r), strings.ReplaceAll(user, " ", "_"),
+	c.Access.Append(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", identity.Remote(r), strings.ReplaceAll(user, " ", "_"),
 		time.Now().Format("02/Jan/2006:15:04:05 -0700"), quoted(r.Method+" "+withoutSecrets(r)+" "+r.Proto), rec.status, rec.bytes,
 		quoted(r.Referer()), quoted(r.UserAgent()), took.Seconds(), a.id))
 }
@@ -63,20 +63,20 @@ type AuditLine struct {
 
 // audited appends a request to the audit log, whatever its answer. It leaves out requests that only read, and those of APIs that are not
 // audited.
-func (d *Door) audited(audited bool, r *http.Request, a *asked, rec *recorder) {
+func (c *Chain) audited(audited bool, r *http.Request, a *asked, rec *recorder) {
 	switch {
-	case d.Audit == nil || !audited:
+	case c.Audit == nil || !audited:
 		return
 	case r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions:
 		return
 	}
-	d.Record(AuditLine{Event: "request", User: a.user, Remote: identity.Remote(r), Client: r.UserAgent(), Request: a.id, Method: r.Method,
+	c.Record(AuditLine{Event: "request", User: a.user, Remote: identity.Remote(r), Client: r.UserAgent(), Request: a.id, Method: r.Method,
 		Path: r.URL.Path, Status: rec.status, Transaction: rec.Header().Get(rest.RecordedHeader)})
 }
 
 // Record appends a line to the audit log, with the time.
-func (d *Door) Record(line AuditLine) {
-	if d.Audit == nil {
+func (c *Chain) Record(line AuditLine) {
+	if c.Audit == nil {
 		return
 	}
 	line.Time = time.Now().UTC()
@@ -84,5 +84,5 @@ func (d *Door) Record(line AuditLine) {
 	if err != nil { // texts and numbers alone
 		panic(err)
 	}
-	d.Audit.Append(append(text, '\n'))
+	c.Audit.Append(append(text, '\n'))
 }

@@ -1,4 +1,4 @@
-package door
+package middleware
 
 import (
 	"bufio"
@@ -227,7 +227,7 @@ func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 	r := rec.of.request
 	slim := &http.Request{Method: r.Method, URL: &url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}, Proto: r.Proto,
 		ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI}
-	if rec.of.door.Access != nil {
+	if rec.of.chain.Access != nil {
 		slim.Header = http.Header{"User-Agent": r.Header["User-Agent"], "Referer": r.Header["Referer"]}
 	}
 	ctx := context.WithValue(context.Background(), askedKey{}, &rec.of.asked)
@@ -246,7 +246,7 @@ func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error
 	p.lot.answer(p.conn, true)
 	defer p.lot.answer(p.conn, false)
 	header := http.Header{requestHeader: {p.id}}
-	SetSecurityHeaders(header, p.door.Secure)
+	SetSecurityHeaders(header, p.chain.Secure)
 	sheet := &sheet{header: header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
@@ -265,10 +265,10 @@ func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error
 func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
-			p.door.Log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
+			p.chain.Log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
 		}
 	}()
-	p.door.safely(&p.answer, p.request, p.api.Errors, handle)
+	p.chain.safely(&p.answer, p.request, p.api.Errors, handle)
 	return true
 }
 

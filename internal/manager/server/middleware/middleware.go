@@ -1,6 +1,7 @@
-// Package door is the way in of every request: it names, times, counts, logs and traces requests, sets the headers that every answer has,
-// turns panics into errors, and words errors in the form of their API. It can let go of the connection of a request that is answered later.
-package door
+// Package middleware handles what all requests have in common: it names, times, counts, logs and traces them, sets the headers that every
+// answer has, turns panics into errors, and writes errors in the form of their API. Parking keeps connections without a goroutine while
+// their requests wait.
+package middleware
 
 import (
 	"errors"
@@ -60,8 +61,8 @@ func method(r *http.Request) string {
 	return "other"
 }
 
-// Door lets requests in. Its fields do not change once it serves.
-type Door struct {
+// Chain wraps the handlers of a manager. Its fields do not change once it serves.
+type Chain struct {
 	// Log takes events and errors.
 	Log *slog.Logger
 	// Secure says that the listener of the APIs is TLS: answers tell browsers to come by nothing else (RFC 6797).
@@ -75,16 +76,16 @@ type Door struct {
 	duration *prometheus.HistogramVec
 }
 
-// New returns a door whose metrics are registered.
-func New(registry prometheus.Registerer) *Door {
-	d := &Door{
+// New returns a chain whose metrics are registered.
+func New(registry prometheus.Registerer) *Chain {
+	c := &Chain{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
 			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
 			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
 	}
-	registry.MustRegister(d.requests, d.duration)
-	return d
+	registry.MustRegister(c.requests, c.duration)
+	return c
 }
 
 // API says how requests of one API are counted, logged and refused.
@@ -95,17 +96,17 @@ type API struct {
 	Errors family.Errors
 	// Audited says that its requests are in the audit log.
 	Audited bool
-	// Log takes a line for each request at level DEBUG; nil means Door.Log.
+	// Log takes a line for each request at level DEBUG; nil means Chain.Log.
 	Log *slog.Logger
 }
 
 // Plain returns an API without a form of its own, such as health and the pages of the console.
 func Plain(name string) API { return API{Name: name, Errors: family.BriefErrors()} }
 
-// passing is a request on its way through the door.
+// passing is a request that is being answered.
 type passing struct {
 	asked
-	door    *Door
+	chain   *Chain
 	api     API
 	request *http.Request
 	answer  recorder
@@ -117,12 +118,12 @@ type passing struct {
 
 // end counts, times and logs a request that was answered.
 func (p *passing) end() {
-	d, r, status, took := p.door, p.request, p.answer.status, time.Since(p.began)
+	c, r, status, took := p.chain, p.request, p.answer.status, time.Since(p.began)
 	p.taken.Observe(took.Seconds())
 	p.endSpan(status)
-	d.accessed(r, &p.asked, &p.answer, took)
-	d.audited(p.api.Audited, r, &p.asked, &p.answer)
-	d.requests.WithLabelValues(p.api.Name, method(r), strconv.Itoa(status)).Inc()
+	c.accessed(r, &p.asked, &p.answer, took)
+	c.audited(p.api.Audited, r, &p.asked, &p.answer)
+	c.requests.WithLabelValues(p.api.Name, method(r), strconv.Itoa(status)).Inc()
 	if p.api.Log.Enabled(r.Context(), slog.LevelDebug) {
 		p.api.Log.DebugContext(r.Context(), "request", "door", p.api.Name, "method", r.Method, "path", r.URL.Path, "status", status,
 			"duration", took, "remote", r.RemoteAddr)
@@ -138,18 +139,18 @@ type Mux interface {
 }
 
 // Handler returns the handler of an API's requests.
-func (d *Door) Handler(api API, handle Handle) http.Handler {
-	duration := d.duration.WithLabelValues(api.Name)
+func (c *Chain) Handler(api API, handle Handle) http.Handler {
+	duration := c.duration.WithLabelValues(api.Name)
 	if api.Log == nil {
-		api.Log = d.Log
+		api.Log = c.Log
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &passing{door: d, api: api, began: time.Now(), taken: duration}
+		p := &passing{chain: c, api: api, began: time.Now(), taken: duration}
 		p.answer.ResponseWriter, p.answer.of = w, p
 		r = begin(r, &p.asked)
 		w.Header().Set(requestHeader, p.id)
-		p.request, p.endSpan = d.Traces.begin(r, api.Name, &p.asked)
-		SetSecurityHeaders(w.Header(), d.Secure)
+		p.request, p.endSpan = c.Traces.begin(r, api.Name, &p.asked)
+		SetSecurityHeaders(w.Header(), c.Secure)
 		aborted := true
 		defer func() {
 			if aborted {
@@ -159,14 +160,14 @@ func (d *Door) Handler(api API, handle Handle) http.Handler {
 				p.end()
 			}
 		}()
-		d.safely(&p.answer, p.request, api.Errors, handle)
+		c.safely(&p.answer, p.request, api.Errors, handle)
 		aborted = false
 	})
 }
 
 // Reading returns the handler of requests that may only be GET or HEAD.
-func (d *Door) Reading(api API, handle Handle) http.Handler {
-	return d.Handler(api, func(w http.ResponseWriter, r *http.Request) error {
+func (c *Chain) Reading(api API, handle Handle) http.Handler {
+	return c.Handler(api, func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return family.WrongMethod(w, r, http.MethodGet, http.MethodHead)
 		}
@@ -196,7 +197,7 @@ func SetSecurityHeaders(h http.Header, secure bool) {
 }
 
 // safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.
-func (d *Door) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
+func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -205,7 +206,7 @@ func (d *Door) safely(w *recorder, r *http.Request, form family.Errors, handle H
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.status != 0 {
 			panic(http.ErrAbortHandler)
 		}
-		d.fail(w, r, form, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		c.fail(w, r, form, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}()
 	err := refuseNUL(r)
 	if err == nil {
@@ -216,7 +217,7 @@ func (d *Door) safely(w *recorder, r *http.Request, form family.Errors, handle H
 	}
 	if err != nil {
 		identity.ForgetCookie(w, r, err)
-		d.fail(w, r, form, err)
+		c.fail(w, r, form, err)
 	}
 }
 

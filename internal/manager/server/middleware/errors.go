@@ -1,4 +1,4 @@
-package door
+package middleware
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 
 // fail answers an error in the form of the API. An error that is not the client's becomes a 500 with the name of the request, by which the
 // log has the cause; the answer does not show the cause.
-func (d *Door) fail(w http.ResponseWriter, r *http.Request, form family.Errors, err error) {
+func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors, err error) {
 	err = store.Unavailable(err)
 	p, ok := problem.As(err)
 	switch {
 	case ok && p.Status < 500:
 	case ok:
-		d.Log.WarnContext(r.Context(), "refused", "status", p.Status, "path", r.URL.Path, "error", err)
+		c.Log.WarnContext(r.Context(), "refused", "status", p.Status, "path", r.URL.Path, "error", err)
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:
@@ -30,7 +30,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, form family.Errors, 
 		if a := askedOf(r.Context()); a != nil {
 			id = a.id
 		}
-		d.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
+		c.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
 	}
 	switch {
