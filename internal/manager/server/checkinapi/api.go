@@ -22,7 +22,7 @@ import (
 
 // API is the check-in API of a manager.
 type API struct {
-	Chain    *middleware.Chain
+	Chain   *middleware.Chain
 	Fleet   *fleet.Service
 	Store   *store.Store
 	Address *resource.API

@@ -15,7 +15,7 @@ import (
 
 // API is what browsers ask for before and after they are signed in.
 type API struct {
-	Chain     *middleware.Chain
+	Chain    *middleware.Chain
 	Identity *identity.Service
 }
 
