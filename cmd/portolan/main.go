@@ -109,9 +109,16 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run parses and runs a command line and gives the exit code: 0 done, 1 failed, 2 used wrongly, 3 done
 // but for rows of an import that were skipped.
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "--version" {
+		args = []string{"version"}
+	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "--help")
+	}
 	var c commands
 	exit := -1
-	parser, err := kong.New(&c, kong.Name("portolan"),
+	grammar := c.grammarFor(args)
+	parser, err := kong.New(grammar, kong.Name("portolan"),
 		kong.Description("Portolan keeps the addresses, names and service points of a network in one place and puts them on the wire.\n\n"+
 			"Begin with:  portolan demo"),
 		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(),
@@ -120,12 +127,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 1
-	}
-	if len(args) > 0 && args[0] == "--version" {
-		args = []string{"version"}
-	}
-	if len(args) > 0 && args[0] == "help" {
-		args = append(args[1:], "--help")
 	}
 	parsed, err := parser.Parse(flagsFirst(parser.Model.Node, args))
 	if exit >= 0 { // help was asked for
@@ -140,6 +141,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "portolan: %s\nTry: %s --help\n", missingFile.ReplaceAllString(err.Error(), "$1: there is no such file"), try)
 		return 2
 	}
+	c.adopt(grammar)
 	level := new(slog.LevelVar)
 	log := c.logger(stderr, level)
 	slog.SetDefault(log)
