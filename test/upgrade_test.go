@@ -43,34 +43,42 @@ func TestUpgrades(t *testing.T) {
 		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), server.Layout().Version()-1, err)
 	}
 	for _, dir := range schemas {
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Run("SQLite", func(t *testing.T) {
+		for name, upgrade := range map[string]func(t *testing.T, dir string){
+			"SQLite": upgradeFile, "PostgreSQL": upgradePostgres,
+			"backup to SQLite":     func(t *testing.T, dir string) { restored(t, dir, "--data", filepath.Join(t.TempDir(), "data")) },
+			"backup to PostgreSQL": func(t *testing.T, dir string) { restored(t, dir, "--database", pgtest.URL(t)) },
+		} {
+			t.Run(filepath.Base(dir)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				data := t.TempDir()
-				if err := os.WriteFile(filepath.Join(data, "portolan.db"), unpack(t, dir+"/portolan.db.zst"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				upgraded(t, dir, "--data", data)
+				upgrade(t, dir)
 			})
-			t.Run("PostgreSQL", func(t *testing.T) {
-				t.Parallel()
-				url := pgtest.URL(t)
-				conn, err := pgx.Connect(t.Context(), url)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := conn.PgConn().Exec(t.Context(), string(unpack(t, dir+"/postgres.sql.zst"))).ReadAll(); err != nil {
-					t.Fatal(err)
-				}
-				if err := conn.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				upgraded(t, dir, "--database", url)
-			})
-			t.Run("backup to SQLite", func(t *testing.T) { restored(t, dir, "--data", filepath.Join(t.TempDir(), "data")) })
-			t.Run("backup to PostgreSQL", func(t *testing.T) { restored(t, dir, "--database", pgtest.URL(t)) })
-		})
+		}
 	}
+}
+
+// upgradeFile upgrades a SQLite file.
+func upgradeFile(t *testing.T, dir string) {
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "portolan.db"), unpack(t, dir+"/portolan.db.zst"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	upgraded(t, dir, "--data", data)
+}
+
+// upgradePostgres upgrades a database of PostgreSQL.
+func upgradePostgres(t *testing.T, dir string) {
+	url := pgtest.URL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.PgConn().Exec(t.Context(), string(unpack(t, dir+"/postgres.sql.zst"))).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	upgraded(t, dir, "--database", url)
 }
 
 func restored(t *testing.T, dir string, where ...string) {
@@ -84,9 +92,6 @@ func upgraded(t *testing.T, dir string, where ...string) {
 	t.Helper()
 	m := &manager{t: t, dir: t.TempDir(), where: where}
 	m.listen() // which brings the schema up to date
-	if got := m.check(); got != "nothing is wrong" {
-		t.Errorf("check: %s", got)
-	}
 	token, err := os.ReadFile(dir + "/token")
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +118,6 @@ func upgraded(t *testing.T, dir string, where ...string) {
 	}
 	m.id("/configurations", `{"name":"after the upgrade"}`)
 	if got := m.check(); got != "nothing is wrong" {
-		t.Errorf("check after a change: %s", got)
+		t.Errorf("check: %s", got)
 	}
 }
