@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "portolan")
-	build := exec.Command("go", "build", "-o", binary, "portolan/cmd/portolan")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version="+testedVersion, "-o", binary, "portolan/cmd/portolan")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "building portolan:", err)

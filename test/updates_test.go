@@ -1,10 +1,10 @@
 package test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,16 +13,26 @@ import (
 	"time"
 )
 
-// releases makes a repository for a manager and publishes, beside the version that is tested, 1.1.0, which is well, 1.2.0, which ends at
+// testedVersion is the version of the program that is tested, newerVersion that of a copy of it. They are of one length.
+const (
+	testedVersion = "0.1.0-story"
+	newerVersion  = "0.1.1-story"
+)
+
+// releases makes a repository for a manager and publishes, beside the version that is tested, newerVersion, which is well, 1.2.0, which ends at
 // once, and 1.3.0, which does nothing.
 func releases(t *testing.T, m *manager) {
 	t.Helper()
 	dir := t.TempDir()
 	repository, keys := filepath.Join(m.dir, "data", "releases"), filepath.Join(dir, "keys")
 	well := filepath.Join(dir, "well")
-	build := exec.Command("go", "build", "-ldflags", "-X main.version=1.1.0", "-o", well, "portolan/cmd/portolan")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := bytes.ReplaceAll(program, []byte(testedVersion), []byte(newerVersion)) // which takes no second link
+	if err := os.WriteFile(well, newer, 0o700); err != nil {                        //nolint:gosec // it is to run
+		t.Fatal(err)
 	}
 	programs := []string{well}
 	for version, does := range map[string]string{"1.2.0": "echo broken >&2; exit 3", "1.3.0": "exec sleep 600"} {
@@ -95,15 +105,14 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 			t.Errorf("%s the resolver of before does not answer", when)
 		}
 	}
-	const base = "0.1.0-dev"
 
-	p.fleet("update", "edge", "1.1.0")
-	p.shows(`"version": "1.1.0"`, `"updateStatus": "OK"`)
+	p.fleet("update", "edge", newerVersion)
+	p.shows(`"version": "`+newerVersion+`"`, `"updateStatus": "OK"`)
 	serves("updated")
 	for version, why := range map[string]string{"1.2.0": "it ended before it was healthy: exit status 3",
 		"1.3.0": "it was not healthy within 3s"} {
 		p.fleet("update", "edge", version)
-		p.shows(`"version": "1.1.0"`, `"updateStatus": "UPDATE_FAILED"`, `"targetVersion": "`+version+`"`, why)
+		p.shows(`"version": "`+newerVersion+`"`, `"updateStatus": "UPDATE_FAILED"`, `"targetVersion": "`+version+`"`, why)
 		serves("after a failed update")
 	}
 	p.fleet("update", "edge") // called off
@@ -122,17 +131,17 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	pid = p.pid()
 	p.becomes("dns-resolver-service  HEALTHY")
 
-	p.fleet("update", "edge", base)
-	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)
+	p.fleet("update", "edge", testedVersion)
+	p.shows(`"version": "`+testedVersion+`"`, `"updateStatus": "OK"`)
 	serves("back at what was installed")
 
 	p.fleet("label", "edge", "site=quay")
 	where := []string{"--url", "http://" + m.api, "--token", m.token}
-	id := m.portolan(append([]string{"rollout", "start", "1.1.0", "--filter", "label=site:quay"}, where...)...)
+	id := m.portolan(append([]string{"rollout", "start", newerVersion, "--filter", "label=site:quay"}, where...)...)
 	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "DONE: 1 updated") {
 		t.Errorf("a rollout ends with %s", got)
 	}
-	p.shows(`"version": "1.1.0"`)
+	p.shows(`"version": "` + newerVersion + `"`)
 	m.portolan(append([]string{"rollout", "take-back", id}, where...)...)
 	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "TAKEN_BACK: 0 updated, 1 went back") {
 		t.Errorf("a rollout that is taken back ends with %s", got)
@@ -144,7 +153,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 			t.Errorf("in the list of rollouts %s is not %s: %q", column, want, list)
 		}
 	}
-	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)
+	p.shows(`"version": "`+testedVersion+`"`, `"updateStatus": "OK"`)
 	serves("taken back")
 	if got := m.check(); got != "nothing is wrong" {
 		t.Errorf("check: %s", got)
@@ -164,7 +173,7 @@ func TestKilledWhileUpdating(t *testing.T) {
 		rounds = 4
 	}
 	for round := range rounds {
-		version := []string{"1.1.0", "0.1.0-dev"}[round%2]
+		version := []string{newerVersion, testedVersion}[round%2]
 		p.fleet("update", "edge", version)
 		for range 3 {
 			time.Sleep(rand.N(1200 * time.Millisecond)) // to be killed at another line each time
@@ -187,7 +196,7 @@ func TestForgedUpdates(t *testing.T) {
 	p := newEdge(t, m)
 	p.shows(`"status": "HEALTHY"`)
 	repository := filepath.Join(m.dir, "data", "releases")
-	files, err := filepath.Glob(filepath.Join(repository, "targets", "portolan", "1.1.0", "*"))
+	files, err := filepath.Glob(filepath.Join(repository, "targets", "portolan", newerVersion, "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v %v", files, err)
 	}
@@ -201,8 +210,8 @@ func TestForgedUpdates(t *testing.T) {
 		if err := os.WriteFile(files[0], text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.fleet("update", "edge", "1.1.0")
-		p.shows(`"version": "0.1.0-dev"`, `"updateStatus": "UPDATE_FAILED"`, "version 1.1.0 cannot be trusted")
+		p.fleet("update", "edge", newerVersion)
+		p.shows(`"version": "`+testedVersion+`"`, `"updateStatus": "UPDATE_FAILED"`, "version "+newerVersion+" cannot be trusted")
 		if strings.Contains(p.process.text(), "is tried") {
 			t.Fatalf("%s, and it runs:\n%s", what, p.process.text())
 		}
@@ -212,6 +221,6 @@ func TestForgedUpdates(t *testing.T) {
 	if err := os.WriteFile(files[0], whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.fleet("update", "edge", "1.1.0")
-	p.shows(`"version": "1.1.0"`, `"updateStatus": "OK"`)
+	p.fleet("update", "edge", newerVersion)
+	p.shows(`"version": "`+newerVersion+`"`, `"updateStatus": "OK"`)
 }
