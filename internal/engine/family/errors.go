@@ -1,7 +1,10 @@
 package family
 
 import (
+	"encoding/json"
+	"math"
 	"net/http"
+	"strconv"
 
 	"portolan/internal/base/problem"
 )
@@ -12,6 +15,35 @@ type Errors struct {
 	Body func(p *problem.Problem) any
 	// Challenges returns the values of WWW-Authenticate of an answer 401 (RFC 9110 section 11.6.1).
 	Challenges func(r *http.Request) []string
+}
+
+// Write answers an error.
+func (e Errors) Write(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
+	switch {
+	case p.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	case p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+	}
+	if p.Status == http.StatusUnauthorized {
+		for _, challenge := range e.Challenges(r) {
+			w.Header().Add("WWW-Authenticate", challenge)
+		}
+	}
+	WriteJSON(w, p.Status, e.Body(p))
+}
+
+// WriteJSON answers with a JSON document.
+func WriteJSON(w http.ResponseWriter, status int, document any) {
+	body, err := json.Marshal(document)
+	if err != nil { // only our own types come here, and they can be marshalled
+		panic(err)
+	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
 }
 
 // PlainErrors are the errors of the address API (reference/address-manager-behaviour.md, Errors).

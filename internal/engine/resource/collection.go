@@ -322,7 +322,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
-	a.seeds, a.Manager, a.Provisions = r.seeds, r.Manager, r.Provisions()
+	a.seeds, a.Manager, a.Provisions, a.Respan = r.seeds, r.Manager, r.Provisions(), r.respan
 	if a.Demand = r.demand; a.Demand != nil {
 		a.Demand.Open(s)
 	}

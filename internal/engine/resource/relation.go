@@ -31,6 +31,7 @@ type Registry struct {
 	seeds       []func(c *Change) error
 	userFields  UserFields
 	demand      Demand
+	respan      func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 	// descriptions are the doc comments of the declarations.
 	descriptions map[string]string
 }
@@ -186,6 +187,9 @@ type Demand interface {
 
 // Demand declares what is asked of every change.
 func (r *Registry) Demand(d Demand) { r.demand = d }
+
+// Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
+func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) { r.respan = fn }
 
 // Seed declares what every manager has from its first start on: seed makes what of it is missing, and is run at each start.
 func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, seed) }

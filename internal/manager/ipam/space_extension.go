@@ -59,7 +59,10 @@ type spaceExtension struct {
 }
 
 // registerSpace declares what is kept beside blocks, networks and addresses.
-func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
+func registerSpace(r *resource.Registry) {
+	r.Extension(newSpaceExtension(r))
+	r.Respan(Reallocate)
+}
 
 // newSpaceExtension gives the extension for one store. What comes down is found among the types that are declared by then.
 func newSpaceExtension(r *resource.Registry) *store.Extension {

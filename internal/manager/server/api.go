@@ -75,7 +75,6 @@ func NewAPI(s *store.Store) *resource.API {
 			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
 	}
 	a := resource.NewAPI(s, r)
-	a.Respan = ipam.Reallocate
 	authz.Govern(a)
 	if s != nil {
 		workflow.Open(a, identity.ServiceOf(s).Acting)

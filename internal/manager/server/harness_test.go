@@ -45,7 +45,7 @@ func databaseFor(t *testing.T, data string) string {
 	if url, ok := databases.Load(data); ok {
 		return url.(string)
 	}
-	url := pgtest.Filled(t, func(url string) error {
+	url := pgtest.Filled(t, "whole", func(url string) error {
 		s, err := store.Open(store.Options{Layout: Layout(), Database: url, Exclusive: true})
 		if err != nil {
 			return err

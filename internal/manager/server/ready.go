@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"portolan/internal/base/problem"
-	"portolan/internal/manager/server/middleware"
+	"portolan/internal/engine/family"
 )
 
 func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
-	middleware.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	family.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 	return nil
 }
 
@@ -24,6 +24,6 @@ func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
 	}
 	is, _, _ := m.Store.Condition()
-	middleware.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
+	family.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready", "database": string(is)})
 	return nil
 }

@@ -28,12 +28,7 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 		}
 		made = true
 		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
-		x := &identity.User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR",
-			AccessType: "GUI_AND_API",
-			Password:   password}
-		x.Type, x.Name = "User", "admin"
-		t, _ := a.Type("User")
-		if _, err := c.Create(t, x); err != nil {
+		if err := identity.CreateAdmin(c, password); err != nil {
 			return err
 		}
 		if err := catalog.SeedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}); err != nil {

@@ -131,7 +131,7 @@ func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
 	}
 	s, err := a.Status(r.Context())
 	if err == nil {
-		middleware.WriteJSON(w, http.StatusOK, s)
+		family.WriteJSON(w, http.StatusOK, s)
 	}
 	return err
 }

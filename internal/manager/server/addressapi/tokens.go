@@ -100,7 +100,7 @@ func (a *API) listTokens(w http.ResponseWriter, r *family.Request) error {
 	caller := callerOf(r)
 	list, err := a.seenTokens(r, caller)
 	if err == nil {
-		middleware.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "data": list})
+		family.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "data": list})
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 		"remote",
 		identity.Remote(r.Request))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
-	middleware.WriteJSON(w, http.StatusCreated, made)
+	family.WriteJSON(w, http.StatusCreated, made)
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (a *API) Routes(mux middleware.Mux) {
 func (a *API) checkedIn(w http.ResponseWriter, to checkin.Answer, err error) error {
 	a.Observer.CheckedIn(err)
 	if err == nil {
-		middleware.WriteJSON(w, http.StatusOK, to)
+		family.WriteJSON(w, http.StatusOK, to)
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform fun
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, a)
+	family.WriteJSON(w, http.StatusOK, a)
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/fleet"
-	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/checkin"
 )
 
@@ -86,7 +85,7 @@ func (a *API) listApplications(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, struct {
+	family.WriteJSON(w, http.StatusOK, struct {
 		Data []fleet.ApplicationDetail `json:"data"`
 	}{all})
 	return nil
@@ -99,7 +98,7 @@ func (a *API) getApplication(w http.ResponseWriter, r *family.Request) error {
 	}
 	for _, one := range all {
 		if one.ID == r.PathValue("application") {
-			middleware.WriteJSON(w, http.StatusOK, one)
+			family.WriteJSON(w, http.StatusOK, one)
 			return nil
 		}
 	}
@@ -174,7 +173,7 @@ func (a *API) deploy(w http.ResponseWriter, r *family.Request, c fleet.Applicati
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, struct {
+	family.WriteJSON(w, http.StatusAccepted, struct {
 		ID string `json:"id"`
 	}{id})
 	return nil
@@ -210,7 +209,7 @@ func (a *API) listEvents(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, struct {
+	family.WriteJSON(w, http.StatusOK, struct {
 		Data []fleet.Event `json:"data"`
 	}{all})
 	return nil

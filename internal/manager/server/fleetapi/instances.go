@@ -194,7 +194,7 @@ func (a *API) getInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, i)
+	family.WriteJSON(w, http.StatusOK, i)
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (a *API) rekeyInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, created)
+	family.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, created)
+	family.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }
 
@@ -311,6 +311,6 @@ func (a *API) createInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, created)
+	family.WriteJSON(w, http.StatusAccepted, created)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/family"
-	"portolan/internal/manager/server/middleware"
 	"portolan/internal/wire/release"
 )
 
@@ -39,6 +38,6 @@ func (a *API) listReleases(w http.ResponseWriter, _ *family.Request) error {
 		text := s.Expires.UTC().Format(time.RFC3339)
 		answer.Expires = &text
 	}
-	middleware.WriteJSON(w, http.StatusOK, answer)
+	family.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }

@@ -119,7 +119,7 @@ func (a *API) startRollout(w http.ResponseWriter, r *family.Request) error {
 		return err
 	}
 	w.Header().Set("Location", rolloutsPath+"/"+id)
-	middleware.WriteJSON(w, http.StatusCreated, started)
+	family.WriteJSON(w, http.StatusCreated, started)
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (a *API) listRollouts(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, struct {
+	family.WriteJSON(w, http.StatusOK, struct {
 		Data []fleet.Rollout `json:"data"`
 	}{all})
 	return nil
@@ -139,7 +139,7 @@ func (a *API) getRollout(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, one)
+	family.WriteJSON(w, http.StatusOK, one)
 	return nil
 }
 
@@ -171,6 +171,6 @@ func (a *API) actOnRollout(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, one)
+	family.WriteJSON(w, http.StatusAccepted, one)
 	return nil
 }

@@ -136,7 +136,7 @@ func (a *API) getServicePoint(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, one)
+	family.WriteJSON(w, http.StatusOK, one)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (a *API) createServicePoint(w http.ResponseWriter, r *family.Request) error
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusAccepted, struct {
+	family.WriteJSON(w, http.StatusAccepted, struct {
 		ID                   string `json:"id"`
 		RegistrationKey      string `json:"registrationKey"`
 		RegistrationEndpoint string `json:"registrationEndpoint"`

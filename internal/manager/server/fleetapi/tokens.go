@@ -7,7 +7,6 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/family"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server/middleware"
 )
 
 // tokenPaths is the exchange of a key set for an access token.
@@ -56,7 +55,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	middleware.WriteJSON(w, http.StatusOK, struct {
+	family.WriteJSON(w, http.StatusOK, struct {
 		AccessToken string `json:"accessToken"`
 		ExpiresIn   int    `json:"expiresIn"`
 		TokenType   string `json:"tokenType"`

@@ -2,11 +2,8 @@ package middleware
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/family"
@@ -33,29 +30,5 @@ func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors,
 		c.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
 	}
-	switch {
-	case p.RetryAfter > 0:
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
-	case p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", "1")
-	}
-	if p.Status == http.StatusUnauthorized {
-		for _, challenge := range form.Challenges(r) {
-			w.Header().Add("WWW-Authenticate", challenge)
-		}
-	}
-	WriteJSON(w, p.Status, form.Body(p))
-}
-
-// WriteJSON answers with a JSON document.
-func WriteJSON(w http.ResponseWriter, status int, document any) {
-	body, err := json.Marshal(document)
-	if err != nil { // only our own types come here, and they can be marshalled
-		panic(err)
-	}
-	body = append(body, '\n')
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone
+	form.Write(w, r, p)
 }

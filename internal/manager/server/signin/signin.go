@@ -23,7 +23,7 @@ type API struct {
 func (a *API) listProviders(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.Identity.Providers(r.Context())
 	if err == nil {
-		middleware.WriteJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
+		family.WriteJSON(w, http.StatusOK, map[string]any{"data": append([]identity.Provider{}, list...)})
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (a *API) signOutAt(w http.ResponseWriter, r *http.Request) error {
 	}
 	to, err := a.Identity.SignOutAt(r.Context(), p)
 	if err == nil {
-		middleware.WriteJSON(w, http.StatusOK, map[string]string{"to": to})
+		family.WriteJSON(w, http.StatusOK, map[string]string{"to": to})
 	}
 	return err
 }

@@ -1,0 +1,296 @@
+// Package apitest runs the address API of some trades over a throw-away database, without listeners and without what a manager does in the
+// background, for tests of the rules of those trades.
+package apitest
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/published"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
+	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/identity"
+	"portolan/internal/manager/secrets"
+	"portolan/internal/manager/settings"
+	"portolan/internal/manager/userfields"
+	"portolan/internal/testkit/pgtest"
+)
+
+// Environment variables of the lanes of make: whether this run keeps its data in PostgreSQL, and whether tests with one client do so, too.
+const (
+	OnPostgres = "PORTOLAN_TEST_ON_POSTGRES"
+	AllTests   = "PORTOLAN_TEST_ALL"
+	LongTests  = "PORTOLAN_TEST_LONG"
+)
+
+// API is the address API of some trades.
+type API struct {
+	Client
+	Store    *store.Store
+	Address  *resource.API
+	REST     *rest.Server
+	Identity *identity.Service
+}
+
+// AdminPassword is the password of the user admin.
+const AdminPassword = "correct horse battery"
+
+// maxPage is the largest page.
+const maxPage = 100_000
+
+// New returns the address API over an empty database, with these trades beside users, rights, settings and catalogues. The test runs beside
+// others.
+func New(t testing.TB, register ...func(*resource.Registry)) *API {
+	t.Helper()
+	if underRace {
+		t.Skip("one client, and one request after another")
+	}
+	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
+		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
+	}
+	beside(t)
+	a := &API{Client: Client{T: t}}
+	options := store.Options{Hurry: 10}
+	var err error
+	if os.Getenv(OnPostgres) != "" {
+		options.Database = pgtest.Filled(t, key(register), func(url string) error { return fill(store.Options{Database: url}, register) })
+	} else {
+		options.Dir = t.TempDir()
+		err = copyTemplate(options.Dir, register)
+	}
+	if err == nil {
+		err = a.open(options, register)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Store.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+		*a = API{} // testing keeps what a test that has ended gave to Cleanup: with all of them, gigabytes
+	})
+	if a.Token, err = a.Identity.CreateToken(t.Context(),
+		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	a.Send = func(r *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		a.serve(w, r)
+		return w.Result(), nil
+	}
+	return a
+}
+
+// registry returns the declarations of the trades.
+func registry(register []func(*resource.Registry)) *resource.Registry {
+	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
+	for _, f := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register, userfields.Register,
+		settings.Register, event.Register} {
+		f(r)
+	}
+	for _, f := range register {
+		f(r)
+	}
+	return r
+}
+
+// open opens the database and puts the API together.
+func (a *API) open(o store.Options, register []func(*resource.Registry)) (err error) {
+	o.Layout, o.Exclusive = registry(register).Layout(), true
+	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension())
+	if a.Store, err = store.Open(o); err != nil {
+		return err
+	}
+	a.Identity = identity.ServiceOf(a.Store)
+	a.Address = resource.NewAPI(a.Store, registry(register))
+	authz.Govern(a.Address)
+	a.Address.Sealer = secrets.Sealer{}
+	a.REST = rest.New(a.Address, rest.Settings{Base: published.Base, MaxLimit: maxPage, RootType: "AddressManager", Version: "test"})
+	a.REST.SetCookie, a.REST.OfRequest = identity.SetCookie, identity.OfRequest
+	return nil
+}
+
+// fill creates what every database begins with.
+func fill(o store.Options, register []func(*resource.Registry)) error {
+	var a API
+	if err := a.open(o, register); err != nil {
+		return err
+	}
+	err := a.Store.Update(context.Background(), store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		if err := identity.CreateAdmin(c, AdminPassword); err != nil {
+			return err
+		}
+		return a.Address.Seed(tx)
+	})
+	if closing := a.Store.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// serve answers a request of the address API as a manager does.
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	var caller resource.Caller
+	var err error
+	if r.Method != http.MethodPost || r.URL.Path != published.Base+"/sessions" {
+		var p authz.Principal
+		if p, err = a.Identity.Any(r); err == nil {
+			err = p.OpensAddress()
+		}
+		caller = authz.CallerOf(p)
+	}
+	if err == nil {
+		err = a.REST.Serve(w, r, caller)
+	}
+	if err == nil {
+		return
+	}
+	p, is := problem.As(err)
+	if !is {
+		a.T.Errorf("%s %s: %v", r.Method, r.URL, err)
+		p = problem.New(http.StatusInternalServerError, "InternalError", "%v", err)
+	}
+	family.PlainErrors().Write(w, r, p)
+}
+
+// Verify fails the test where an invariant of the data does not hold.
+func (a *API) Verify() {
+	a.T.Helper()
+	Verify(a.T, a.Address)
+}
+
+// Verify fails the test where an invariant of the data of an API does not hold.
+func Verify(t testing.TB, a *resource.API) {
+	t.Helper()
+	if err := a.Store.View(t.Context(), func(tx *store.Tx) error {
+		faults, err := a.Verify(tx)
+		for _, f := range faults {
+			t.Error(f)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// templates are the data directories that those of tests are copies of, by the trades: a copy takes a tenth of the time of the schema.
+var templates struct {
+	mu   sync.Mutex
+	dirs map[string]string
+}
+
+// key names the trades.
+func key(register []func(*resource.Registry)) string {
+	names := make([]string, len(register))
+	for i, f := range register {
+		names[i] = runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
+	}
+	return strings.Join(names, " ")
+}
+
+// copyTemplate fills a data directory.
+func copyTemplate(to string, register []func(*resource.Registry)) error {
+	templates.mu.Lock()
+	defer templates.mu.Unlock()
+	from, there := templates.dirs[key(register)]
+	if !there {
+		var err error
+		if from, err = os.MkdirTemp("", "portolan-template-"); err != nil {
+			return err
+		}
+		if err := fill(store.Options{Dir: from}, register); err != nil {
+			return err
+		}
+		if templates.dirs == nil {
+			templates.dirs = map[string]string{}
+		}
+		templates.dirs[key(register)] = from
+	}
+	return os.CopyFS(to, os.DirFS(from))
+}
+
+// Run runs the tests of a package and removes what they have in common. TestMain calls it.
+func Run(m *testing.M) int {
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	defaults := map[string]string{}
+	if os.Getenv(OnPostgres) == "" { // they wait more than they work; one PostgreSQL for all has no room for more
+		defaults["test.parallel"] = strconv.Itoa(3 * runtime.GOMAXPROCS(0))
+	}
+	if flag.Lookup("rapid.checks") != nil && os.Getenv(LongTests) == "" {
+		defaults["rapid.checks"] = "12"
+	}
+	for name, value := range defaults {
+		if given[name] {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	code := pgtest.Run(m)
+	for _, dir := range templates.dirs {
+		_ = os.RemoveAll(dir)
+	}
+	return code
+}
+
+// AgainOnPostgreSQL runs the tests of the package once more, in a process of its own, with their data in PostgreSQL.
+func AgainOnPostgreSQL(t *testing.T) {
+	t.Helper()
+	switch {
+	case os.Getenv(OnPostgres) != "":
+		t.Skip("this is that run")
+	case underRace:
+		t.Skip("the store differs, whose own tests run on both under the race detector, too")
+	}
+	t.Parallel()
+	pgtest.URL(t) // skips, or fails, where no server can be started
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1")
+	if os.Getenv(LongTests) != "" { // those alone that were asked for: make test runs the others
+		c.Args = append(c.Args, "-test.run="+flag.Lookup("test.run").Value.String())
+	}
+	c.Env = append(os.Environ(), OnPostgres+"=yes")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// started are the tests that have an API already.
+var started sync.Map
+
+// beside lets a test run beside others, each with data of its own. Parts of a test come one after another.
+func beside(t testing.TB) {
+	if p, is := t.(*testing.T); is && !strings.Contains(t.Name(), "/") {
+		if _, there := started.LoadOrStore(t.Name(), true); !there {
+			p.Parallel()
+		}
+	}
+}
+
+// Slow skips a test that takes more than 2 s beside others if the quick ones are wanted (make quick).
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: it takes more than 2 s")
+	}
+}

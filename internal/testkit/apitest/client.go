@@ -1,0 +1,160 @@
+package apitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Client sends the requests of a test, as an administrator where a request names no other caller.
+type Client struct {
+	T testing.TB
+	// Token is the bearer token of the administrator.
+	Token string
+	// Base is the address before the path of a request, and Send sends it.
+	Base string
+	Send func(*http.Request) (*http.Response, error)
+	// Observe, where it is set, is called with each request and its answer.
+	Observe func(method, path, body string, r Reply)
+}
+
+// Reply is an answer with its body read.
+type Reply struct {
+	*http.Response
+	Body []byte
+}
+
+// Get returns a member of the body by a dotted path, in which numbers are indexes of arrays; nil where there is none.
+func (r Reply) Get(path string) any {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(r.Body))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	for step := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[step]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// Text is Get as text; empty where there is no such member.
+func (r Reply) Text(path string) string {
+	v := r.Get(path)
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// Count returns the number of resources of a page; -1 where the body is not a page.
+func (r Reply) Count() int {
+	n, err := strconv.Atoi(r.Text("count"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// Do sends a request. Headers are "Name: value" lines; the header "Authorization:" sends none.
+func (c *Client) Do(method, path, body string, headers ...string) Reply {
+	c.T.Helper()
+	rq, err := http.NewRequest(method, c.Base+path, strings.NewReader(body))
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	rq.Header.Set("Authorization", "Bearer "+c.Token)
+	if body != "" {
+		rq.Header.Set("Content-Type", "application/json")
+	}
+	seen := map[string]bool{}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ":")
+		if !seen[name] {
+			rq.Header.Del(name)
+		}
+		seen[name] = true
+		if value = strings.TrimSpace(value); value != "" {
+			rq.Header.Add(name, value)
+		}
+	}
+	rs, err := c.Send(rq)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	r := Reply{rs, data}
+	if c.Observe != nil {
+		c.Observe(method, path, body, r)
+	}
+	return r
+}
+
+// Want sends a request and fails the test where the status of the answer is another one.
+func (c *Client) Want(status int, method, path, body string, headers ...string) Reply {
+	c.T.Helper()
+	r := c.Do(method, path, body, headers...)
+	if r.StatusCode != status {
+		c.T.Fatalf("%s %s answers %d, want %d: %s", method, path, r.StatusCode, status, r.Body)
+	}
+	return r
+}
+
+// ID creates a resource and returns its id.
+func (c *Client) ID(path, body string, headers ...string) string {
+	c.T.Helper()
+	return c.Want(http.StatusCreated, http.MethodPost, path, body, headers...).Text("id")
+}
+
+// Refused sends a request that must be refused with this status and code, in words that contain naming, and that must change nothing.
+func (c *Client) Refused(status int, code, naming, method, path, body string, headers ...string) {
+	c.T.Helper()
+	before := c.Do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
+	r := c.Do(method, path, body, headers...)
+	if r.StatusCode != status || r.Text("code") != code || !strings.Contains(r.Text("message"), naming) {
+		c.T.Errorf("%s %s %s\n answers %d %s\n want %d %s naming %q", method, path, body[:min(len(body), 300)], r.StatusCode, r.Body, status,
+			code, naming)
+	}
+	if r.StatusCode >= 400 && (r.Text("reason") == "" || r.Text("status") != fmt.Sprint(r.StatusCode) ||
+		r.Header.Get("Content-Type") != "application/json") {
+		c.T.Errorf("%s %s: the form of the error is wrong: %s %s", method, path, r.Header.Get("Content-Type"), r.Body)
+	}
+	if after := c.Do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").Text("totalCount"); after != before {
+		c.T.Errorf("%s %s: the refused request left a transaction", method, path)
+	}
+}
+
+// Basics creates a configuration with a view, a zone, a block and a network.
+func (c *Client) Basics() (configuration, view, zone, block, network string) {
+	c.T.Helper()
+	configuration = c.ID("/api/v2/configurations", `{"name":"main"}`)
+	view = c.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
+	zone = c.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"example.com"}`)
+	block = c.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network = c.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24","name":"office"}`)
+	return configuration, view, zone, block, network
+}
+
+// Filter returns the query parameter of a filter.
+func Filter(text string) string { return "filter=" + url.QueryEscape(text) }

@@ -1,0 +1,6 @@
+//go:build race
+
+package apitest
+
+// underRace says that the race detector is on.
+const underRace = true
