@@ -50,7 +50,7 @@ type Options struct {
 	Now func() time.Time
 	// Skew is by how much the machine's clock is said to be wrong, in tests.
 	Skew time.Duration
-	// Hurry divides the pauses of workers (Paced); 0 means 1. Tests set it.
+	// Hurry divides the pauses of workers (Paced) and the work of hashing a password; 0 means 1. Tests set it.
 	Hurry int
 }
 

@@ -17,6 +17,9 @@ func (s *Store) Paced(d time.Duration) time.Duration {
 	return d / time.Duration(s.hurry)
 }
 
+// Hurry returns Options.Hurry, at least 1.
+func (s *Store) Hurry() int { return s.hurry }
+
 // Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
 // what names the work in the log.
 func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error,

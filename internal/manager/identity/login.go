@@ -137,6 +137,6 @@ func (s *Service) verify(ctx context.Context, hash, password, remote string) (ri
 
 // Hash hashes a new password.
 func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password) })
+	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password, s.store.Hurry()) })
 	return hash, err
 }

@@ -30,12 +30,13 @@ const (
 	MaxPassword = 256
 )
 
-// HashPassword gives a password's salted hash in the PHC string format.
-func HashPassword(password string) string {
-	salt := secrets.RandomBytes(16)
-	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
+// HashPassword returns the salted hash of a password in the PHC string format. hurry divides the memory that it takes
+// (store.Options.Hurry); 1 outside of tests.
+func HashPassword(password string, hurry int) string {
+	salt, memory := secrets.RandomBytes(16), uint32(argonMemory/hurry) //nolint:gosec // which is positive
+	key := argon2.IDKey([]byte(password), salt, argonTime, memory, argonThreads, argonKey)
 	enc := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", argonMemory, argonTime, argonThreads,
+	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", memory, argonTime, argonThreads,
 		enc.EncodeToString(salt), enc.EncodeToString(key))
 }
 
@@ -63,7 +64,7 @@ func verifyPassword(hash, password string) bool {
 }
 
 // decoy is the hash of a password nobody has.
-var decoy = sync.OnceValue(func() string { return HashPassword(secrets.New()) })
+var decoy = sync.OnceValue(func() string { return HashPassword(secrets.New(), 1) })
 
 // CheckPassword says what is wrong with a new password.
 func CheckPassword(password string) error {

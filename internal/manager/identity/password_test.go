@@ -7,11 +7,11 @@ import (
 )
 
 func TestPasswords(t *testing.T) {
-	hash := HashPassword("a password")
+	hash := HashPassword("a password", 1)
 	if !verifyPassword(hash, "a password") || verifyPassword(hash, "another one") {
 		t.Error("a password and its hash do not go together")
 	}
-	if HashPassword("a password") == hash {
+	if HashPassword("a password", 1) == hash {
 		t.Error("two hashes with one salt")
 	}
 	for _, bad := range []string{"", "x", "$argon2id$v=19$m=1$x$y", "$argon2id$v=19$m=19456,t=2,p=1$!!$!!",

@@ -184,7 +184,7 @@ func (x *User) takePassword(c *resource.Change) error {
 	x.Password = ""
 	x.hash, _ = c.Prepared.(string)
 	if x.hash == "" { // no request, or one that could not be prepared
-		x.hash = HashPassword(password)
+		x.hash = HashPassword(password, c.API.Store.Hurry())
 	}
 	if x.ID != c.Caller.User || x.ID == 0 || c.Given["passwordResetRequired"] {
 		return nil

@@ -9,28 +9,28 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
-		m.id(at+"/signingKeys", `{"type":"TSIGKey","name":"transfer","algorithm":"SHA256","length":256,"privateKey":"`+
+		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"transfer","algorithm":"SHA256","length":256,"privateKey":"`+
 			base64.StdEncoding.EncodeToString(make([]byte, 32))+`"}`)
-		realm := m.id(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
-		m.id("/api/v2/realms/"+realm+"/keyDistributionCenters", `{"name":"one","host":"kdc.example.net"}`)
-		m.id("/api/v2/realms/"+realm+"/servicePrincipals", `{"name":"DNS/ns.example.net","keyVersionNumber":1,"password":"x"}`)
+		realm := m.ID(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
+		m.ID("/api/v2/realms/"+realm+"/keyDistributionCenters", `{"name":"one","host":"kdc.example.net"}`)
+		m.ID("/api/v2/realms/"+realm+"/servicePrincipals", `{"name":"DNS/ns.example.net","keyVersionNumber":1,"password":"x"}`)
 	})
 }
 
 // Access control lists name addresses, prefixes, keys and other lists; names follow when what they name is renamed.
 func TestAccessControlLists(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
-	if r := m.want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+filter("predefined:true"), ""); !strings.Contains(string(r.body),
+	if r := m.Want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+filter("predefined:true"), ""); !strings.Contains(string(r.Body),
 		`[{"name":"any"},{"name":"localhost"},{"name":"localnets"},{"name":"none"}]`) {
-		t.Errorf("the lists that are always there: %s", r.body)
+		t.Errorf("the lists that are always there: %s", r.Body)
 	}
-	key := m.id("/api/v2/configurations/"+configuration+"/signingKeys", `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
-	inner := m.id(lists, `{"name":"inner","matchElements":["10.0.0/24","!10.0.0.5","2001:db8::/32","any"]}`)
-	outer := m.id(lists, `{"name":"outer","matchElements":["! inner","key k1","localhost"]}`)
-	if got := m.want(200, "GET", "/api/v2/accessControlLists/"+inner, "").text("matchElements.0"); got != "10.0.0/24" {
+	key := m.ID("/api/v2/configurations/"+configuration+"/signingKeys", `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
+	inner := m.ID(lists, `{"name":"inner","matchElements":["10.0.0/24","!10.0.0.5","2001:db8::/32","any"]}`)
+	outer := m.ID(lists, `{"name":"outer","matchElements":["! inner","key k1","localhost"]}`)
+	if got := m.Want(200, "GET", "/api/v2/accessControlLists/"+inner, "").Text("matchElements.0"); got != "10.0.0/24" {
 		t.Errorf("a short prefix became %s", got)
 	}
 	for body, want := range map[string]string{
@@ -51,79 +51,79 @@ func TestAccessControlLists(t *testing.T) {
 	} {
 		parts := strings.SplitN(want, " ", 3)
 		status := map[string]int{"400": 400, "404": 404, "409": 409}[parts[0]]
-		m.refused(status, parts[1], parts[2], "POST", lists, body)
+		m.Refused(status, parts[1], parts[2], "POST", lists, body)
 	}
-	m.refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
+	m.Refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
 		`{"name":"inner","matchElements":["outer"]}`)
-	m.refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
+	m.Refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
 		`{"name":"inner","matchElements":["inner"]}`)
-	any := m.want(200, "GET", lists+"?"+filter("name:'any'"), "").text("data.0.id")
-	m.refused(403, "UpdateNotAllowed", "any", "PUT", "/api/v2/accessControlLists/"+any, `{"name":"any","matchElements":["none"]}`)
-	m.refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists/"+any, "")
+	any := m.Want(200, "GET", lists+"?"+filter("name:'any'"), "").Text("data.0.id")
+	m.Refused(403, "UpdateNotAllowed", "any", "PUT", "/api/v2/accessControlLists/"+any, `{"name":"any","matchElements":["none"]}`)
+	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists/"+any, "")
 	// Names follow.
-	m.want(200, "PATCH", "/api/v2/accessControlLists/"+inner, `{"name":"core"}`, mergePatch)
-	m.want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"k2"}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/accessControlLists/"+outer, ""); got.text("matchElements.0") != "!core" ||
-		got.text("matchElements.1") != "key k2" {
-		t.Errorf("after other names: %s", got.body)
+	m.Want(200, "PATCH", "/api/v2/accessControlLists/"+inner, `{"name":"core"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"k2"}`, mergePatch)
+	if got := m.Want(200, "GET", "/api/v2/accessControlLists/"+outer, ""); got.Text("matchElements.0") != "!core" ||
+		got.Text("matchElements.1") != "key k2" {
+		t.Errorf("after other names: %s", got.Body)
 	}
-	m.refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/accessControlLists/"+inner, "")
-	m.refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/signingKeys/"+key, "")
-	m.want(204, "DELETE", "/api/v2/accessControlLists/"+outer, "")
-	m.want(204, "DELETE", "/api/v2/accessControlLists/"+inner, "")
-	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
-	m.verify()
+	m.Refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/accessControlLists/"+inner, "")
+	m.Refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/signingKeys/"+key, "")
+	m.Want(204, "DELETE", "/api/v2/accessControlLists/"+outer, "")
+	m.Want(204, "DELETE", "/api/v2/accessControlLists/"+inner, "")
+	m.Want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	m.Verify()
 }
 
 // Lists that name each other many times over are looked at once each.
 func TestManyAccessControlLists(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
-	m.id(lists, `{"name":"a0","matchElements":["any"]}`)
-	m.id(lists, `{"name":"b0","matchElements":["any"]}`)
+	m.ID(lists, `{"name":"a0","matchElements":["any"]}`)
+	m.ID(lists, `{"name":"b0","matchElements":["any"]}`)
 	for i := range 40 {
 		for _, name := range []string{"a", "b"} {
-			m.id(lists, fmt.Sprintf(`{"name":"%s%d","matchElements":["a%d","b%d"]}`, name, i+1, i, i))
+			m.ID(lists, fmt.Sprintf(`{"name":"%s%d","matchElements":["a%d","b%d"]}`, name, i+1, i, i))
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A secret of a key is shown in the answer that it was made by, and nowhere else.
 func TestTSIGKeys(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	keys := "/api/v2/configurations/" + configuration + "/signingKeys"
-	made := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
-	secret := made.text("privateKey")
-	if data, err := base64.StdEncoding.DecodeString(secret); err != nil || len(data) != 32 || made.text("state") != "GENERATED" ||
-		made.text("keyGenerationDateTime") == "" {
-		t.Fatalf("the new key is %s", made.body)
+	made := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
+	secret := made.Text("privateKey")
+	if data, err := base64.StdEncoding.DecodeString(secret); err != nil || len(data) != 32 || made.Text("state") != "GENERATED" ||
+		made.Text("keyGenerationDateTime") == "" {
+		t.Fatalf("the new key is %s", made.Body)
 	}
-	id := made.text("id")
+	id := made.Text("id")
 	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.last() + "/operations", "/api/v2?limit=1000",
 		"/api/v2/search?q=k1"} {
-		if r := m.want(200, "GET", path, ""); strings.Contains(string(r.body), secret) || strings.Contains(string(r.body), "$sealed") {
-			t.Errorf("%s shows the secret: %s", path, r.body)
+		if r := m.Want(200, "GET", path, ""); strings.Contains(string(r.Body), secret) || strings.Contains(string(r.Body), "$sealed") {
+			t.Errorf("%s shows the secret: %s", path, r.Body)
 		}
 	}
 	// A PUT of what was shown leaves the secret as it is, and shows nothing.
-	shown := m.want(200, "GET", "/api/v2/signingKeys/"+id, "")
-	if r := m.want(200, "PUT", "/api/v2/signingKeys/"+id, string(shown.body)); r.text("privateKey") != "" || r.text("state") != "GENERATED" {
-		t.Errorf("after a PUT: %s", r.body)
+	shown := m.Want(200, "GET", "/api/v2/signingKeys/"+id, "")
+	if r := m.Want(200, "PUT", "/api/v2/signingKeys/"+id, string(shown.Body)); r.Text("privateKey") != "" || r.Text("state") != "GENERATED" {
+		t.Errorf("after a PUT: %s", r.Body)
 	}
-	again := m.want(200, "PATCH", "/api/v2/signingKeys/"+id, `{"state":"REGENERATE"}`, mergePatch)
-	if again.text("privateKey") == "" || again.text("privateKey") == secret || again.text("state") != "GENERATED" {
-		t.Errorf("made anew: %s", again.body)
+	again := m.Want(200, "PATCH", "/api/v2/signingKeys/"+id, `{"state":"REGENERATE"}`, mergePatch)
+	if again.Text("privateKey") == "" || again.Text("privateKey") == secret || again.Text("state") != "GENERATED" {
+		t.Errorf("made anew: %s", again.Body)
 	}
 	given := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef"))
-	if r := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k2","algorithm":"MD5","length":128,"privateKey":"`+given+`"}`); r.text("privateKey") != given {
-		t.Errorf("a secret that was given: %s", r.body)
+	if r := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k2","algorithm":"MD5","length":128,"privateKey":"`+given+`"}`); r.Text("privateKey") != given {
+		t.Errorf("a secret that was given: %s", r.Body)
 	}
-	if r := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k3","algorithm":"MD5","length":128,"state":"NOT_GENERATED"}`); r.text("privateKey") != "" ||
-		r.text("state") != "NOT_GENERATED" {
-		t.Errorf("a key without a secret: %s", r.body)
+	if r := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k3","algorithm":"MD5","length":128,"state":"NOT_GENERATED"}`); r.Text("privateKey") != "" ||
+		r.Text("state") != "NOT_GENERATED" {
+		t.Errorf("a key without a secret: %s", r.Body)
 	}
 	for body, code := range map[string]string{
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA256","length":256,"privateKey":"!"}`:             "InvalidPrivateKeyValue",
@@ -134,24 +134,24 @@ func TestTSIGKeys(t *testing.T) {
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":160,"state":"REGENERATE"}`:           "InvalidEnumValue",
 		`{"type":"KeySigningKey","name":"x"}`:                                                          "InvalidResourceType",
 	} {
-		m.refused(400, code, "", "POST", keys, body)
+		m.Refused(400, code, "", "POST", keys, body)
 	}
-	m.refused(400, "ConflictingResourceFieldValues", "state", "PATCH", "/api/v2/signingKeys/"+id, `{"state":"NOT_GENERATED"}`, mergePatch)
-	taken := m.id(keys, `{"type":"TSIGKey","name":"k4","algorithm":"MD5","length":"128"}`)
-	if r := m.want(200, "PATCH", "/api/v2/signingKeys/"+taken, `{"privateKey":""}`, mergePatch); r.text("state") != "NOT_GENERATED" || r.text("privateKey") != "" {
-		t.Errorf("without its secret: %s", r.body)
+	m.Refused(400, "ConflictingResourceFieldValues", "state", "PATCH", "/api/v2/signingKeys/"+id, `{"state":"NOT_GENERATED"}`, mergePatch)
+	taken := m.ID(keys, `{"type":"TSIGKey","name":"k4","algorithm":"MD5","length":"128"}`)
+	if r := m.Want(200, "PATCH", "/api/v2/signingKeys/"+taken, `{"privateKey":""}`, mergePatch); r.Text("state") != "NOT_GENERATED" || r.Text("privateKey") != "" {
+		t.Errorf("without its secret: %s", r.Body)
 	}
-	kept := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k5","algorithm":"MD5","length":128}`, "Idempotency-Key: once")
+	kept := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k5","algorithm":"MD5","length":128}`, "Idempotency-Key: once")
 	if !strings.Contains(kept.Header.Get("x-portolan-ignored"), "Idempotency-Key") {
 		t.Errorf("an answer with a secret is kept: %s", kept.Header)
 	}
 	// What is undone has its secret again.
-	m.want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
+	m.Want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
 	m.undo(m.last())
-	if r := m.want(200, "GET", "/api/v2/signingKeys/"+id, ""); r.text("state") != "GENERATED" {
-		t.Errorf("after the undo: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/signingKeys/"+id, ""); r.Text("state") != "GENERATED" {
+		t.Errorf("after the undo: %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 const policyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256","signatureValidityPeriod":"P10D",` +
@@ -163,9 +163,9 @@ const policyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDig
 // What a policy is applied to has its keys, and loses them with it.
 func TestSigningPolicies(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, network := m.basics()
+	configuration, _, zone, block, network := m.Basics()
 	body := strings.Replace(policyBody, "NAME", "standard", 1)
-	policy := m.id("/api/v2/signingPolicies", body)
+	policy := m.ID("/api/v2/signingPolicies", body)
 	for _, c := range [][3]string{
 		{`"ADDRESS_MANAGER"`, `"ENTRUST_HSM"`, "NoHsmConfiguration"},
 		{`"P10D"`, `"P1D"`, "ConflictingResourceFieldValues"},
@@ -178,107 +178,107 @@ func TestSigningPolicies(t *testing.T) {
 		{`"P365D"`, `"PT0.1S"`, "DurationValueOutsideRange"},
 		{`"DOUBLE_SIGNING"`, `"DOUBLE_SIGNING","keySigningKeySigningPeriod":"P1D"`, "ConflictingResourceFieldValues"},
 	} {
-		m.refused(400, c[2], "", "POST", "/api/v2/signingPolicies", strings.Replace(strings.Replace(body, c[0], c[1], 1), "standard", "x", 1))
+		m.Refused(400, c[2], "", "POST", "/api/v2/signingPolicies", strings.Replace(strings.Replace(body, c[0], c[1], 1), "standard", "x", 1))
 	}
 	applied := "/api/v2/signingPolicies/" + policy + "/appliedResources"
-	m.want(201, "POST", applied, `{"id":`+zone+`,"type":"Zone"}`)
-	m.want(201, "POST", applied, `{"id":`+network+`}`)
-	if r := m.want(200, "GET", applied+"?fields=id&orderBy=asc(id)", ""); r.text("count") != "2" {
-		t.Errorf("what it is applied to: %s", r.body)
+	m.Want(201, "POST", applied, `{"id":`+zone+`,"type":"Zone"}`)
+	m.Want(201, "POST", applied, `{"id":`+network+`}`)
+	if r := m.Want(200, "GET", applied+"?fields=id&orderBy=asc(id)", ""); r.Text("count") != "2" {
+		t.Errorf("what it is applied to: %s", r.Body)
 	}
-	got := m.want(200, "GET", "/api/v2/zones/"+zone, "")
-	if got.text("signed") != "true" || got.text("signingPolicy.id") != policy {
-		t.Errorf("the zone is %s", got.body)
+	got := m.Want(200, "GET", "/api/v2/zones/"+zone, "")
+	if got.Text("signed") != "true" || got.Text("signingPolicy.id") != policy {
+		t.Errorf("the zone is %s", got.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/configurations/"+configuration, ""); r.text("keyAutoRegenerationEnabled") != "true" {
-		t.Errorf("the configuration is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/configurations/"+configuration, ""); r.Text("keyAutoRegenerationEnabled") != "true" {
+		t.Errorf("the configuration is %s", r.Body)
 	}
-	keys := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys?orderBy=asc(flags)", "")
-	if keys.text("count") != "2" || keys.text("data.0.type") != "ZoneSigningKey" || keys.text("data.1.flags") != "257" ||
-		keys.text("data.1.publicKey") == "" || keys.text("data.0.privateKey") != "" || strings.Contains(string(keys.body), "sealed") {
-		t.Errorf("the keys are %s", keys.body)
+	keys := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys?orderBy=asc(flags)", "")
+	if keys.Text("count") != "2" || keys.Text("data.0.type") != "ZoneSigningKey" || keys.Text("data.1.flags") != "257" ||
+		keys.Text("data.1.publicKey") == "" || keys.Text("data.0.privateKey") != "" || strings.Contains(string(keys.Body), "sealed") {
+		t.Errorf("the keys are %s", keys.Body)
 	}
 	for path, name := range map[string]string{"zones/" + zone: "example.com", "networks/" + network: "0.0.10.in-addr.arpa"} {
-		if r := m.want(200, "GET", "/api/v2/"+path+"/signing", ""); r.text("signed") != "true" || r.text("zones.0.zone") != name ||
-			r.text("policy") != "standard" || r.text("zones.0.keys.0.type") != "ZoneSigningKey" || r.text("zones.0.keys.0.state") != "GENERATED" ||
-			r.text("zones.0.keys.0.signs") != "false" ||
-			r.text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" ||
-			r.text("zones.0.keys.1.type") != "KeySigningKey" || r.text("zones.0.parentHere") != "false" {
-			t.Errorf("%s is signed by %s", path, r.body)
+		if r := m.Want(200, "GET", "/api/v2/"+path+"/signing", ""); r.Text("signed") != "true" || r.Text("zones.0.zone") != name ||
+			r.Text("policy") != "standard" || r.Text("zones.0.keys.0.type") != "ZoneSigningKey" || r.Text("zones.0.keys.0.state") != "GENERATED" ||
+			r.Text("zones.0.keys.0.signs") != "false" ||
+			r.Text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" ||
+			r.Text("zones.0.keys.1.type") != "KeySigningKey" || r.Text("zones.0.parentHere") != "false" {
+			t.Errorf("%s is signed by %s", path, r.Body)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/signing", ""); r.text("signed") != "false" || r.text("zones.0.keys.0.id") != "" {
-		t.Errorf("a block that is not signed: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/signing", ""); r.Text("signed") != "false" || r.Text("zones.0.keys.0.id") != "" {
+		t.Errorf("a block that is not signed: %s", r.Body)
 	}
-	tag := keys.text("data.1.keyTag") + keys.text("data.1.publicKey")
-	ksk := keys.text("data.1.id")
-	m.want(200, "PATCH", "/api/v2/signingKeys/"+ksk, `{"state":"REGENERATE"}`, mergePatch)
-	if r := m.want(200, "GET", "/api/v2/signingKeys/"+ksk, ""); r.text("keyTag")+r.text("publicKey") == tag || r.text("state") != "GENERATED" {
-		t.Errorf("made anew: %s", r.body)
+	tag := keys.Text("data.1.keyTag") + keys.Text("data.1.publicKey")
+	ksk := keys.Text("data.1.id")
+	m.Want(200, "PATCH", "/api/v2/signingKeys/"+ksk, `{"state":"REGENERATE"}`, mergePatch)
+	if r := m.Want(200, "GET", "/api/v2/signingKeys/"+ksk, ""); r.Text("keyTag")+r.Text("publicKey") == tag || r.Text("state") != "GENERATED" {
+		t.Errorf("made anew: %s", r.Body)
 	}
-	m.refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, mergePatch)
-	m.refused(403, "ResourceInUse", "signs", "DELETE", "/api/v2/signingKeys/"+ksk, "")
-	m.refused(400, "SigningPolicyInUse", "", "DELETE", "/api/v2/signingPolicies/"+policy, "")
-	m.refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
-	m.refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
-	m.refused(400, "InvalidResourceFieldValue", "id", "POST", applied, `{"id":`+configuration+`}`)
-	m.want(204, "DELETE", applied+"/"+zone, "")
-	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "0" {
-		t.Errorf("without a policy the keys are %s", r.body)
+	m.Refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, mergePatch)
+	m.Refused(403, "ResourceInUse", "signs", "DELETE", "/api/v2/signingKeys/"+ksk, "")
+	m.Refused(400, "SigningPolicyInUse", "", "DELETE", "/api/v2/signingPolicies/"+policy, "")
+	m.Refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
+	m.Refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
+	m.Refused(400, "InvalidResourceFieldValue", "id", "POST", applied, `{"id":`+configuration+`}`)
+	m.Want(204, "DELETE", applied+"/"+zone, "")
+	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.Text("count") != "0" {
+		t.Errorf("without a policy the keys are %s", r.Body)
 	}
 	m.undo(m.last())
-	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "3" {
-		t.Errorf("after the undo the keys are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.Text("count") != "3" {
+		t.Errorf("after the undo the keys are %s", r.Body)
 	}
 	// Keys that take their time are made outside of the transaction, in batches, too.
 	rsa := strings.NewReplacer("standard", "rsa", "ECDSAP256SHA256", "RSASHA256", `Length":256`, `Length":1024`).Replace(body)
-	slow := m.id("/api/v2/signingPolicies", rsa)
-	view := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").text("data.0.id")
-	more := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"more.example"}`)
+	slow := m.ID("/api/v2/signingPolicies", rsa)
+	view := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").Text("data.0.id")
+	more := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"more.example"}`)
 	part := `{"method":"PATCH","path":"zones/` + more + `","body":{"signingPolicy":{"id":` + slow + `}}},{"method":"PATCH","path":"zones/` + zone +
 		`","body":{"signingPolicy":{"id":` + slow + `}}}`
-	m.want(200, "POST", "/api/v2/batch", `{"changes":[`+part+`]}`)
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[`+part+`]}`)
 	seen := map[string]bool{}
 	for _, at := range []string{zone, more} {
-		keys := m.want(200, "GET", "/api/v2/zones/"+at+"/signingKeys", "")
-		seen[keys.text("data.0.publicKey")], seen[keys.text("data.1.publicKey")] = true, true
-		if keys.text("data.0.length") != "1024" || keys.text("data.0.algorithm") != "RSASHA256" {
-			t.Errorf("the keys are %s", keys.body)
+		keys := m.Want(200, "GET", "/api/v2/zones/"+at+"/signingKeys", "")
+		seen[keys.Text("data.0.publicKey")], seen[keys.Text("data.1.publicKey")] = true, true
+		if keys.Text("data.0.length") != "1024" || keys.Text("data.0.algorithm") != "RSASHA256" {
+			t.Errorf("the keys are %s", keys.Body)
 		}
 	}
 	if len(seen) != 4 {
 		t.Errorf("%d keys of four are different", len(seen))
 	}
-	m.want(204, "DELETE", "/api/v2/zones/"+more, "")
-	m.want(204, "DELETE", "/api/v2/blocks/"+block, "")
-	m.want(204, "DELETE", "/api/v2/zones/"+zone, "")
-	m.want(204, "DELETE", "/api/v2/signingPolicies/"+policy, "")
-	m.verify()
+	m.Want(204, "DELETE", "/api/v2/zones/"+more, "")
+	m.Want(204, "DELETE", "/api/v2/blocks/"+block, "")
+	m.Want(204, "DELETE", "/api/v2/zones/"+zone, "")
+	m.Want(204, "DELETE", "/api/v2/signingPolicies/"+policy, "")
+	m.Verify()
 }
 
 // Realms have centers and principals, whose password is never shown.
 func TestKerberos(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	realms := "/api/v2/configurations/" + configuration + "/realms"
-	realm := m.id(realms, `{"name":"EXAMPLE.NET","domain":"example.net"}`)
-	m.refused(400, "InvalidFullyQualifiedDomainName", "domain", "POST", realms, `{"name":"X","domain":"a..b"}`)
+	realm := m.ID(realms, `{"name":"EXAMPLE.NET","domain":"example.net"}`)
+	m.Refused(400, "InvalidFullyQualifiedDomainName", "domain", "POST", realms, `{"name":"X","domain":"a..b"}`)
 	centers := "/api/v2/realms/" + realm + "/keyDistributionCenters"
-	if r := m.want(201, "POST", centers, `{"name":"one","host":"kdc.example.net"}`); r.text("port") != "88" {
-		t.Errorf("a center: %s", r.body)
+	if r := m.Want(201, "POST", centers, `{"name":"one","host":"kdc.example.net"}`); r.Text("port") != "88" {
+		t.Errorf("a center: %s", r.Body)
 	}
-	m.refused(400, "InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "POST", centers, `{"name":"two","host":"a b"}`)
-	m.refused(400, "ValueLessThanMinimum", "port", "POST", centers, `{"name":"two","host":"10.0.0.1","port":0}`)
+	m.Refused(400, "InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "POST", centers, `{"name":"two","host":"a b"}`)
+	m.Refused(400, "ValueLessThanMinimum", "port", "POST", centers, `{"name":"two","host":"10.0.0.1","port":0}`)
 	principals := "/api/v2/realms/" + realm + "/servicePrincipals"
-	made := m.want(201, "POST", principals, `{"name":"DHCP/a.example.net","keyVersionNumber":1,"password":"top secret"}`)
-	if strings.Contains(string(made.body), "top secret") || made.text("password") != "" {
-		t.Errorf("the principal shows its password: %s", made.body)
+	made := m.Want(201, "POST", principals, `{"name":"DHCP/a.example.net","keyVersionNumber":1,"password":"top secret"}`)
+	if strings.Contains(string(made.Body), "top secret") || made.Text("password") != "" {
+		t.Errorf("the principal shows its password: %s", made.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":"another"}`, mergePatch)
-	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), `{"name":"DHCP/a.example.net","keyVersionNumber":2}`)
-	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), string(made.body))
-	m.refused(403, "ResourceInUse", "DHCP/a.example.net", "DELETE", "/api/v2/realms/"+realm, "")
-	m.refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":""}`, mergePatch)
-	m.refused(400, "InvalidResourceFieldValue", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
-	m.verify()
+	m.Want(200, "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":"another"}`, mergePatch)
+	m.Want(200, "PUT", "/api/v2/servicePrincipals/"+made.Text("id"), `{"name":"DHCP/a.example.net","keyVersionNumber":2}`)
+	m.Want(200, "PUT", "/api/v2/servicePrincipals/"+made.Text("id"), string(made.Body))
+	m.Refused(403, "ResourceInUse", "DHCP/a.example.net", "DELETE", "/api/v2/realms/"+realm, "")
+	m.Refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":""}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
+	m.Verify()
 }

@@ -13,33 +13,19 @@ import (
 	"sync"
 	"testing"
 
-	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
-
-// verify fails the test where an invariant of the data does not hold.
-func (m *manager) verify() {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
-		faults, err := m.Address.Verify(tx)
-		for _, f := range faults {
-			m.t.Error(f)
-		}
-		return err
-	}); err != nil {
-		m.t.Fatal(err)
-	}
-}
 
 func TestViewLooksAsSpecified(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, _, _ := m.basics()
-	r := m.want(200, "GET", "/api/v2/views/"+view, "")
+	_, view, _, _, _ := m.Basics()
+	r := m.Want(200, "GET", "/api/v2/views/"+view, "")
 	if got := r.Header.Get("Content-Type"); got != "application/hal+json" {
 		t.Errorf("Content-Type is %s", got)
 	}
-	links, ok := r.get("_links").(map[string]any)
+	links, ok := r.Get("_links").(map[string]any)
 	if !ok {
-		t.Fatalf("no links: %s", r.body)
+		t.Fatalf("no links: %s", r.Body)
 	}
 	want := []string{"self", "collection", "up", "deploymentOptions", "deploymentRoles", "restrictedRanges", "namingPolicies", "templates",
 		"zones", "tags", "accessRights", "transactions", "userDefinedLinks"}
@@ -54,28 +40,28 @@ func TestViewLooksAsSpecified(t *testing.T) {
 	for path, want := range map[string]string{"type": "View", "name": "internal", "configuration.type": "Configuration",
 		"configuration.name":        "main",
 		"deviceRegistrationEnabled": "false", "_links.self.href": "/api/v2/views/" + view, "_links.collection.href": "/api/v2/views"} {
-		if got := r.text(path); got != want {
+		if got := r.Text(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
 	for _, null := range []string{`"deviceRegistrationPortalAddress":null`, `"userDefinedFields":null`} {
-		if !strings.Contains(string(r.body), null) {
-			t.Errorf("the view lacks %s: %s", null, r.body)
+		if !strings.Contains(string(r.Body), null) {
+			t.Errorf("the view lacks %s: %s", null, r.Body)
 		}
 	}
-	if up := m.want(200, "GET", r.text("_links.up.href"), "").text("_links.up.href"); up != "/api/v2/1" {
+	if up := m.Want(200, "GET", r.Text("_links.up.href"), "").Text("_links.up.href"); up != "/api/v2/1" {
 		t.Errorf("the configuration's up link is %s", up)
 	}
-	if got := m.want(200, "GET", "/api/v2/1", "").text("type"); got != "AddressManager" {
+	if got := m.Want(200, "GET", "/api/v2/1", "").Text("type"); got != "AddressManager" {
 		t.Errorf("the root is a %s", got)
 	}
 }
 
 func TestPages(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	for i := range 6 {
-		m.id("/api/v2/configurations/"+configuration+"/views", fmt.Sprintf(`{"name":"v%d"}`, i))
+		m.ID("/api/v2/configurations/"+configuration+"/views", fmt.Sprintf(`{"name":"v%d"}`, i))
 	}
 	for _, c := range []struct {
 		query, count, total, prev, next string
@@ -89,22 +75,22 @@ func TestPages(t *testing.T) {
 		{"?limit=2&offset=999", "0", "", "/api/v2/views?offset=5&limit=2", ""},
 		{"?limit=1&orderBy=name&foo=bar", "1", "", "", "/api/v2/views?orderBy=name&foo=bar&offset=1&limit=1"},
 	} {
-		r := m.want(200, "GET", "/api/v2/views"+c.query, "")
+		r := m.Want(200, "GET", "/api/v2/views"+c.query, "")
 		for path, want := range map[string]string{"count": c.count, "totalCount": c.total, "_links.prev.href": c.prev,
 			"_links.next.href": c.next} {
-			got := r.text(path)
+			got := r.Text(path)
 			link, _, _ := strings.Cut(got, "&after=")
 			if link != want {
 				t.Errorf("%s: %s is %q, want %q", c.query, path, got, want)
 			}
 			if want != "" && strings.HasPrefix(want, "/") { // with its place and without it leads to the same
-				if with, without := m.want(200, "GET", got, ""), m.want(200, "GET", link, ""); string(with.body) != string(without.body) {
-					t.Errorf("%s gives %s, and without its place %s", got, with.body, without.body)
+				if with, without := m.Want(200, "GET", got, ""), m.Want(200, "GET", link, ""); string(with.Body) != string(without.Body) {
+					t.Errorf("%s gives %s, and without its place %s", got, with.Body, without.Body)
 				}
 			}
 		}
-		if _, ok := r.get("data").([]any); !ok {
-			t.Errorf("%s: data is no array: %s", c.query, r.body)
+		if _, ok := r.Get("data").([]any); !ok {
+			t.Errorf("%s: data is no array: %s", c.query, r.Body)
 		}
 	}
 }
@@ -112,23 +98,23 @@ func TestPages(t *testing.T) {
 // Walking by the links from page to page gives each resource once, in the order of the whole list, whatever has no value.
 func TestNextLinks(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	list := "/api/v2/networks/" + network + "/addresses"
 	for i := range 20 {
-		m.id(list, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":%s}`, []string{"null", `"b"`, `"a"`, `"c"`}[i%4]))
+		m.ID(list, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":%s}`, []string{"null", `"b"`, `"a"`, `"c"`}[i%4]))
 	}
 	for _, order := range []string{"", "name", "desc(name)", "address", "desc(address)", "id", "desc(id)", "state", "name,desc(id)"} {
 		query := "?fields=id&orderBy=" + order
-		whole := m.want(200, "GET", list+query, "")
+		whole := m.Want(200, "GET", list+query, "")
 		var walked []any
 		next := list + query + "&limit=3"
 		for pages := 0; next != "" && pages < 20; pages++ {
-			page := m.want(200, "GET", next, "")
-			data, _ := page.get("data").([]any)
+			page := m.Want(200, "GET", next, "")
+			data, _ := page.Get("data").([]any)
 			walked = append(walked, data...)
-			next = page.text("_links.next.href")
+			next = page.Text("_links.next.href")
 		}
-		if want := whole.get("data").([]any); !reflect.DeepEqual(walked, want) {
+		if want := whole.Get("data").([]any); !reflect.DeepEqual(walked, want) {
 			t.Errorf("ordered by %q the walk gives %v, want %v", order, walked, want)
 		}
 	}
@@ -138,29 +124,29 @@ func TestNextLinks(t *testing.T) {
 	place := func(value string) string {
 		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"i":1,"o":0,"l":"%x",%s}`, digest.Sum(nil), value))
 	}
-	m.want(200, "GET", list+"?orderBy=name&after="+place(`"t":"b"`), "")
+	m.Want(200, "GET", list+"?orderBy=name&after="+place(`"t":"b"`), "")
 	for _, bad := range []string{"orderBy=name&after=x", "orderBy=name&after=" + place(`"s":"AAA="`), "orderBy=name&after=" +
 		place(`"t":"\u0000"`),
 		"orderBy=desc(name)&after=" + place(`"t":"b"`), "orderBy=name&filter=id:gt(1)&after=" + place(`"t":"b"`), "after=" + place(`"t":"b"`)} {
-		r := m.do("GET", list+"?"+bad, "")
-		if r.StatusCode != http.StatusBadRequest || !strings.Contains(r.text("message"), "after") {
-			t.Errorf("%s: %d %s", bad, r.StatusCode, r.body)
+		r := m.Do("GET", list+"?"+bad, "")
+		if r.StatusCode != http.StatusBadRequest || !strings.Contains(r.Text("message"), "after") {
+			t.Errorf("%s: %d %s", bad, r.StatusCode, r.Body)
 		}
 	}
-	vacant := m.want(200, "GET", list+"?orderBy=name&filter=state:'UNASSIGNED'&limit=1", "").text("_links.next.href")
+	vacant := m.Want(200, "GET", list+"?orderBy=name&filter=state:'UNASSIGNED'&limit=1", "").Text("_links.next.href")
 	if vacant == "" || strings.Contains(vacant, "after") {
 		t.Errorf("what is vacant goes on at %s", vacant)
 	}
-	next := m.want(200, "GET", list+"?limit=2&orderBy=name", "").text("_links.next.href")
-	again := m.want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").text("_links.next.href")
-	m.want(200, "GET", again, "")
+	next := m.Want(200, "GET", list+"?limit=2&orderBy=name", "").Text("_links.next.href")
+	again := m.Want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").Text("_links.next.href")
+	m.Want(200, "GET", again, "")
 	// The history grows while somebody reads it.
 	for _, order := range []string{"", "desc(id)"} {
 		query := "/api/v2/transactions?fields=id&orderBy=" + order
-		whole := m.want(200, "GET", query, "").get("data").([]any)
-		page := m.want(200, "GET", query+"&limit=3", "")
-		m.id(list, `{"type":"IPv4Address","state":"STATIC"}`)
-		behind := m.want(200, "GET", page.text("_links.next.href"), "").get("data").([]any)
+		whole := m.Want(200, "GET", query, "").Get("data").([]any)
+		page := m.Want(200, "GET", query+"&limit=3", "")
+		m.ID(list, `{"type":"IPv4Address","state":"STATIC"}`)
+		behind := m.Want(200, "GET", page.Text("_links.next.href"), "").Get("data").([]any)
 		if !reflect.DeepEqual(behind, whole[3:6]) {
 			t.Errorf("ordered by %q behind the first three transactions come %v, want %v", order, behind, whole[3:6])
 		}
@@ -170,46 +156,46 @@ func TestNextLinks(t *testing.T) {
 // What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.
 func TestOrderByNamesThatLack(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, _, _ := m.basics()
-	template := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
+	_, view, _, _, _ := m.Basics()
+	template := m.ID("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
 	list := "/api/v2/templates/" + template + "/resourceRecords"
-	plain := m.id(list, `{"type":"TXTRecord","name":null,"text":"x"}`)
-	named := m.id(list, `{"type":"TXTRecord","name":"a","text":"x"}`)
+	plain := m.ID(list, `{"type":"TXTRecord","name":null,"text":"x"}`)
+	named := m.ID(list, `{"type":"TXTRecord","name":"a","text":"x"}`)
 	for order, want := range map[string]string{"absoluteName": plain + " " + named, "desc(absoluteName)": named + " " + plain} {
-		if got := m.want(200, "GET", list+"?total=true&orderBy="+order, ""); got.text("data.0.id")+" "+got.text("data.1.id") != want ||
-			got.text("totalCount") != "2" {
-			t.Errorf("ordered by %s: %s", order, got.body)
+		if got := m.Want(200, "GET", list+"?total=true&orderBy="+order, ""); got.Text("data.0.id")+" "+got.Text("data.1.id") != want ||
+			got.Text("totalCount") != "2" {
+			t.Errorf("ordered by %s: %s", order, got.Body)
 		}
 	}
-	if got := m.want(200, "GET", "/api/v2/resourceRecords?orderBy=absoluteName&filter=absoluteName:null", "").text("data.0.id"); got != plain {
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords?orderBy=absoluteName&filter=absoluteName:null", "").Text("data.0.id"); got != plain {
 		t.Errorf("by name, what has none begins with %s, want %s", got, plain)
 	}
-	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
+	policy := m.ID("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
 	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1",
 		"absoluteName:in('aaa',null)": "2"} { // the view's ExternalHostsZone has none, too
-		if got := m.want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").text("totalCount"); got != want {
+		if got := m.Want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").Text("totalCount"); got != want {
 			t.Errorf("%s finds %s zones, want %s", filter, got, want)
 		}
 	}
-	zones := m.want(200, "GET", "/api/v2/views/"+view+"/zones?orderBy=desc(absoluteName)", "")
-	if zones.text("data.0.absoluteName") != "com" || !strings.Contains(string(zones.body), policy) {
-		t.Errorf("zones by name: %s", zones.body)
+	zones := m.Want(200, "GET", "/api/v2/views/"+view+"/zones?orderBy=desc(absoluteName)", "")
+	if zones.Text("data.0.absoluteName") != "com" || !strings.Contains(string(zones.Body), policy) {
+		t.Errorf("zones by name: %s", zones.Body)
 	}
 }
 
 func TestFilters(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks",
+	configuration, view, zone, block, network := m.Basics()
+	m.ID("/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops","since":"2026-01-31","blank":" 12 ",
 			"long":"9223372036854775807","less":"9223372036854775806","endless":"`+strings.Repeat("1", 140_000)+`","power":"1e9","part":"0.5"}}`)
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"hello","ttl":60}`)
-	ch := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
-	port := m.id("/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+port+`}}`)
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"hello","ttl":60}`)
+	ch := m.Want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").Text("data.0.id")
+	port := m.ID("/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+port+`}}`)
 	for _, c := range []struct {
 		collection, filter string
 		want               int
@@ -288,8 +274,8 @@ func TestFilters(t *testing.T) {
 		if c.collection != "" {
 			path += "/" + c.collection
 		}
-		r := m.want(200, "GET", path+"?limit=1000&filter="+url.QueryEscape(c.filter), "")
-		if got := r.text("count"); got != fmt.Sprint(c.want) {
+		r := m.Want(200, "GET", path+"?limit=1000&filter="+url.QueryEscape(c.filter), "")
+		if got := r.Text("count"); got != fmt.Sprint(c.want) {
 			t.Errorf("%s?filter=%s finds %s, want %d", c.collection, c.filter, got, c.want)
 		}
 	}
@@ -297,18 +283,18 @@ func TestFilters(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, _ := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a",
+	_, _, _, block, _ := m.Basics()
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a",
 		"userDefinedFields":{"rack":"10","mixed":"9"}}`)
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z",
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z",
 		"userDefinedFields":{"rack":"9","mixed":"b"}}`)
 	for order, want := range map[string]string{
 		"name": "a office z", "desc(name)": "z office a", "desc(id)": "z a office", "range": "office z a", "desc(gateway)": "a z office",
 		"configuration.name,asc(name)": "a office z", "userDefinedFields.x,name": "a office z",
 		"userDefinedFields.rack": "office z a", "desc(userDefinedFields.rack)": "a z office", "userDefinedFields.mixed": "office z a",
 	} {
-		r := m.want(200, "GET", "/api/v2/networks?orderBy="+url.QueryEscape(order), "")
-		got := fmt.Sprint(r.text("data.0.name"), " ", r.text("data.1.name"), " ", r.text("data.2.name"))
+		r := m.Want(200, "GET", "/api/v2/networks?orderBy="+url.QueryEscape(order), "")
+		got := fmt.Sprint(r.Text("data.0.name"), " ", r.Text("data.1.name"), " ", r.Text("data.2.name"))
 		if got != want {
 			t.Errorf("orderBy=%s gives %s, want %s", order, got, want)
 		}
@@ -317,13 +303,13 @@ func TestOrder(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	norway := m.want(200, "GET", "/api/v2/locations?filter=code:'NO'", "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, mergePatch)
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=location.code", ""); r.text("location.code") != "NO" {
-		t.Errorf("the code of the location is %s", r.body)
+	_, _, _, _, network := m.Basics()
+	norway := m.Want(200, "GET", "/api/v2/locations?filter=code:'NO'", "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, mergePatch)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"?fields=location.code", ""); r.Text("location.code") != "NO" {
+		t.Errorf("the code of the location is %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, mergePatch)
 	for fields, want := range map[string]string{
 		"id,name":                         `{"id":` + network + `,"name":"office"}`,
 		"name,configuration.name":         `{"name":"office","configuration":{"name":"main"}}`,
@@ -331,59 +317,59 @@ func TestFields(t *testing.T) {
 		"name,embed(addresses)":           "",
 		"embed(addresses),not(id,_links)": "",
 	} {
-		r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields="+url.QueryEscape(fields), "")
-		if want != "" && string(r.body) != want {
-			t.Errorf("fields=%s gives %s, want %s", fields, r.body, want)
+		r := m.Want(200, "GET", "/api/v2/networks/"+network+"?fields="+url.QueryEscape(fields), "")
+		if want != "" && string(r.Body) != want {
+			t.Errorf("fields=%s gives %s, want %s", fields, r.Body, want)
 		}
-		if want == "" && r.text("_embedded.addresses.0.address") != "10.0.0.1" {
-			t.Errorf("fields=%s embeds nothing: %s", fields, r.body)
+		if want == "" && r.Text("_embedded.addresses.0.address") != "10.0.0.1" {
+			t.Errorf("fields=%s embeds nothing: %s", fields, r.Body)
 		}
 	}
 	for _, fields := range []string{"name.x", "range.low,id", "not(gateway.x)"} {
-		m.refused(400, "InvalidFieldName", "has no members", "GET", "/api/v2/networks?fields="+url.QueryEscape(fields), "")
+		m.Refused(400, "InvalidFieldName", "has no members", "GET", "/api/v2/networks?fields="+url.QueryEscape(fields), "")
 	}
-	r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "")
-	if _, ok := r.get("_embedded.addresses.0._embedded.resourceRecords").([]any); !ok {
-		t.Errorf("embed does not go on inside: %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "")
+	if _, ok := r.Get("_embedded.addresses.0._embedded.resourceRecords").([]any); !ok {
+		t.Errorf("embed does not go on inside: %s", r.Body)
 	}
 }
 
 func TestMediaTypes(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	for accept, want := range map[string]string{
 		"": "application/hal+json", "*/*": "application/hal+json", "application/json": "application/json", "text/csv": "text/csv; charset=utf-8",
 		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "text/html; charset=utf-8",
 		"application/json;q=0.5,text/csv":                                 "text/csv; charset=utf-8",
 		"application/hal+json;q=0, */*":                                   "application/json",
 	} {
-		r := m.want(200, "GET", "/api/v2/networks", "", "Accept: "+accept)
+		r := m.Want(200, "GET", "/api/v2/networks", "", "Accept: "+accept)
 		if got := r.Header.Get("Content-Type"); got != want {
 			t.Errorf("Accept %q gives %s, want %s", accept, got, want)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/networks/"+network, "", "Accept: application/json"); strings.Contains(string(r.body), "_links") {
-		t.Errorf("application/json has links: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network, "", "Accept: application/json"); strings.Contains(string(r.Body), "_links") {
+		t.Errorf("application/json has links: %s", r.Body)
 	}
-	r := m.want(200, "GET", "/api/v2/networks?fields=id,name,range,configuration.name", "", "Accept: text/csv")
-	if want := "id,name,range,configuration.name\r\n" + network + ",office,10.0.0.0/24,main\r\n"; string(r.body) != want {
-		t.Errorf("CSV is %q, want %q", r.body, want)
+	r := m.Want(200, "GET", "/api/v2/networks?fields=id,name,range,configuration.name", "", "Accept: text/csv")
+	if want := "id,name,range,configuration.name\r\n" + network + ",office,10.0.0.0/24,main\r\n"; string(r.Body) != want {
+		t.Errorf("CSV is %q, want %q", r.Body, want)
 	}
-	r = m.want(200, "GET", "/api/v2/networks/"+network, "", "Accept: text/html")
-	if !strings.Contains(string(r.body), `href="/api/v2/networks/`+network+`/addresses"`) {
+	r = m.Want(200, "GET", "/api/v2/networks/"+network, "", "Accept: text/html")
+	if !strings.Contains(string(r.Body), `href="/api/v2/networks/`+network+`/addresses"`) {
 		t.Errorf("the page has no link to the addresses")
 	}
 	for _, encoding := range []string{"gzip", "zstd"} {
-		r := m.want(200, "GET", "/api/v2/locations", "", "Accept-Encoding: "+encoding)
+		r := m.Want(200, "GET", "/api/v2/locations", "", "Accept-Encoding: "+encoding)
 		if got := r.Header.Get("Content-Encoding"); got != encoding {
 			t.Errorf("Accept-Encoding %s gives %q", encoding, got)
 		}
 	}
-	head := m.want(200, "HEAD", "/api/v2/networks/"+network, "")
-	if len(head.body) != 0 || head.Header.Get("ETag") == "" {
-		t.Errorf("HEAD: %v %q", head.Header, head.body)
+	head := m.Want(200, "HEAD", "/api/v2/networks/"+network, "")
+	if len(head.Body) != 0 || head.Header.Get("ETag") == "" {
+		t.Errorf("HEAD: %v %q", head.Header, head.Body)
 	}
-	options := m.want(204, "OPTIONS", "/api/v2/networks/"+network, "")
+	options := m.Want(204, "OPTIONS", "/api/v2/networks/"+network, "")
 	if got := options.Header.Get("Allow"); got != "DELETE, GET, HEAD, OPTIONS, PATCH, PUT" {
 		t.Errorf("Allow is %s", got)
 	}
@@ -391,130 +377,130 @@ func TestMediaTypes(t *testing.T) {
 
 func TestChangeAndConcurrency(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
-	first := m.want(200, "GET", at, "").Header.Get("ETag")
-	r := m.want(200, "PATCH", at, `{"name":"lab","userDefinedFields":{"a":"1","b":"2"},"unknown":[1]}`, "If-Match: "+first,
+	first := m.Want(200, "GET", at, "").Header.Get("ETag")
+	r := m.Want(200, "PATCH", at, `{"name":"lab","userDefinedFields":{"a":"1","b":"2"},"unknown":[1]}`, "If-Match: "+first,
 		"Content-Type: application/merge-patch+json",
 		"x-bcn-change-control-comment: because")
-	if r.text("name") != "lab" || r.text("range") != "10.0.0.0/24" || r.Header.Get("ETag") == first {
-		t.Errorf("PATCH gives %s with %s", r.body, r.Header.Get("ETag"))
+	if r.Text("name") != "lab" || r.Text("range") != "10.0.0.0/24" || r.Header.Get("ETag") == first {
+		t.Errorf("PATCH gives %s with %s", r.Body, r.Header.Get("ETag"))
 	}
-	m.refused(412, "PreconditionFailed", "has changed", "PATCH", at, `{"name":"x"}`, "If-Match: "+first)
-	m.refused(412, "PreconditionFailed", "has changed", "DELETE", at, ``, "If-Match: "+first)
-	r = m.want(200, "PATCH", at, `{"userDefinedFields":{"a":null,"c":"3"}}`)
-	if got := r.text("userDefinedFields"); got != "map[b:2 c:3]" {
+	m.Refused(412, "PreconditionFailed", "has changed", "PATCH", at, `{"name":"x"}`, "If-Match: "+first)
+	m.Refused(412, "PreconditionFailed", "has changed", "DELETE", at, ``, "If-Match: "+first)
+	r = m.Want(200, "PATCH", at, `{"userDefinedFields":{"a":null,"c":"3"}}`)
+	if got := r.Text("userDefinedFields"); got != "map[b:2 c:3]" {
 		t.Errorf("the merge patch gives %s", got)
 	}
 	// PUT is the whole: what is left out is unset, what is read-only is ignored.
-	r = m.want(200, "PUT", at, `{"id":5,"type":"IPv4Network","range":"10.0.0.0/24","gateway":"10.0.0.1","defaultZonesInherited":false,"restrictedZonesInherited":true,
+	r = m.Want(200, "PUT", at, `{"id":5,"type":"IPv4Network","range":"10.0.0.0/24","gateway":"10.0.0.1","defaultZonesInherited":false,"restrictedZonesInherited":true,
 		"reverseZoneSigned":false,"configuration":{"id":1},"_links":{"self":{"href":"x"}}}`)
-	if r.get("name") != nil || r.get("userDefinedFields") != nil || r.text("defaultZonesInherited") != "false" || r.text("id") != network {
-		t.Errorf("PUT gives %s", r.body)
+	if r.Get("name") != nil || r.Get("userDefinedFields") != nil || r.Text("defaultZonesInherited") != "false" || r.Text("id") != network {
+		t.Errorf("PUT gives %s", r.Body)
 	}
-	last := m.want(200, "GET", at+"/transactions?orderBy=desc(id)&filter=comment:'because'", "")
-	if last.text("data.0.operation") != "UPDATE_IPV4_NETWORK" || last.text("data.0.user.name") != "admin" {
-		t.Errorf("the transaction is %s", last.body)
+	last := m.Want(200, "GET", at+"/transactions?orderBy=desc(id)&filter=comment:'because'", "")
+	if last.Text("data.0.operation") != "UPDATE_IPV4_NETWORK" || last.Text("data.0.user.name") != "admin" {
+		t.Errorf("the transaction is %s", last.Body)
 	}
-	m.want(204, "DELETE", at, "")
-	m.want(404, "GET", at, "")
-	m.verify()
+	m.Want(204, "DELETE", at, "")
+	m.Want(404, "GET", at, "")
+	m.Verify()
 }
 
 func TestIdempotencyKey(t *testing.T) {
 	m := startAlone(t)
 	body := `{"name":"once"}`
-	first := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
-	again := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
-	if string(first.body) != string(again.body) || first.Header.Get("Location") != again.Header.Get("Location") ||
+	first := m.Want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
+	again := m.Want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
+	if string(first.Body) != string(again.Body) || first.Header.Get("Location") != again.Header.Get("Location") ||
 		first.Header.Get("Location") == "" {
-		t.Errorf("the same key gives\n %s\n %s", first.body, again.body)
+		t.Errorf("the same key gives\n %s\n %s", first.Body, again.Body)
 	}
-	m.refused(409, "IdempotencyKeyReused", "another request", "POST", "/api/v2/configurations", `{"name":"twice"}`, "Idempotency-Key: k1")
-	m.refused(409, "ResourceAlreadyExists", "once", "POST", "/api/v2/configurations", body, "Idempotency-Key: k2")
+	m.Refused(409, "IdempotencyKeyReused", "another request", "POST", "/api/v2/configurations", `{"name":"twice"}`, "Idempotency-Key: k1")
+	m.Refused(409, "ResourceAlreadyExists", "once", "POST", "/api/v2/configurations", body, "Idempotency-Key: k2")
 	// A refusal is not kept: the key is good for the next try.
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"third"}`, "Idempotency-Key: k2")
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"third"}`, "Idempotency-Key: k2")
 }
 
 func TestSpaceRules(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
+	configuration, _, _, block, network := m.Basics()
 	networks := "/api/v2/blocks/" + block + "/networks"
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	net4 := func(r string) string { return `{"type":"IPv4Network","range":"` + r + `"}` }
-	m.refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
-	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
-	m.refused(400, "IpRangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
-	m.refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
-	m.refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
-	m.refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))
-	m.refused(400, "InvalidResourceFieldValue", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.refused(400, "IpRangeOverlapsSiblings", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
+	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
+	m.Refused(400, "IpRangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
+	m.Refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
+	m.Refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
+	m.Refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))
+	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
-	m.refused(400, "InvalidResourceFieldValue", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
-	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
 
 	// By size: the first free space, and with DEPTH_FIRST that of the blocks below.
-	next := m.want(201, "POST", networks, net4("/24"))
-	if got := next.text("range"); got != "10.0.1.0/24" {
+	next := m.Want(201, "POST", networks, net4("/24"))
+	if got := next.Text("range"); got != "10.0.1.0/24" {
 		t.Errorf("the next /24 is %s", got)
 	}
-	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.128.0.0/9"}`)
-	m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/10"}`)
-	m.refused(400, "NoSpaceForNetwork", "no free /9", "POST", networks, net4("/9"))
-	deep := m.want(201, "POST", networks, net4("/9"), "x-bcn-traversal-method: DEPTH_FIRST")
-	if deep.text("range") != "10.128.0.0/9" || deep.text("_links.up.href") != "/api/v2/blocks/"+inner {
-		t.Errorf("DEPTH_FIRST gives %s below %s", deep.text("range"), deep.text("_links.up.href"))
+	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.128.0.0/9"}`)
+	m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/10"}`)
+	m.Refused(400, "NoSpaceForNetwork", "no free /9", "POST", networks, net4("/9"))
+	deep := m.Want(201, "POST", networks, net4("/9"), "x-bcn-traversal-method: DEPTH_FIRST")
+	if deep.Text("range") != "10.128.0.0/9" || deep.Text("_links.up.href") != "/api/v2/blocks/"+inner {
+		t.Errorf("DEPTH_FIRST gives %s below %s", deep.Text("range"), deep.Text("_links.up.href"))
 	}
 
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	address := func(a string) string { return `{"type":"IPv4Address","state":"STATIC","address":"` + a + `"}` }
-	m.refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
-	m.refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
-	m.refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
-	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
-	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
-	m.refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
-	m.verify()
+	m.Refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
+	m.Refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
+	m.Refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
+	m.Refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
+	m.Verify()
 }
 
 func TestGateway(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	at := "/api/v2/networks/" + network
 	gateways := func() string {
-		r := m.want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "")
-		return r.text("data.0.address") + " " + r.text("count")
+		r := m.Want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "")
+		return r.Text("data.0.address") + " " + r.Text("count")
 	}
 	if got := gateways(); got != "10.0.0.1 1" {
 		t.Errorf("the new network's gateway is %s", got)
 	}
-	m.want(200, "PATCH", at, `{"gateway":"10.0.0.254"}`)
+	m.Want(200, "PATCH", at, `{"gateway":"10.0.0.254"}`)
 	if got := gateways(); got != "10.0.0.254 1" {
 		t.Errorf("the changed gateway is %s", got)
 	}
-	gateway := m.want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "").text("data.0.id")
-	m.refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+gateway, `{"state":"STATIC"}`)
-	m.want(204, "DELETE", "/api/v2/addresses/"+gateway, "")
-	if got := m.want(200, "GET", at, ""); got.get("gateway") != nil || gateways() != " 0" {
-		t.Errorf("the gateway is still there: %s", got.body)
+	gateway := m.Want(200, "GET", at+"/addresses?filter=state:'GATEWAY'", "").Text("data.0.id")
+	m.Refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+gateway, `{"state":"STATIC"}`)
+	m.Want(204, "DELETE", "/api/v2/addresses/"+gateway, "")
+	if got := m.Want(200, "GET", at, ""); got.Get("gateway") != nil || gateways() != " 0" {
+		t.Errorf("the gateway is still there: %s", got.Body)
 	}
-	none := m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, "x-bcn-no-gateway: true")
-	if none.get("gateway") != nil {
-		t.Errorf("x-bcn-no-gateway gives %s", none.body)
+	none := m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, "x-bcn-no-gateway: true")
+	if none.Get("gateway") != nil {
+		t.Errorf("x-bcn-no-gateway gives %s", none.Body)
 	}
-	m.id(at+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
-	m.refused(409, "ResourceAlreadyExists", "10.0.0.9 is in use", "PATCH", at, `{"gateway":"10.0.0.9"}`)
-	m.verify()
+	m.ID(at+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	m.Refused(409, "ResourceAlreadyExists", "10.0.0.9 is in use", "PATCH", at, `{"gateway":"10.0.0.9"}`)
+	m.Verify()
 }
 
 // 64 clients asking a /24 for addresses get 254 different ones less the gateway, then a 409.
 func TestNextAvailableAddressIsAtomic(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	var mu sync.Mutex
 	got := map[string]int{}
 	full := 0
@@ -522,17 +508,17 @@ func TestNextAvailableAddressIsAtomic(t *testing.T) {
 	for range 64 {
 		clients.Go(func() {
 			for {
-				r := m.do("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+				r := m.Do("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 				mu.Lock()
 				switch {
 				case r.StatusCode == 201:
-					got[r.text("address")]++
-				case r.text("code") == "NoSpaceForAddress":
+					got[r.Text("address")]++
+				case r.Text("code") == "NoSpaceForAddress":
 					full++
 					mu.Unlock()
 					return
 				default:
-					t.Errorf("%d %s", r.StatusCode, r.body)
+					t.Errorf("%d %s", r.StatusCode, r.Body)
 					mu.Unlock()
 					return
 				}
@@ -549,26 +535,26 @@ func TestNextAvailableAddressIsAtomic(t *testing.T) {
 			t.Errorf("%s was given %d times", a, n)
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // The same for networks by size: a /20 holds sixteen /24.
 func TestNextAvailableNetworkIsAtomic(t *testing.T) {
 	m := startManager(t)
-	_, _, _, block, _ := m.basics()
-	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.16.0.0/20"}`)
+	_, _, _, block, _ := m.Basics()
+	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.16.0.0/20"}`)
 	var mu sync.Mutex
 	var ranges []string
 	var clients sync.WaitGroup
 	for range 24 {
 		clients.Go(func() {
-			r := m.do("POST", "/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"/24"}`)
+			r := m.Do("POST", "/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"/24"}`)
 			mu.Lock()
 			defer mu.Unlock()
 			if r.StatusCode == 201 {
-				ranges = append(ranges, r.text("range"))
-			} else if r.text("code") != "NoSpaceForNetwork" {
-				t.Errorf("%d %s", r.StatusCode, r.body)
+				ranges = append(ranges, r.Text("range"))
+			} else if r.Text("code") != "NoSpaceForNetwork" {
+				t.Errorf("%d %s", r.StatusCode, r.Body)
 			}
 		})
 	}
@@ -577,179 +563,179 @@ func TestNextAvailableNetworkIsAtomic(t *testing.T) {
 	if len(slices.Compact(ranges)) != 16 {
 		t.Errorf("%d different networks: %v", len(ranges), ranges)
 	}
-	m.verify()
+	m.Verify()
 }
 
 func TestNames(t *testing.T) {
 	m := startAlone(t)
-	before := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
-	configuration, view, zone, _, network := m.basics()
+	before := m.Want(200, "GET", "/api/v2?limit=1&total=true", "").Text("totalCount")
+	configuration, view, zone, _, network := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view,
-		""); got.text("data.0.absoluteName") != "com" ||
-		got.text("data.1.absoluteName") != "example.com" {
-		t.Errorf("absoluteName makes %s", got.body)
+	if got := m.Want(200, "GET", "/api/v2/zones?orderBy=id&filter=type:'Zone'%20and%20view.id:"+view,
+		""); got.Text("data.0.absoluteName") != "com" ||
+		got.Text("data.1.absoluteName") != "example.com" {
+		t.Errorf("absoluteName makes %s", got.Body)
 	}
-	host := m.want(201, "POST", records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"},{"address":"10.0.0.11"}]}`)
-	if host.text("absoluteName") != "www.example.com" || host.text("reverseRecord") != "true" {
-		t.Errorf("the host is %s", host.body)
+	host := m.Want(201, "POST", records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"},{"address":"10.0.0.11"}]}`)
+	if host.Text("absoluteName") != "www.example.com" || host.Text("reverseRecord") != "true" {
+		t.Errorf("the host is %s", host.Body)
 	}
-	id := host.text("id")
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", ""); got.text("count") != "2" ||
-		got.text("data.0.state") != "STATIC" {
-		t.Errorf("its addresses are %s", got.body)
+	id := host.Text("id")
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", ""); got.Text("count") != "2" ||
+		got.Text("data.0.state") != "STATIC" {
+		t.Errorf("its addresses are %s", got.Body)
 	}
-	alias := m.want(201, "POST", records, `{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
-	if alias.text("linkedRecord.id") != id {
-		t.Errorf("the alias is %s", alias.body)
+	alias := m.Want(201, "POST", records, `{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
+	if alias.Text("linkedRecord.id") != id {
+		t.Errorf("the alias is %s", alias.Body)
 	}
-	m.id(records, `{"type":"MXRecord","name":null,"linkedRecord":{"id":`+id+`},"priority":5}`)
-	apex := m.want(201, "POST", records, `{"type":"TXTRecord","name":"ignored","text":"x"}`, "x-bcn-same-as-zone: true")
-	if apex.get("name") != "" || m.want(200, "GET", records+"?"+filter("name:''"), "").count() != 2 ||
-		m.want(200, "GET", records+"?"+filter("name:null"), "").count() != 2 ||
-		m.want(200, "GET", records+"?"+filter("name:contains('')"), "").count() != m.want(200, "GET", records, "").count() ||
-		apex.text("absoluteName") != "example.com" {
-		t.Errorf("the apex record is %s", apex.body)
+	m.ID(records, `{"type":"MXRecord","name":null,"linkedRecord":{"id":`+id+`},"priority":5}`)
+	apex := m.Want(201, "POST", records, `{"type":"TXTRecord","name":"ignored","text":"x"}`, "x-bcn-same-as-zone: true")
+	if apex.Get("name") != "" || m.Want(200, "GET", records+"?"+filter("name:''"), "").Count() != 2 ||
+		m.Want(200, "GET", records+"?"+filter("name:null"), "").Count() != 2 ||
+		m.Want(200, "GET", records+"?"+filter("name:contains('')"), "").Count() != m.Want(200, "GET", records, "").Count() ||
+		apex.Text("absoluteName") != "example.com" {
+		t.Errorf("the apex record is %s", apex.Body)
 	}
-	m.id(records, `{"type":"GenericRecord","name":"_443._tcp","recordType":"TLSA","rdata":"3 1 1 `+strings.Repeat("ab", 32)+`"}`)
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/dependentRecords", ""); got.text("count") != "2" {
-		t.Errorf("dependent records: %s", got.body)
+	m.ID(records, `{"type":"GenericRecord","name":"_443._tcp","recordType":"TLSA","rdata":"3 1 1 `+strings.Repeat("ab", 32)+`"}`)
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/dependentRecords", ""); got.Text("count") != "2" {
+		t.Errorf("dependent records: %s", got.Body)
 	}
-	m.refused(404, "InlinedResourceNotFound", "nothing.example.com", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "nothing.example.com", "POST", records,
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"nothing.example.com"}}`)
-	m.refused(404, "InlinedResourceNotFound", "999", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":999}}`)
-	m.refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "999", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":999}}`)
+	m.Refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records,
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
 		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
-	m.refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
+	m.Refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.Refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
-	m.refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
-	m.refused(400, "InvalidResourceFieldValue", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
-	if below := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"name":"a.b"}`); below.text("name") != "a" || below.text("absoluteName") != "a.b" ||
-		below.text("type") != "Zone" {
-		t.Errorf("a zone with a dotted name is %s", below.body)
+	m.Refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
+	if below := m.Want(201, "POST", "/api/v2/views/"+view+"/zones", `{"name":"a.b"}`); below.Text("name") != "a" || below.Text("absoluteName") != "a.b" ||
+		below.Text("type") != "Zone" {
+		t.Errorf("a zone with a dotted name is %s", below.Body)
 	}
 	for body, want := range map[string]string{`{"name":"","text":"apex"}`: "TXTRecord", `{"name":"h1","addresses":[{"address":"10.0.0.99"}]}`: "HostRecord",
 		`{"name":"g1","recordType":"A","rdata":"192.0.2.1"}`: "GenericRecord"} {
-		if r := m.want(201, "POST", records, body); r.text("type") != want {
-			t.Errorf("%s is %s", body, r.body)
+		if r := m.Want(201, "POST", records, body); r.Text("type") != want {
+			t.Errorf("%s is %s", body, r.Body)
 		}
 	}
-	m.refused(400, "InvalidResourceFieldValue", "blank", "POST", records, `{"type":"TXTRecord","name":"  ","text":"x"}`)
-	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
+	m.Refused(400, "InvalidResourceFieldValue", "blank", "POST", records, `{"type":"TXTRecord","name":"  ","text":"x"}`)
+	m.Refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
 		`{"type":"Zone","absoluteName":"example.com"}`)
-	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,
+	dotted := m.Want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,
 		"x-bcn-allow-multi-label-zonenames: true")
-	if dotted.text("name") != "10.in-addr.arpa" {
-		t.Errorf("the dotted zone is %s", dotted.body)
+	if dotted.Text("name") != "10.in-addr.arpa" {
+		t.Errorf("the dotted zone is %s", dotted.Body)
 	}
 
 	// The history names what was asked for, not what it took.
-	history := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/transactions", "")
-	if history.text("data.0.operation") != "ADD_HOST_RECORD" || history.text("data.0.description") != "Added HostRecord www.example.com" {
-		t.Errorf("the history says %s", history.body)
+	history := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/transactions", "")
+	if history.Text("data.0.operation") != "ADD_HOST_RECORD" || history.Text("data.0.description") != "Added HostRecord www.example.com" {
+		t.Errorf("the history says %s", history.Body)
 	}
-	if got := m.want(200, "GET", "/api/v2/zones/"+zone+"/transactions", ""); got.text("data.0.description") != "Added Zone example.com" {
-		t.Errorf("the history says %s", got.body)
+	if got := m.Want(200, "GET", "/api/v2/zones/"+zone+"/transactions", ""); got.Text("data.0.description") != "Added Zone example.com" {
+		t.Errorf("the history says %s", got.Body)
 	}
 
 	// A rename takes all below along.
-	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"renamed"}`)
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id, "").text("absoluteName"); got != "www.renamed.com" {
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"renamed"}`)
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords/"+id, "").Text("absoluteName"); got != "www.renamed.com" {
 		t.Errorf("after the rename the host is %s", got)
 	}
-	m.verify()
+	m.Verify()
 
 	// What depends on a record goes with it; an address can be unlinked, and the last takes the host.
-	address := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+id+"/addresses/"+address, "")
-	m.want(200, "GET", "/api/v2/resourceRecords/"+id, "")
-	other := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/addresses/"+other, "")
-	m.want(404, "GET", "/api/v2/resourceRecords/"+id, "")
-	m.want(404, "GET", "/api/v2/resourceRecords/"+alias.text("id"), "")
-	m.verify()
+	address := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id+"/addresses/"+address, "")
+	m.Want(200, "GET", "/api/v2/resourceRecords/"+id, "")
+	other := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/addresses/"+other, "")
+	m.Want(404, "GET", "/api/v2/resourceRecords/"+id, "")
+	m.Want(404, "GET", "/api/v2/resourceRecords/"+alias.Text("id"), "")
+	m.Verify()
 
-	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
-	if left := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount"); left != before {
+	m.Want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	if left := m.Want(200, "GET", "/api/v2?limit=1&total=true", "").Text("totalCount"); left != before {
 		t.Errorf("%s resources are left of those of a deleted configuration, and there were %s", left, before)
 	}
-	m.verify()
+	m.Verify()
 }
 
 func TestAddressWithHost(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+	_, _, _, _, network := m.Basics()
+	r := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.com"}]}`)
-	got := m.want(200, "GET", "/api/v2/addresses/"+r.text("id")+"/resourceRecords", "")
-	if got.text("data.0.absoluteName") != "printer.example.com" || got.text("count") != "1" {
-		t.Errorf("the address has %s", got.body)
+	got := m.Want(200, "GET", "/api/v2/addresses/"+r.Text("id")+"/resourceRecords", "")
+	if got.Text("data.0.absoluteName") != "printer.example.com" || got.Text("count") != "1" {
+		t.Errorf("the address has %s", got.Body)
 	}
-	m.refused(404, "InlinedResourceNotFound", "no zone", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.Refused(404, "InlinedResourceNotFound", "no zone", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.net"}]}`)
-	second := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
-	host := got.text("data.0.id")
-	m.want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
-	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
-	if n := m.want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").text("count"); n != "2" {
+	second := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	host := got.Text("data.0.id")
+	m.Want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
+	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
+	if n := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").Text("count"); n != "2" {
 		t.Errorf("the host has %s addresses", n)
 	}
-	m.verify()
+	m.Verify()
 }
 
 func TestLocationsAndLinks(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
-	ch := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
-	basel := m.want(201, "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel","latitude":47.56,"longitude":7.59}`)
-	if basel.text("country") != "Switzerland" || basel.text("latitude") != "47.56" {
-		t.Errorf("the location is %s", basel.body)
+	_, _, zone, block, network := m.Basics()
+	ch := m.Want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").Text("data.0.id")
+	basel := m.Want(201, "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel","latitude":47.56,"longitude":7.59}`)
+	if basel.Text("country") != "Switzerland" || basel.Text("latitude") != "47.56" {
+		t.Errorf("the location is %s", basel.Body)
 	}
-	at := "/api/v2/locations/" + basel.text("id")
-	m.refused(409, "ResourceAlreadyExists", "BSL", "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Other"}`)
-	m.refused(400, "ValueOutsideRange", "latitude", "PATCH", at, `{"latitude":91}`)
-	m.refused(403, "ResourceInUse", "country", "DELETE", "/api/v2/locations/"+ch, "")
-	m.want(201, "POST", at+"/annotatedResources", `{"id":`+network+`}`)
-	if got := m.want(200, "GET", at+"/annotatedResources", ""); got.text("data.0.id") != network ||
-		got.text("data.0.location.name") != "Basel" {
-		t.Errorf("annotated: %s", got.body)
+	at := "/api/v2/locations/" + basel.Text("id")
+	m.Refused(409, "ResourceAlreadyExists", "BSL", "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Other"}`)
+	m.Refused(400, "ValueOutsideRange", "latitude", "PATCH", at, `{"latitude":91}`)
+	m.Refused(403, "ResourceInUse", "country", "DELETE", "/api/v2/locations/"+ch, "")
+	m.Want(201, "POST", at+"/annotatedResources", `{"id":`+network+`}`)
+	if got := m.Want(200, "GET", at+"/annotatedResources", ""); got.Text("data.0.id") != network ||
+		got.Text("data.0.location.name") != "Basel" {
+		t.Errorf("annotated: %s", got.Body)
 	}
-	m.want(204, "DELETE", at, "")
-	if got := m.want(200, "GET", "/api/v2/networks/"+network, ""); got.get("location") != nil {
-		t.Errorf("the network still refers to a deleted location: %s", got.body)
+	m.Want(204, "DELETE", at, "")
+	if got := m.Want(200, "GET", "/api/v2/networks/"+network, ""); got.Get("location") != nil {
+		t.Errorf("the network still refers to a deleted location: %s", got.Body)
 	}
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/defaultZones", `{"id":`+zone+`}`)
-	m.want(200, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/restrictedZones", `{"id":`+zone+`}`)
-	if got := m.want(200, "GET", "/api/v2/zones/"+zone+"/restrictedRanges", ""); got.text("data.0.id") != block {
-		t.Errorf("restricted ranges: %s", got.body)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/defaultZones", `{"id":`+zone+`}`)
+	m.Want(200, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/restrictedZones", `{"id":`+zone+`}`)
+	if got := m.Want(200, "GET", "/api/v2/zones/"+zone+"/restrictedRanges", ""); got.Text("data.0.id") != block {
+		t.Errorf("restricted ranges: %s", got.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
-	m.want(404, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
-	m.verify()
+	m.Want(204, "DELETE", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.Want(404, "GET", "/api/v2/blocks/"+block+"/defaultZones/"+zone, "")
+	m.Verify()
 }
 
 func TestDocumentIsServed(t *testing.T) {
 	m := startAlone(t)
-	r := m.want(http.StatusOK, "GET", "/api/openapi.json", "", "Authorization:")
-	if r.text("openapi") != "3.1.0" {
-		t.Errorf("the document is of OpenAPI %s", r.text("openapi"))
+	r := m.Want(http.StatusOK, "GET", "/api/openapi.json", "", "Authorization:")
+	if r.Text("openapi") != "3.1.0" {
+		t.Errorf("the document is of OpenAPI %s", r.Text("openapi"))
 	}
-	if checkedIn, err := os.ReadFile("../../../api/openapi.json"); err != nil || strings.TrimSpace(string(checkedIn)) != string(r.body) {
+	if checkedIn, err := os.ReadFile("../../../api/openapi.json"); err != nil || strings.TrimSpace(string(checkedIn)) != string(r.Body) {
 		t.Errorf("api/openapi.json is not what is served (%v): run make generate", err)
 	}
-	page := m.want(http.StatusOK, "GET", "/api/docs", "", "Authorization:")
+	page := m.Want(http.StatusOK, "GET", "/api/docs", "", "Authorization:")
 	for _, outside := range []string{"http://", "https://"} {
-		for part := range strings.SplitSeq(string(page.body), outside) {
+		for part := range strings.SplitSeq(string(page.Body), outside) {
 			if strings.HasSuffix(part, `src="`) || strings.HasSuffix(part, `href="`) {
 				t.Errorf("the page loads something from outside")
 			}
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		m.want(http.StatusOK, "GET", path, "", "Authorization:")
+		m.Want(http.StatusOK, "GET", path, "", "Authorization:")
 	}
 }

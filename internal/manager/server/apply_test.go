@@ -13,10 +13,10 @@ import (
 // What is applied is there as it was sent, however it was before; a second time nothing changes; what has the tag and is not sent goes.
 func TestApply(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/configurations/"+configuration+"/views", `{"type":"View","name":"internal"}`)
-	group := m.id("/api/v2/tagGroups", `{"name":"owners"}`)
-	m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"north"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations/"+configuration+"/views", `{"type":"View","name":"internal"}`)
+	group := m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
+	m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"north"}`)
 	plan := func(rows string) string {
 		return `{"into":"configurations/main","defaults":{"view":"internal"},"tag":"tags/north","prune":true,"resources":[` + rows + `]}`
 	}
@@ -26,50 +26,50 @@ func TestApply(t *testing.T) {
 	const alias = `{"type":"AliasRecord","absoluteName":"web.example.net","linkedRecord":"www.example.net"}`
 	all := plan(strings.Join([]string{block, network, address, zone, host, alias}, ","))
 	// Their order does not matter.
-	turned := m.want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{alias, host, zone, address, network, block}, ",")),
+	turned := m.Want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{alias, host, zone, address, network, block}, ",")),
 		"x-portolan-dry-run: true")
-	if turned.text("resource.created") != "6" || turned.text("resource.resources.0.key") != "web.example.net" {
-		t.Errorf("turned around, it is %s", turned.body)
+	if turned.Text("resource.created") != "6" || turned.Text("resource.resources.0.key") != "web.example.net" {
+		t.Errorf("turned around, it is %s", turned.Body)
 	}
-	dry := m.want(200, "POST", "/api/v2/apply", all, "x-portolan-dry-run: true")
-	if dry.text("resource.created") != "6" || dry.text("dryRun") != "true" {
-		t.Fatalf("tried, it is %s", dry.body)
+	dry := m.Want(200, "POST", "/api/v2/apply", all, "x-portolan-dry-run: true")
+	if dry.Text("resource.created") != "6" || dry.Text("dryRun") != "true" {
+		t.Fatalf("tried, it is %s", dry.Body)
 	}
-	m.want(200, "GET", "/api/v2/blocks", "")
-	r := m.want(200, "POST", "/api/v2/apply", all)
-	if r.text("created") != "6" || r.text("resources.4.key") != "www.example.net" {
-		t.Fatalf("it is %s", r.body)
+	m.Want(200, "GET", "/api/v2/blocks", "")
+	r := m.Want(200, "POST", "/api/v2/apply", all)
+	if r.Text("created") != "6" || r.Text("resources.4.key") != "www.example.net" {
+		t.Fatalf("it is %s", r.Body)
 	}
-	if got := m.want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", ""); got.text("data.0.location.code") == "" &&
-		got.text("data.0.location.id") == "" {
-		t.Errorf("the network is %s", got.body)
+	if got := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", ""); got.Text("data.0.location.code") == "" &&
+		got.Text("data.0.location.id") == "" {
+		t.Errorf("the network is %s", got.Body)
 	}
-	if r = m.want(200, "POST", "/api/v2/apply", all); r.text("unchanged") != "6" || r.text("changed") != "0" || r.get("transaction") != nil {
-		t.Errorf("a second time it is %s", r.body)
+	if r = m.Want(200, "POST", "/api/v2/apply", all); r.Text("unchanged") != "6" || r.Text("changed") != "0" || r.Get("transaction") != nil {
+		t.Errorf("a second time it is %s", r.Body)
 	}
 	// One changes, one goes, one host gets another address.
 	changed := plan(strings.Join([]string{block, strings.Replace(network, "office", "lab", 1), address, zone, strings.Replace(host, `,"10.1.0.11"`, `,"10.1.0.12"`, 1)}, ","))
-	r = m.want(200, "POST", "/api/v2/apply", changed)
-	if r.text("changed") != "2" || r.text("deleted") != "1" || r.text("resources.1.changes.0.before") != "office" ||
-		r.text("resources.1.changes.0.after") != "lab" {
-		t.Errorf("changed, it is %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", changed)
+	if r.Text("changed") != "2" || r.Text("deleted") != "1" || r.Text("resources.1.changes.0.before") != "office" ||
+		r.Text("resources.1.changes.0.after") != "lab" {
+		t.Errorf("changed, it is %s", r.Body)
 	}
-	if n := m.want(200, "GET", "/api/v2/resourceRecords?total=true&filter=type:'AliasRecord'", "").text("totalCount"); n != "0" {
+	if n := m.Want(200, "GET", "/api/v2/resourceRecords?total=true&filter=type:'AliasRecord'", "").Text("totalCount"); n != "0" {
 		t.Errorf("%s aliases are left", n)
 	}
 	// All of it is one transaction.
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.text("transaction")+`}`)
-	if r = m.want(200, "POST", "/api/v2/apply", all); r.text("unchanged") != "6" {
-		t.Errorf("taken back, it is %s", r.body)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.Text("transaction")+`}`)
+	if r = m.Want(200, "POST", "/api/v2/apply", all); r.Text("unchanged") != "6" {
+		t.Errorf("taken back, it is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 	// What is referred to is called by its name, before and after.
 	moved := strings.Replace(network, `"location":"NO"`, `"location":"SE"`, 1)
-	r = m.want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{block, moved, address, zone, host, alias}, ",")),
+	r = m.Want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{block, moved, address, zone, host, alias}, ",")),
 		"x-portolan-dry-run: true")
-	if at := "resource.resources.1.changes.0."; r.text(at+"before.name") != "Norway" || r.text(at+"before.code") != "NO" ||
-		r.text(at+"after.code") != "SE" || r.text(at+"after.name") != "Sweden" {
-		t.Errorf("another location is %s", r.body)
+	if at := "resource.resources.1.changes.0."; r.Text(at+"before.name") != "Norway" || r.Text(at+"before.code") != "NO" ||
+		r.Text(at+"after.code") != "SE" || r.Text(at+"after.name") != "Sweden" {
+		t.Errorf("another location is %s", r.Body)
 	}
 
 	// What cannot be is refused, each with its place, and changes nothing.
@@ -92,26 +92,26 @@ func TestApply(t *testing.T) {
 		`{"what":1,"resources":[]}`:                                                               "what",
 		`{}`:                                                                                      "resources",
 	} {
-		r := m.do("POST", "/api/v2/apply", wrong)
-		if r.StatusCode < 400 || r.StatusCode > 409 || !strings.Contains(r.text("fields"), field) {
-			t.Errorf("%s: %d %s, want one that names %s", wrong, r.StatusCode, r.body, field)
+		r := m.Do("POST", "/api/v2/apply", wrong)
+		if r.StatusCode < 400 || r.StatusCode > 409 || !strings.Contains(r.Text("fields"), field) {
+			t.Errorf("%s: %d %s, want one that names %s", wrong, r.StatusCode, r.Body, field)
 		}
 	}
-	m.want(405, "GET", "/api/v2/apply", "")
-	if r = m.want(200, "POST", "/api/v2/apply", all); r.text("unchanged") != "6" {
-		t.Errorf("behind what was refused it is %s", r.body)
+	m.Want(405, "GET", "/api/v2/apply", "")
+	if r = m.Want(200, "POST", "/api/v2/apply", all); r.Text("unchanged") != "6" {
+		t.Errorf("behind what was refused it is %s", r.Body)
 	}
 }
 
 // A tag is set, and what has it goes, only where that may be done; what the document has never goes.
 func TestApplyTags(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"2024"}`)
-	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
-	group := m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")
-	m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"north"}`)
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","name":"office"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"2024"}`)
+	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
+	group := m.Want(200, "GET", "/api/v2/tagGroups", "").Text("data.0.id")
+	m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"north"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","name":"office"}`)
 	document := func(prune bool, rows string) string {
 		return fmt.Sprintf(`{"into":"configurations/2024","tag":"tags/north","prune":%v,"resources":[%s]}`, prune, rows)
 	}
@@ -120,67 +120,67 @@ func TestApplyTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.refused(403, "AccessDenied", "may read, not change", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
-	if n := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", "").text("count"); n != "0" {
+	m.Refused(403, "AccessDenied", "may read, not change", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
+	if n := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", "").Text("count"); n != "0" {
 		t.Errorf("who may only read gave it %s tags", n)
 	}
-	m.id("/api/v2/users", `{"name":"ada","email":"a@x","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	r := m.do("POST", "/api/v2/apply", `{"tag":"tags/north","resources":[{"type":"User","name":"ada"}]}`, basicAuth("ada", "a-long-password"))
+	m.ID("/api/v2/users", `{"name":"ada","email":"a@x","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	r := m.Do("POST", "/api/v2/apply", `{"tag":"tags/north","resources":[{"type":"User","name":"ada"}]}`, basicAuth("ada", "a-long-password"))
 	if r.StatusCode < 400 {
-		t.Errorf("ada tags herself: %s", r.body)
+		t.Errorf("ada tags herself: %s", r.Body)
 	}
 	// The plan says that the tag is set.
-	r = m.want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office), "x-portolan-dry-run: true")
-	if r.text("resource.changed") != "2" || r.text("resource.resources.0.changes.0.field") != "tags" {
-		t.Errorf("the plan is %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office), "x-portolan-dry-run: true")
+	if r.Text("resource.changed") != "2" || r.Text("resource.resources.0.changes.0.field") != "tags" {
+		t.Errorf("the plan is %s", r.Body)
 	}
-	m.want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
+	m.Want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
 	// What resources of the document lie in stays.
-	r = m.want(200, "POST", "/api/v2/apply", document(true, office))
-	if r.text("deleted") != "0" || !strings.Contains(string(r.body), "resources of the document lie in it") {
-		t.Errorf("with a network in a block that goes: %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", document(true, office))
+	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "resources of the document lie in it") {
+		t.Errorf("with a network in a block that goes: %s", r.Body)
 	}
-	m.want(200, "GET", "/api/v2/blocks/"+block, "")
-	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	m.Want(200, "GET", "/api/v2/blocks/"+block, "")
+	m.Want(200, "GET", "/api/v2/networks/"+network, "")
 	// What is in the way of the document and goes, goes first: a range that has moved.
 	const ranges = office + `,{"type":"IPv4DHCPRange","range":"10.1.0.%s"}`
-	m.want(200, "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "100-10.1.0.120")))
-	m.refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "90-10.1.0.110")))
-	r = m.want(200, "POST", "/api/v2/apply", document(true, fmt.Sprintf(ranges, "90-10.1.0.110")))
-	if r.text("deleted") != "1" || r.text("created") != "1" {
-		t.Errorf("a range that has moved: %s", r.body)
+	m.Want(200, "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "100-10.1.0.120")))
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "90-10.1.0.110")))
+	r = m.Want(200, "POST", "/api/v2/apply", document(true, fmt.Sprintf(ranges, "90-10.1.0.110")))
+	if r.Text("deleted") != "1" || r.Text("created") != "1" {
+		t.Errorf("a range that has moved: %s", r.Body)
 	}
 	// It does not go where the other one is refused all the same, or where it lies elsewhere.
-	r = m.want(200, "POST", "/api/v2/apply", strings.Replace(document(true, fmt.Sprintf(ranges, "95-10.1.1.5")), `"prune"`, `"skip":true,"prune"`, 1))
-	if r.text("deleted") != "0" || r.text("refused.0.index") != "1" {
-		t.Errorf("a range that cannot be: %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", strings.Replace(document(true, fmt.Sprintf(ranges, "95-10.1.1.5")), `"prune"`, `"skip":true,"prune"`, 1))
+	if r.Text("deleted") != "0" || r.Text("refused.0.index") != "1" {
+		t.Errorf("a range that cannot be: %s", r.Body)
 	}
-	m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
-	r = m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/elsewhere","tag":"tags/north","prune":true,"resources":[]}`)
-	if r.text("deleted") != "0" {
-		t.Errorf("what lies in another configuration goes: %s", r.body)
+	m.ID("/api/v2/configurations", `{"name":"elsewhere"}`)
+	r = m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/elsewhere","tag":"tags/north","prune":true,"resources":[]}`)
+	if r.Text("deleted") != "0" {
+		t.Errorf("what lies in another configuration goes: %s", r.Body)
 	}
-	m.want(200, "POST", "/api/v2/apply", document(true, office))
-	at := m.want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", "").text("data.0.id")
-	m.id("/api/v2/networks/"+at+"/addresses", `{"type":"IPv4Address","address":"10.1.0.77","state":"STATIC"}`)
-	r = m.want(200, "POST", "/api/v2/apply", document(true, ""))
-	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "resources that lie below it") ||
-		!strings.Contains(string(r.body), "among them without the tag: ") || !strings.Contains(string(r.body), "IPv4Address 10.1.0.77") {
-		t.Errorf("all is pruned: %s", r.body)
+	m.Want(200, "POST", "/api/v2/apply", document(true, office))
+	at := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", "").Text("data.0.id")
+	m.ID("/api/v2/networks/"+at+"/addresses", `{"type":"IPv4Address","address":"10.1.0.77","state":"STATIC"}`)
+	r = m.Want(200, "POST", "/api/v2/apply", document(true, ""))
+	if r.Text("deleted") != "1" || !strings.Contains(string(r.Body), "resources that lie below it") ||
+		!strings.Contains(string(r.Body), "among them without the tag: ") || !strings.Contains(string(r.Body), "IPv4Address 10.1.0.77") {
+		t.Errorf("all is pruned: %s", r.Body)
 	}
-	got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description")
+	got := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.description")
 	if got != "Applied 0 resources, and deleted what else has the tag north" {
 		t.Errorf("the history says %q", got)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // TestApplySplitNetwork prunes a network that was split at the source, although addresses of the document lie in it.
 func TestApplySplitNetwork(t *testing.T) {
 	m := startAlone(t)
-	m.id("/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
-	m.id("/api/v2/tagGroups/"+m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")+"/tags", `{"name":"north"}`)
+	m.ID("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
+	m.ID("/api/v2/tagGroups/"+m.Want(200, "GET", "/api/v2/tagGroups", "").Text("data.0.id")+"/tags", `{"name":"north"}`)
 	document := func(prune bool, networks ...string) string {
 		rows := `{"type":"IPv4Block","range":"10.0.0.0/8"}`
 		for _, one := range networks {
@@ -191,49 +191,49 @@ func TestApplySplitNetwork(t *testing.T) {
 	}
 	networks := func() string {
 		var all []string
-		r := m.want(200, "GET", "/api/v2/networks?fields=range&orderBy=range", "")
-		for i := range r.count() {
-			all = append(all, r.text(fmt.Sprintf("data.%d.range", i)))
+		r := m.Want(200, "GET", "/api/v2/networks?fields=range&orderBy=range", "")
+		for i := range r.Count() {
+			all = append(all, r.Text(fmt.Sprintf("data.%d.range", i)))
 		}
 		return strings.Join(all, " ")
 	}
-	m.want(200, "POST", "/api/v2/apply", document(false, "10.1.0.0/24", "10.2.0.0/24"))
+	m.Want(200, "POST", "/api/v2/apply", document(false, "10.1.0.0/24", "10.2.0.0/24"))
 	for _, c := range []struct{ rows, there string }{
 		{"10.1.0.0/25 10.1.0.128/25 10.2.0.0/24", "10.1.0.0/25 10.1.0.128/25 10.2.0.0/24"},
 		{"10.1.0.0/23 10.2.0.0/24", "10.1.0.0/23 10.2.0.0/24"},
 	} {
 		before, rows := networks(), strings.Fields(c.rows)
-		r := m.want(200, "POST", "/api/v2/apply", document(false, rows...))
-		if r.text("refused.0.code") != "IpRangeOverlapsSiblings" || networks() != before {
-			t.Errorf("%s without prune: %s", c.rows, r.body)
+		r := m.Want(200, "POST", "/api/v2/apply", document(false, rows...))
+		if r.Text("refused.0.code") != "IpRangeOverlapsSiblings" || networks() != before {
+			t.Errorf("%s without prune: %s", c.rows, r.Body)
 		}
-		if r = m.want(200, "POST", "/api/v2/apply", document(true, rows...), "x-portolan-dry-run: true"); networks() != before ||
-			r.text("resource.deleted") == "0" {
-			t.Errorf("%s, tried: %s", c.rows, r.body)
+		if r = m.Want(200, "POST", "/api/v2/apply", document(true, rows...), "x-portolan-dry-run: true"); networks() != before ||
+			r.Text("resource.deleted") == "0" {
+			t.Errorf("%s, tried: %s", c.rows, r.Body)
 		}
-		if r = m.want(200, "POST", "/api/v2/apply", document(true, rows...)); networks() != c.there || r.text("refused.0.code") != "" {
-			t.Errorf("%s: there are %s: %s", c.rows, networks(), r.body)
+		if r = m.Want(200, "POST", "/api/v2/apply", document(true, rows...)); networks() != c.there || r.Text("refused.0.code") != "" {
+			t.Errorf("%s: there are %s: %s", c.rows, networks(), r.Body)
 		}
-		if n := m.want(200, "GET", "/api/v2/addresses?filter=address:'10.1.0.20'%20and%20name:'printer'", "").text("count"); n != "1" {
+		if n := m.Want(200, "GET", "/api/v2/addresses?filter=address:'10.1.0.20'%20and%20name:'printer'", "").Text("count"); n != "1" {
 			t.Errorf("%s: %s addresses", c.rows, n)
 		}
 	}
 	// A network that nothing of the document is in the way of stays, also where a row is refused for another reason.
-	r := m.want(200, "POST", "/api/v2/apply", document(true, "10.2.0.0/24", "11.0.0.0/24"))
-	if networks() != "10.1.0.0/23 10.2.0.0/24" || r.text("deleted") != "0" {
-		t.Errorf("there are %s: %s", networks(), r.body)
+	r := m.Want(200, "POST", "/api/v2/apply", document(true, "10.2.0.0/24", "11.0.0.0/24"))
+	if networks() != "10.1.0.0/23 10.2.0.0/24" || r.Text("deleted") != "0" {
+		t.Errorf("there are %s: %s", networks(), r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // TestApplyChangesTheKindOfAName prunes an alias whose name becomes a host, which is refused half done; nothing goes where another
 // resource is refused. A resource with the member tag false does not get the tag.
 func TestApplyChangesTheKindOfAName(t *testing.T) {
 	m := startAlone(t)
-	m.id("/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id")+"/views", `{"name":"v"}`)
-	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
-	m.id("/api/v2/tagGroups/"+m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")+"/tags", `{"name":"north"}`)
+	m.ID("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id")+"/views", `{"name":"v"}`)
+	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
+	m.ID("/api/v2/tagGroups/"+m.Want(200, "GET", "/api/v2/tagGroups", "").Text("data.0.id")+"/tags", `{"name":"north"}`)
 	document := func(prune bool, rows ...string) string {
 		rows = append(rows, `{"type":"IPv4Block","range":"10.0.0.0/8","tag":false}`, `{"type":"IPv4Network","range":"10.41.0.0/16"}`,
 			`{"type":"Zone","absoluteName":"a.example"}`, `{"type":"HostRecord","absoluteName":"www.a.example","addresses":["10.41.1.5"]}`)
@@ -242,35 +242,35 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 	}
 	const alias, host = `{"type":"AliasRecord","absoluteName":"smtp.a.example","linkedRecord":"www.a.example"}`,
 		`{"type":"HostRecord","absoluteName":"smtp.a.example","addresses":["10.41.1.6"]}`
-	m.want(200, "POST", "/api/v2/apply", document(false, alias))
-	r := m.want(200, "POST", "/api/v2/apply", document(true, host, `{"type":"IPv4Network","range":"11.0.0.0/24"}`))
-	if r.text("deleted") != "0" || r.text("refused.1.index") != "1" || !strings.Contains(string(r.body), `"did":"ABSENT"`) {
-		t.Errorf("with a resource that is refused: %s", r.body)
+	m.Want(200, "POST", "/api/v2/apply", document(false, alias))
+	r := m.Want(200, "POST", "/api/v2/apply", document(true, host, `{"type":"IPv4Network","range":"11.0.0.0/24"}`))
+	if r.Text("deleted") != "0" || r.Text("refused.1.index") != "1" || !strings.Contains(string(r.Body), `"did":"ABSENT"`) {
+		t.Errorf("with a resource that is refused: %s", r.Body)
 	}
-	r = m.want(200, "POST", "/api/v2/apply", document(true, host))
-	if r.text("deleted") != "1" || r.text("created") != "1" || r.text("refused.0.code") != "" {
-		t.Errorf("an alias becomes a host: %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", document(true, host))
+	if r.Text("deleted") != "1" || r.Text("created") != "1" || r.Text("refused.0.code") != "" {
+		t.Errorf("an alias becomes a host: %s", r.Body)
 	}
-	r = m.want(200, "POST", "/api/v2/apply", document(true, alias))
-	if r.text("deleted") != "1" || r.text("created") != "1" || r.text("refused.0.code") != "" {
-		t.Errorf("a host becomes an alias: %s", r.body)
+	r = m.Want(200, "POST", "/api/v2/apply", document(true, alias))
+	if r.Text("deleted") != "1" || r.Text("created") != "1" || r.Text("refused.0.code") != "" {
+		t.Errorf("a host becomes an alias: %s", r.Body)
 	}
-	block := m.want(200, "GET", "/api/v2/blocks", "").text("data.0.id")
-	if n := m.want(200, "GET", "/api/v2/blocks/"+block+"/tags", "").text("count"); n != "0" {
+	block := m.Want(200, "GET", "/api/v2/blocks", "").Text("data.0.id")
+	if n := m.Want(200, "GET", "/api/v2/blocks/"+block+"/tags", "").Text("count"); n != "0" {
 		t.Errorf("a resource that says otherwise gets %s tags", n)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "tag: is true or false", "POST", "/api/v2/apply",
+	m.Refused(400, "InvalidResourceFieldValue", "tag: is true or false", "POST", "/api/v2/apply",
 		`{"resources":[{"type":"IPv4Block","range":"10.0.0.0/8","tag":"north"}]}`)
-	m.verify()
+	m.Verify()
 }
 
 // What is wrong in a document is refused: typing errors, numbers for names, lists that are none. Chains in either order take a moment.
 func TestApplyRefuses(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
 	document := func(rows string) string { return `{"into":"configurations/main","resources":[` + rows + `]}` }
 	for wrong, field := range map[string]string{
 		document(`{"type":"IPv4Block","range":"10.0.0.0/8","nmae":"x"}`):                                                             "resources[0].nmae",
@@ -282,22 +282,22 @@ func TestApplyRefuses(t *testing.T) {
 		document(`{"type":"Device","name":"` + configuration + `"},{"type":"Device","name":"y","location":"` + configuration + `"}`): "resources[1].location",
 		document(`{"type":"Tag","name":"x"}`):                                                                                        "resources[0].type",
 	} {
-		if r := m.do("POST", "/api/v2/apply", wrong); r.StatusCode < 400 || r.StatusCode > 409 || !strings.Contains(r.text("fields"), field) {
-			t.Errorf("%s: %d %s, want one that names %s", wrong, r.StatusCode, r.body, field)
+		if r := m.Do("POST", "/api/v2/apply", wrong); r.StatusCode < 400 || r.StatusCode > 409 || !strings.Contains(r.Text("fields"), field) {
+			t.Errorf("%s: %d %s, want one that names %s", wrong, r.StatusCode, r.Body, field)
 		}
 	}
-	m.refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", `{"resources":[{"type":"User","name":"zed","email":"z@x",`+
+	m.Refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", `{"resources":[{"type":"User","name":"zed","email":"z@x",`+
 		`"accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}]}`, "Idempotency-Key: k")
 	// A secret that no other answer shows is in this one, unless it is only tried; and nothing that has one is remembered.
 	key := document(`{"type":"TSIGKey","name":"dhcp","algorithm":"SHA256","length":256,"in":"configurations/main"}`)
-	m.refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", key, "Idempotency-Key: k")
-	if r := m.want(200, "POST", "/api/v2/apply", key, "x-portolan-dry-run: true"); strings.Contains(string(r.body), "once") {
-		t.Errorf("what is tried shows a secret: %s", r.body)
+	m.Refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", key, "Idempotency-Key: k")
+	if r := m.Want(200, "POST", "/api/v2/apply", key, "x-portolan-dry-run: true"); strings.Contains(string(r.Body), "once") {
+		t.Errorf("what is tried shows a secret: %s", r.Body)
 	}
 	for _, want := range []int{44, 0, 44} { // a secret in base64, when it is made, left, and made anew
-		r := m.want(200, "POST", "/api/v2/apply", key)
-		if len(r.text("resources.0.once.privateKey")) != want {
-			t.Errorf("the secret is not of %d characters: %s", want, r.body)
+		r := m.Want(200, "POST", "/api/v2/apply", key)
+		if len(r.Text("resources.0.once.privateKey")) != want {
+			t.Errorf("the secret is not of %d characters: %s", want, r.Body)
 		}
 		if want == 0 {
 			key = strings.Replace(key, `"name"`, `"state":"REGENERATE","name"`, 1)
@@ -305,11 +305,11 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	// Two of a kind without names of their own are two.
 	const records = `{"type":"TXTRecord","name":"t","text":"one","in":"zones/lab.example"},{"type":"TXTRecord","name":"t","text":"two","in":"zones/lab.example"}`
-	if r := m.want(200, "POST", "/api/v2/apply", document(records)); r.text("created") == "0" {
-		t.Errorf("two texts: %s", r.body)
+	if r := m.Want(200, "POST", "/api/v2/apply", document(records)); r.Text("created") == "0" {
+		t.Errorf("two texts: %s", r.Body)
 	}
-	if r := m.want(200, "POST", "/api/v2/apply", document(records)); r.text("unchanged") != "2" {
-		t.Errorf("two texts, again: %s", r.body)
+	if r := m.Want(200, "POST", "/api/v2/apply", document(records)); r.Text("unchanged") != "2" {
+		t.Errorf("two texts, again: %s", r.Body)
 	}
 	var chain []string
 	for i := 300; i > 0; i-- {
@@ -317,11 +317,11 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	chain = append(chain, `{"type":"IPv4Block","range":"10.0.0.0/16"}`, `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
 	began := time.Now()
-	if r := m.want(200, "POST", "/api/v2/apply", document(strings.Join(chain, ","))); r.text("created") != "302" ||
+	if r := m.Want(200, "POST", "/api/v2/apply", document(strings.Join(chain, ","))); r.Text("created") != "302" ||
 		time.Since(began) > applyPatience {
-		t.Errorf("in the wrong order it takes %v: %.200s", time.Since(began), r.body)
+		t.Errorf("in the wrong order it takes %v: %.200s", time.Since(began), r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // applyPatience is how long a document may take whose order is the wrong one, on a machine that is busy.
@@ -330,17 +330,17 @@ const applyPatience = 15 * time.Second
 // A resource that is refused when something was written for it already is skipped, and the others are applied.
 func TestApplySkipsHalfDone(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"inside"}`)
-	r := m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","defaults":{"view":"inside"},"skip":true,"resources":[
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"inside"}`)
+	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","defaults":{"view":"inside"},"skip":true,"resources":[
 		{"type":"Zone","absoluteName":"example.org"},
 		{"type":"AliasRecord","absoluteName":"example.org","linkedRecord":"elsewhere.example.net"},
 		{"type":"TXTRecord","absoluteName":"a.example.org","text":"one"},
 		{"type":"AliasRecord","absoluteName":"a.example.org","linkedRecord":"elsewhere.example.com"},
 		{"type":"AliasRecord","absoluteName":"b.example.org","linkedRecord":"elsewhere.example.com"},
 		{"type":"AliasRecord","absoluteName":"b.example.org","linkedRecord":"third.example.com"}]}`, "x-bcn-link-to-external-host: true")
-	if r.text("created") != "3" || r.text("refused.0.index") != "1" || r.text("refused.1.index") != "3" || r.text("refused.2.index") != "5" {
-		t.Errorf("it answers %s", r.body)
+	if r.Text("created") != "3" || r.Text("refused.0.index") != "1" || r.Text("refused.1.index") != "3" || r.Text("refused.2.index") != "5" {
+		t.Errorf("it answers %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
+	"portolan/internal/testkit/apitest"
 )
 
 // tried is a request that an approvals walk sends, and why.
@@ -133,12 +134,12 @@ func (w *approvalWalk) fill(protected map[string]bool) {
 			} else {
 				w.add("a deletion", "DELETE", path, "")
 				w.add("a list", "DELETE", "/api/v2/"+c.Path()+"?"+filter("id:"+id), "")
-				now := m.want(200, "GET", path, "")
+				now := m.Want(200, "GET", path, "")
 				for _, f := range typ.Fields {
 					if f.ReadOnly || f.CreateOnly || f.Name == "type" || f.Name == "userDefinedFields" {
 						continue
 					}
-					for _, value := range w.other(f, now.get(f.Name)) {
+					for _, value := range w.other(f, now.Get(f.Name)) {
 						w.add("a field", "PATCH", path, `{"`+f.Name+`":`+value+`}`)
 					}
 				}
@@ -148,7 +149,7 @@ func (w *approvalWalk) fill(protected map[string]bool) {
 	}
 	for name := range acts {
 		if !used[name] {
-			m.t.Errorf("%s is made below nothing", name)
+			m.T.Errorf("%s is made below nothing", name)
 		}
 	}
 }
@@ -178,9 +179,9 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 			if !sub.Drop || protected[typ.Name] {
 				continue
 			}
-			r := w.m.do("GET", at+"?limit=5&fields=id", "")
+			r := w.m.Do("GET", at+"?limit=5&fields=id", "")
 			for i := range 5 {
-				if id := r.text(fmt.Sprintf("data.%d.id", i)); r.StatusCode == 200 && id != "" {
+				if id := r.Text(fmt.Sprintf("data.%d.id", i)); r.StatusCode == 200 && id != "" {
 					w.add("a link", "DELETE", at+"/"+id, "")
 				}
 			}
@@ -192,7 +193,7 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 // resources without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and
 // undo. None of it may change a protected resource.
 func TestNothingChangesAroundAnApproval(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()
@@ -202,20 +203,20 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 			if c.Inner || c.From != "resource" {
 				continue
 			}
-			found := m.want(200, "GET", "/api/v2/"+c.Path()+"?limit=1&orderBy=asc(id)&fields=id&"+filter("type:'"+typ.Name+"'"), "")
-			if id := found.text("data.0.id"); id != "" {
+			found := m.Want(200, "GET", "/api/v2/"+c.Path()+"?limit=1&orderBy=asc(id)&fields=id&"+filter("type:'"+typ.Name+"'"), "")
+			if id := found.Text("data.0.id"); id != "" {
 				w.ids[typ.Name] = id
 				protected[typ.Name] = c.Workflow != nil && c.Workflow(typ.Name) != ""
 			}
 		}
 	}
-	configuration := m.want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "").text("configuration.id")
+	configuration := m.Want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "").Text("configuration.id")
 	w.fill(protected)
 	for _, path := range []string{"addresses/" + w.of("IPv4Address"), "resourceRecords/" + w.of("HostRecord"),
 		"networks/" + w.of("IPv4Network")} {
-		of := m.want(200, "GET", "/api/v2/"+path+"/transactions?limit=3", "")
+		of := m.Want(200, "GET", "/api/v2/"+path+"/transactions?limit=3", "")
 		for i := range 3 {
-			if n := of.text(fmt.Sprintf("data.%d.id", i)); n != "" {
+			if n := of.Text(fmt.Sprintf("data.%d.id", i)); n != "" {
 				w.add("an undo", "POST", "/api/v2/transactions", `{"type":"Transaction","transactionType":"UNDO","transactionId":`+n+`}`)
 			}
 		}
@@ -236,10 +237,10 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	slices.Sort(types)
 	touched := map[int]string{}       // by requests, what they reach where nothing keeps them from it
 	touches := func(r reply) string { // the first protected resource that a trial makes, changes or deletes
-		for i := 0; r.text(fmt.Sprintf("operations.%d.type", i)) != ""; i++ {
+		for i := 0; r.Text(fmt.Sprintf("operations.%d.type", i)) != ""; i++ {
 			op := fmt.Sprintf("operations.%d.", i)
-			if name := r.text(op + "resourceType"); protected[name] {
-				return r.text(op+"operationType") + " " + name + " " + r.text(op+"fieldUpdates")
+			if name := r.Text(op + "resourceType"); protected[name] {
+				return r.Text(op+"operationType") + " " + name + " " + r.Text(op+"fieldUpdates")
 			}
 		}
 		return ""
@@ -248,7 +249,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 		{"an administrator, with four eyes", ""}} {
 		free := by.name == "an administrator" // whom nothing keeps from it: the walk has to reach protected resources at all
 		if strings.Contains(by.name, "four eyes") {
-			m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["`+strings.Join(types, `","`)+`"]}`)
+			m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["`+strings.Join(types, `","`)+`"]}`)
 		}
 		done, reached := 0, map[string]int{}
 		for i, one := range w.all {
@@ -259,15 +260,15 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 			if one.method == "PATCH" {
 				headers = append(headers, mergePatch)
 			}
-			r := m.do(one.method, one.path, one.body, headers...)
-			if r.StatusCode >= 300 || r.text("created")+r.text("changed")+r.text("deleted") == "000" { // refused, or nothing to do
+			r := m.Do(one.method, one.path, one.body, headers...)
+			if r.StatusCode >= 300 || r.Text("created")+r.Text("changed")+r.Text("deleted") == "000" { // refused, or nothing to do
 				continue
 			}
 			done++
 			what := touches(r) // which carol is not shown: what the administrator's trial reached hers would
 			if free {
 				touched[i] = what
-			} else if what = cmp.Or(what, touched[i]); what != "" && r.get("approval") == nil {
+			} else if what = cmp.Or(what, touched[i]); what != "" && r.Get("approval") == nil {
 				t.Errorf("%s: %s: %s %s %s: %s", by.name, one.why, one.method, one.path, one.body, what)
 			}
 			if what != "" {
@@ -281,25 +282,25 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	}
 	// A file, whose rows are worked off later.
 	made, log := m.imported(`"name":"rows.csv","contentType":"text/csv"`, "type,id,name\r\nIPv4Network,"+w.of("IPv4Network")+",renamed\r\n")
-	if made.text("updated")+made.text("refused") != "01" || !strings.Contains(log, "four eyes") {
-		t.Errorf("the import is %s\n%s", made.body, log)
+	if made.Text("updated")+made.Text("refused") != "01" || !strings.Contains(log, "four eyes") {
+		t.Errorf("the import is %s\n%s", made.Body, log)
 	}
 	// What such a file does not have any more stays.
 	eyes := func(types string) {
-		m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[`+types+`]}`)
+		m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[`+types+`]}`)
 	}
 	eyes("")
-	group := m.id("/api/v2/tagGroups", `{"name":"pruned"}`)
-	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"pruned"}`)
-	m.want(201, "POST", "/api/v2/networks/"+w.of("IPv4Network")+"/tags", `{"id":`+tag+`}`)
+	group := m.ID("/api/v2/tagGroups", `{"name":"pruned"}`)
+	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"pruned"}`)
+	m.Want(201, "POST", "/api/v2/networks/"+w.of("IPv4Network")+"/tags", `{"id":`+tag+`}`)
 	eyes(`"` + strings.Join(types, `","`) + `"`)
 	for mode, want := range map[string]string{"ROW_BY_ROW": "01", "ALL_OR_NOTHING": "00"} {
 		made, log = m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`","tag":"tags/pruned","prune":true,"mode":"`+mode+`"`,
 			"type,name\r\nMACPool,of a file\r\n")
-		if made.text("deleted")+made.text("refused") != want || !strings.Contains(log+made.text("message"), "four eyes") {
-			t.Errorf("%s: the import is %s\n%s", mode, made.body, log)
+		if made.Text("deleted")+made.Text("refused") != want || !strings.Contains(log+made.Text("message"), "four eyes") {
+			t.Errorf("%s: the import is %s\n%s", mode, made.Body, log)
 		}
-		m.want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "")
+		m.Want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "")
 	}
-	m.verify()
+	m.Verify()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"portolan/internal/base/space"
+	"portolan/internal/testkit/apitest"
 )
 
 // prefixIn gives some prefix of a length within another one.
@@ -29,14 +30,14 @@ var tops = map[string]netip.Prefix{"4": netip.MustParsePrefix("10.0.0.0/16"), "6
 // there, is left out.
 func divide(m *manager, random *rand.Rand, configuration, version string) {
 	add := func(path, body string) string {
-		r := m.do("POST", "/api/v2/"+path, body)
+		r := m.Do("POST", "/api/v2/"+path, body)
 		switch r.StatusCode {
 		case 201:
-			return r.text("id")
+			return r.Text("id")
 		case 400, 409:
 			return ""
 		}
-		m.t.Fatalf("POST %s %s: %d %s", path, body, r.StatusCode, r.body)
+		m.T.Fatalf("POST %s %s: %d %s", path, body, r.StatusCode, r.Body)
 		return ""
 	}
 	whole, blocks, ranges := tops[version], []string{}, []netip.Prefix{}
@@ -69,11 +70,11 @@ func divide(m *manager, random *rand.Rand, configuration, version string) {
 
 // What is found around an address or a prefix is what has it in its range, of each collection with space and in every configuration.
 func TestWhatLiesAround(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be had again
 	for _, name := range []string{"one", "two"} {
-		configuration := m.id("/api/v2/configurations", `{"name":"`+name+`"}`)
+		configuration := m.ID("/api/v2/configurations", `{"name":"`+name+`"}`)
 		for _, version := range []string{"4", "6"} {
 			divide(m, random, configuration, version)
 		}
@@ -81,7 +82,7 @@ func TestWhatLiesAround(t *testing.T) {
 	found := 0
 	for _, of := range []string{"blocks", "networks", "ranges", "ipGroups"} {
 		all := map[string]space.Range{}
-		for _, one := range m.want(200, "GET", "/api/v2/"+of+"?limit=1000", "").get("data").([]any) {
+		for _, one := range m.Want(200, "GET", "/api/v2/"+of+"?limit=1000", "").Get("data").([]any) {
 			row := one.(map[string]any)
 			r, err := space.Parse(row["range"].(string))
 			if err != nil {
@@ -98,7 +99,7 @@ func TestWhatLiesAround(t *testing.T) {
 					want = append(want, id)
 				}
 			}
-			for _, one := range m.want(200, "GET", "/api/v2/"+of+"?"+filter("range:contains('"+p.String()+"')"), "").get("data").([]any) {
+			for _, one := range m.Want(200, "GET", "/api/v2/"+of+"?"+filter("range:contains('"+p.String()+"')"), "").Get("data").([]any) {
 				got = append(got, fmt.Sprint(one.(map[string]any)["id"]))
 			}
 			slices.Sort(want)

@@ -21,6 +21,7 @@ import (
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server/middleware"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -28,10 +29,10 @@ import (
 
 // analyst gives a token that may read.
 func (m *manager) analyst() string {
-	m.t.Helper()
+	m.T.Helper()
 	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "watcher", Role: authz.Analyst})
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return token
 }
@@ -41,11 +42,11 @@ const notHeldUp = 20 * time.Second
 
 // quickly fails the test where a request has to wait for others.
 func (m *manager) quickly(status int, method, path, body string, headers ...string) {
-	m.t.Helper()
+	m.T.Helper()
 	began := time.Now()
-	m.want(status, method, path, body, headers...)
+	m.Want(status, method, path, body, headers...)
 	if took := time.Since(began); took > notHeldUp {
-		m.t.Errorf("%s %s took %v", method, path, took)
+		m.T.Errorf("%s %s took %v", method, path, took)
 	}
 }
 
@@ -90,17 +91,17 @@ func TestAttackSlowReaders(t *testing.T) {
 // (3) One request that embeds everything in everything.
 func TestAttackEmbedding(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	group := m.id("/api/v2/tagGroups", `{"name":"g"}`)
-	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
+	_, _, _, _, network := m.Basics()
+	group := m.ID("/api/v2/tagGroups", `{"name":"g"}`)
+	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
 	for range 120 {
-		a := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
-		m.want(201, "POST", "/api/v2/addresses/"+a+"/tags", `{"id":`+tag+`}`)
+		a := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+		m.Want(201, "POST", "/api/v2/addresses/"+a+"/tags", `{"id":`+tag+`}`)
 	}
-	m.refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags/"+tag+"?fields=embed(taggedResources.tags.taggedResources)", "")
-	m.refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags?fields=embed(taggedResources.tags.taggedResources)", "")
-	if r := m.want(200, "GET", "/api/v2/tags/"+tag+"?fields=id,embed(taggedResources)",
-		""); len(r.get("_embedded.taggedResources").([]any)) != 120 {
+	m.Refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags/"+tag+"?fields=embed(taggedResources.tags.taggedResources)", "")
+	m.Refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags?fields=embed(taggedResources.tags.taggedResources)", "")
+	if r := m.Want(200, "GET", "/api/v2/tags/"+tag+"?fields=id,embed(taggedResources)",
+		""); len(r.Get("_embedded.taggedResources").([]any)) != 120 {
 		t.Error("what is within the bounds is not embedded")
 	}
 }
@@ -112,13 +113,13 @@ func TestAttackFilters(t *testing.T) {
 	for i := range heavy {
 		heavy[i] = fmt.Sprintf("configuration.name:contains('%d')", i)
 	}
-	m.refused(400, "FilterNeedsRefinement", "weighs", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
-	m.want(200, "GET", "/api/v2/addresses?"+filter("name:in('"+strings.Repeat("x','", 150)+"x')"), "")
-	if os.Getenv(onPostgres) != "" { // where a connection is not even had by then
+	m.Refused(400, "FilterNeedsRefinement", "weighs", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
+	m.Want(200, "GET", "/api/v2/addresses?"+filter("name:in('"+strings.Repeat("x','", 150)+"x')"), "")
+	if os.Getenv(apitest.OnPostgres) != "" { // where a connection is not even had by then
 		return
 	}
 	m.REST.ReadTime = time.Nanosecond
-	m.refused(400, "FilterNeedsRefinement", "not found within", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
+	m.Refused(400, "FilterNeedsRefinement", "not found within", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
 }
 
 // (5) Bodies of nothing but members, from somebody who has no credentials.
@@ -131,14 +132,14 @@ func TestAttackBodies(t *testing.T) {
 	}
 	many.WriteString("}")
 	for path, code := range map[string]string{"/v1/api/authentication/token": "RequestTooLarge", "/api/v2/sessions": "RequestTooLarge"} {
-		m.refused(413, code, "16 KiB", "POST", path, many.String(), "Authorization:", "Content-Type: application/json")
+		m.Refused(413, code, "16 KiB", "POST", path, many.String(), "Authorization:", "Content-Type: application/json")
 	}
 	if status, answer := m.doorPost(checkin.EnrolPath, map[string]string{"registrationKey": strings.Repeat("x", 20<<10)}, nil); status != 413 {
 		t.Errorf("the check-in door takes it: %d %v", status, answer)
 	}
-	m.refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations",
+	m.Refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations",
 		`{"name":"x","list":[`+strings.Repeat("0,", 300_000)+`0]}`)
-	m.refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
+	m.Refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
 		"Authorization:", "Content-Type: application/json")
 }
 
@@ -147,43 +148,43 @@ func TestAttackGuessing(t *testing.T) {
 	m := startManager(t)
 	refusedAt := 0
 	for i := range 10 {
-		r := m.do("POST", "/api/v2/sessions", fmt.Sprintf(`{"username":"admin","password":"guess %d"}`, i), "Authorization:")
+		r := m.Do("POST", "/api/v2/sessions", fmt.Sprintf(`{"username":"admin","password":"guess %d"}`, i), "Authorization:")
 		if r.StatusCode == http.StatusTooManyRequests {
-			if r.Header.Get("Retry-After") == "" || r.text("code") != "TooManyRequests" {
-				t.Errorf("the refusal says %s", r.body)
+			if r.Header.Get("Retry-After") == "" || r.Text("code") != "TooManyRequests" {
+				t.Errorf("the refusal says %s", r.Body)
 			}
 			refusedAt = i
 			break
 		}
 		if r.StatusCode != http.StatusUnauthorized {
-			t.Fatalf("guess %d: %d %s", i, r.StatusCode, r.body)
+			t.Fatalf("guess %d: %d %s", i, r.StatusCode, r.Body)
 		}
 	}
 	if refusedAt != 5 {
 		t.Errorf("guess %d is refused, want 5", refusedAt)
 	}
 	// A right password is no way around it, and tells nothing.
-	m.refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
+	m.Refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
 		"Authorization:", "Content-Type: application/json")
 	eventually(t, "the event is there", func() bool {
-		return strings.Contains(string(m.want(200, "GET", "/api/v2/events?fields=message", "").body),
+		return strings.Contains(string(m.Want(200, "GET", "/api/v2/events?fields=message", "").Body),
 			"5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
 	})
-	if text := string(m.want(200, "GET", "/metrics", "", "Authorization:").body); !strings.Contains(text,
+	if text := string(m.Want(200, "GET", "/metrics", "", "Authorization:").Body); !strings.Contains(text,
 		`portolan_sign_ins_total{result="refused"} 5`) || !strings.Contains(text, `portolan_sign_ins_total{result="throttled"} 2`) {
 		t.Error("the metrics do not count it")
 	}
 	// Key sets are guessed no better, and a refusal writes nothing.
 	before := m.Store.LastCommit()
 	for i := range 6 {
-		r := m.do("POST", "/v1/api/authentication/token",
+		r := m.Do("POST", "/v1/api/authentication/token",
 			`{"grantType":"ClientCredentials","clientCredentials":{"clientId":"x","clientSecret":"y"}}`, "Authorization:")
 		if want := map[bool]int{true: 401, false: 429}[i < 5]; r.StatusCode != want {
-			t.Errorf("exchange %d: %d %s", i, r.StatusCode, r.body)
+			t.Errorf("exchange %d: %d %s", i, r.StatusCode, r.Body)
 		}
 	}
 	// (18) Were each of them written, there would be six; the event is one, and what looks after things beside it may be another.
-	if after := m.Store.LastCommit(); os.Getenv(onPostgres) == "" && after >= before+5 {
+	if after := m.Store.LastCommit(); os.Getenv(apitest.OnPostgres) == "" && after >= before+5 {
 		t.Errorf("%d commits for refused exchanges", after-before)
 	}
 }
@@ -191,30 +192,30 @@ func TestAttackGuessing(t *testing.T) {
 // (6) A session that has ended is no guess; names that nobody can have are nobody's.
 func TestAttackNames(t *testing.T) {
 	m := startAlone(t)
-	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	m.want(200, "PATCH", "/api/v2/sessions/"+s.text("id"), `{"state":"TERMINATED"}`)
+	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	m.Want(200, "PATCH", "/api/v2/sessions/"+s.Text("id"), `{"state":"TERMINATED"}`)
 	for range 8 {
-		m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "",
-			"Authorization: Basic "+s.text("basicAuthenticationCredentials"))
+		m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "",
+			"Authorization: Basic "+s.Text("basicAuthenticationCredentials"))
 	}
 	for _, name := range []string{"a\x00b", "a\xff", strings.Repeat("é", 4000)} {
-		if r := m.do("GET", "/api/v2/networks", "", basicAuth(name, "x")); r.StatusCode != 401 && r.StatusCode != 429 {
-			t.Errorf("%.20q: %d %s", name, r.StatusCode, r.body)
+		if r := m.Do("GET", "/api/v2/networks", "", basicAuth(name, "x")); r.StatusCode != 401 && r.StatusCode != 429 {
+			t.Errorf("%.20q: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
-	m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/v1/api/authentication/token",
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "POST", "/v1/api/authentication/token",
 		`{"grantType":"ClientCredentials","clientCredentials":{"clientId":"a\u0000","clientSecret":"y"}}`, "Authorization:",
 		"Content-Type: application/json")
-	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	m.refused(400, "InvalidHeaderValue", "2 times", "POST", "/api/v2/configurations", `{"name":"x"}`, "x-portolan-dry-run: false",
+	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	m.Refused(400, "InvalidHeaderValue", "2 times", "POST", "/api/v2/configurations", `{"name":"x"}`, "x-portolan-dry-run: false",
 		"x-portolan-dry-run: true")
 }
 
 // (6) Many guess at once, from ever new addresses: who has signed in before from where they are still does.
 func TestAttackHashing(t *testing.T) {
 	m := startManager(t)
-	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	user := m.id("/api/v2/users",
+	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	user := m.ID("/api/v2/users",
 		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -231,9 +232,9 @@ func TestAttackHashing(t *testing.T) {
 		})
 	}
 	for range 3 { // a password that is not remembered
-		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+secrets.New()+`"}`)
-		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+adminPassword+`"}`)
-		m.want(201, "POST", "/api/v2/sessions", `{"username":"second","password":"`+adminPassword+`"}`, "Authorization:")
+		m.Want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+secrets.New()+`"}`)
+		m.Want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+adminPassword+`"}`)
+		m.Want(201, "POST", "/api/v2/sessions", `{"username":"second","password":"`+adminPassword+`"}`, "Authorization:")
 	}
 	stop()
 	all.Wait()
@@ -245,7 +246,7 @@ func TestAttackHashing(t *testing.T) {
 // (7) A token outlives what its user may do. (8) It does not outlive its user, and others do not go with one.
 func TestAttackTokens(t *testing.T) {
 	m := startManager(t)
-	second := m.id("/api/v2/users",
+	second := m.ID("/api/v2/users",
 		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
 	grant := func(g identity.Grant) string {
 		t.Helper()
@@ -257,22 +258,22 @@ func TestAttackTokens(t *testing.T) {
 	}
 	bound := "Authorization: Bearer " + grant(identity.Grant{Name: "bound", Role: authz.Administrator, User: "second"})
 	free := "Authorization: Bearer " + grant(identity.Grant{Name: "pipeline", Role: authz.Administrator})
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by bound"}`, bound)
-	m.want(200, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"VIEW_MY_ACCESS_RIGHTS"}`)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by bound"}`, bound)
+	m.Want(200, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"VIEW_MY_ACCESS_RIGHTS"}`)
 	eventually(t, "the token is an administrator's no more", func() bool {
-		return m.do("POST", "/api/v2/configurations", `{"name":"again"}`, bound).StatusCode == http.StatusForbidden
+		return m.Do("POST", "/api/v2/configurations", `{"name":"again"}`, bound).StatusCode == http.StatusForbidden
 	})
-	m.want(403, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"ADMINISTRATOR"}`, bound)
-	m.id("/api/v2/users", `{"type":"User","name":"third","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
-	m.want(204, "DELETE", "/api/v2/users/100000", "", free) // the first administrator
-	m.want(204, "DELETE", "/api/v2/users/"+second, "", free)
+	m.Want(403, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"ADMINISTRATOR"}`, bound)
+	m.ID("/api/v2/users", `{"type":"User","name":"third","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
+	m.Want(204, "DELETE", "/api/v2/users/100000", "", free) // the first administrator
+	m.Want(204, "DELETE", "/api/v2/users/"+second, "", free)
 	eventually(t, "the token went with its user", func() bool {
-		return m.do("GET", "/api/v2/configurations", "", bound).StatusCode == http.StatusUnauthorized
+		return m.Do("GET", "/api/v2/configurations", "", bound).StatusCode == http.StatusUnauthorized
 	})
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by the pipeline"}`, free)
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=user,principal", "",
-		free); r.text("data.0.principal") != "token pipeline" || r.get("data.0.user") != nil {
-		t.Errorf("the history says %s", r.body)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by the pipeline"}`, free)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=user,principal", "",
+		free); r.Text("data.0.principal") != "token pipeline" || r.Get("data.0.user") != nil {
+		t.Errorf("the history says %s", r.Body)
 	}
 	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "x", Role: authz.Analyst, User: "nobody"}); err == nil {
 		t.Error("a token is made for a user who is not there")
@@ -282,18 +283,18 @@ func TestAttackTokens(t *testing.T) {
 // (9) What a client stores becomes a link on a page; a page is framed, or runs something.
 func TestAttackPages(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration,
+	configuration, _, _, _, _ := m.Basics()
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration,
 		`{"userDefinedFields":{"x":"<script>alert(1)</script>"},"configurationGroup":"javascript:alert(1)"}`)
 	for _, path := range []string{"/api/v2/configurations/" + configuration, "/api/v2/configurations"} {
-		r := m.want(200, "GET", path, "", "Accept: text/html")
-		if text := string(r.body); strings.Contains(text, "<script") || strings.Contains(text, `href="javascript`) ||
+		r := m.Want(200, "GET", path, "", "Accept: text/html")
+		if text := string(r.Body); strings.Contains(text, "<script") || strings.Contains(text, `href="javascript`) ||
 			!strings.Contains(text, "javascript:alert") {
 			t.Errorf("%s has %s", path, text)
 		}
 	}
 	for _, path := range []string{"/api/v2", "/api/docs", "/api/openapi.json", "/healthz", "/nowhere", "/user/api/v1/fleetInstances"} {
-		r := m.do("GET", path, "", "Accept: text/html, application/json")
+		r := m.Do("GET", path, "", "Accept: text/html, application/json")
 		policy := r.Header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
 			strings.Contains(policy, "script-src 'self' 'unsafe-inline'") ||
@@ -307,13 +308,13 @@ func TestAttackPages(t *testing.T) {
 func TestAttackIdempotency(t *testing.T) {
 	m := startAlone(t)
 	body := `{"type":"User","name":"u","password":"a password of theirs","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`
-	r := m.want(201, "POST", "/api/v2/users", body, "Idempotency-Key: one")
+	r := m.Want(201, "POST", "/api/v2/users", body, "Idempotency-Key: one")
 	if got := r.Header.Get("x-portolan-ignored"); got != "Idempotency-Key" {
 		t.Errorf("what was ignored is named as %q", got)
 	}
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"kept"}`, "Idempotency-Key: two")
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"kept"}`, "Idempotency-Key: two")
-	m.refused(409, "IdempotencyKeyReused", "", "POST", "/api/v2/configurations", `{"name":"other"}`, "Idempotency-Key: two")
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"kept"}`, "Idempotency-Key: two")
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"kept"}`, "Idempotency-Key: two")
+	m.Refused(409, "IdempotencyKeyReused", "", "POST", "/api/v2/configurations", `{"name":"other"}`, "Idempotency-Key: two")
 	sum := sha256.Sum256([]byte(body))
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 		rows := 0
@@ -338,7 +339,7 @@ func TestAttackIdempotency(t *testing.T) {
 // is.
 func TestAttackLockedAccount(t *testing.T) {
 	m := startAlone(t)
-	user := m.id("/api/v2/users",
+	user := m.ID("/api/v2/users",
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(name, password string) (took time.Duration) {
 		began := time.Now()
@@ -348,8 +349,8 @@ func TestAttackLockedAccount(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	m.want(201, "POST", "/api/v2/sessions", `{"username":"locked","password":"the right password"}`, "Authorization:") // and remembered
-	m.want(200, "PATCH", "/api/v2/users/"+user, `{"accountLocked":true}`)
+	m.Want(201, "POST", "/api/v2/sessions", `{"username":"locked","password":"the right password"}`, "Authorization:") // and remembered
+	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"accountLocked":true}`)
 	// The least of many is what each takes without waiting for a processor.
 	r, w, n := time.Hour, time.Hour, time.Hour
 	for range 200 {
@@ -402,24 +403,24 @@ func TestAttackReports(t *testing.T) {
 	if m.events() > 250 {
 		t.Errorf("%d events", m.events())
 	}
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 }
 
 // (13) Paths of a hundred steps.
 func TestAttackPaths(t *testing.T) {
 	m := startAlone(t)
-	m.refused(400, "FilterParseError", "more than 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
-	m.refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
-	m.refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "FilterParseError", "more than 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
+	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
 }
 
 // (14) A name that a spreadsheet takes for a formula.
 func TestAttackSpreadsheet(t *testing.T) {
 	m := startAlone(t)
 	for _, name := range []string{"=1+1", "+1", "-1", "@x"} {
-		m.id("/api/v2/configurations", `{"name":"`+name+`"}`)
+		m.ID("/api/v2/configurations", `{"name":"`+name+`"}`)
 	}
-	text := string(m.want(200, "GET", "/api/v2/configurations?fields=name", "", "Accept: text/csv").body)
+	text := string(m.Want(200, "GET", "/api/v2/configurations?fields=name", "", "Accept: text/csv").Body)
 	for _, want := range []string{"'=1+1", "'+1", "'-1", "'@x"} {
 		if !strings.Contains(text, "\n"+want+"\r\n") {
 			t.Errorf("%s is missing in %q", want, text)
@@ -429,45 +430,45 @@ func TestAttackSpreadsheet(t *testing.T) {
 
 // (15) One user signs in without end.
 func TestAttackSessions(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	for range 200 {
-		m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+		m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	}
-	r := m.want(200, "GET", "/api/v2/sessions?total=true&limit=1&"+filter("state:'LOGGED_IN'"), "")
-	if n := r.text("totalCount"); n != "64" && n != "65" {
+	r := m.Want(200, "GET", "/api/v2/sessions?total=true&limit=1&"+filter("state:'LOGGED_IN'"), "")
+	if n := r.Text("totalCount"); n != "64" && n != "65" {
 		t.Errorf("%s sessions are open", n)
 	}
-	if n := m.want(200, "GET", "/api/v2/sessions?total=true&limit=1", "").text("totalCount"); len(n) > 3 || n > "170" {
+	if n := m.Want(200, "GET", "/api/v2/sessions?total=true&limit=1", "").Text("totalCount"); len(n) > 3 || n > "170" {
 		t.Errorf("%s sessions are kept", n)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // (15) Sessions that have ended go in the end.
 func TestEndedSessionsAreRemoved(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.KeepSessions = time.Hour })
-	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:").text("id")
-	m.want(200, "PATCH", "/api/v2/sessions/"+s, `{"state":"TERMINATED"}`)
+	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:").Text("id")
+	m.Want(200, "PATCH", "/api/v2/sessions/"+s, `{"state":"TERMINATED"}`)
 	if n, err := identity.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d were removed that are not old, %v", n, err)
 	}
 	if n, err := identity.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("%d were removed, %v", n, err)
 	}
-	m.want(404, "GET", "/api/v2/sessions/"+s, "")
+	m.Want(404, "GET", "/api/v2/sessions/"+s, "")
 }
 
 // (17) Plain HTTP is taken for a site that has TLS; /metrics is read by everybody who reaches the API.
 func TestAttackTransport(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
-	m.want(404, "GET", "/metrics", "")
+	m.Want(404, "GET", "/metrics", "")
 	rs, err := http.Get("http://" + m.figures.Addr().String() + "/metrics")
 	if err != nil || rs.StatusCode != 200 {
 		t.Fatalf("the metrics of their own listener: %v %v", rs, err)
 	}
 	_ = rs.Body.Close()
-	if m.do("GET", "/healthz", "").Header.Get("Strict-Transport-Security") != "" {
+	if m.Do("GET", "/healthz", "").Header.Get("Strict-Transport-Security") != "" {
 		t.Error("plain HTTP asks for TLS")
 	}
 	h := http.Header{}
@@ -480,42 +481,42 @@ func TestAttackTransport(t *testing.T) {
 // A user who sees no history, no users, or has to set a new password.
 func TestPrivilegesAct(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	login := func(name, privileges string) (id, credentials string) {
 		t.Helper()
-		id = m.id("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+`","email":"e@x","accessType":"API",`+privileges+`}`)
+		id = m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+`","email":"e@x","accessType":"API",`+privileges+`}`)
 		m.right(id, "", "VIEW", "")
 		return id, basicAuth(name, adminPassword)
 	}
 	_, hidden := login("hidden", `"securityPrivilege":"NO_ACCESS"`) // historyPrivilege HIDE is the default
 	for _, path := range []string{"/api/v2/transactions", "/api/v2/configurations/" + configuration + "/transactions"} {
-		if r := m.want(200, "GET", path, "", hidden); r.text("count") != "0" {
-			t.Errorf("%s shows %s", path, r.body)
+		if r := m.Want(200, "GET", path, "", hidden); r.Text("count") != "0" {
+			t.Errorf("%s shows %s", path, r.Body)
 		}
 	}
-	m.want(404, "GET", "/api/v2/transactions/1", "", hidden)
-	m.want(404, "GET", "/api/v2/users/100000", "", hidden)
-	if r := m.want(200, "GET", "/api/v2/users", "", hidden); r.text("count") != "1" || r.text("data.0.name") != "hidden" {
-		t.Errorf("who has no access to users sees %s", r.body)
+	m.Want(404, "GET", "/api/v2/transactions/1", "", hidden)
+	m.Want(404, "GET", "/api/v2/users/100000", "", hidden)
+	if r := m.Want(200, "GET", "/api/v2/users", "", hidden); r.Text("count") != "1" || r.Text("data.0.name") != "hidden" {
+		t.Errorf("who has no access to users sees %s", r.Body)
 	}
 	_, list := login("lists", `"securityPrivilege":"VIEW_OTHERS_ACCESS_RIGHTS","historyPrivilege":"VIEW_HISTORY_LIST"`)
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1", "", list); r.text("count") != "1" {
-		t.Errorf("the list of the history is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1", "", list); r.Text("count") != "1" {
+		t.Errorf("the list of the history is %s", r.Body)
 	}
-	if r := m.do("GET", "/api/v2/transactions/1/operations", "", list); r.text("count") != "0" {
-		t.Errorf("who sees the list sees what was changed: %d %s", r.StatusCode, r.body)
+	if r := m.Do("GET", "/api/v2/transactions/1/operations", "", list); r.Text("count") != "0" {
+		t.Errorf("who sees the list sees what was changed: %d %s", r.StatusCode, r.Body)
 	}
-	m.want(200, "GET", "/api/v2/users/100000", "", list)
+	m.Want(200, "GET", "/api/v2/users/100000", "", list)
 	login("seer", `"securityPrivilege":"NO_ACCESS","historyPrivilege":"VIEW_HISTORY_LIST"`)
 	// Nothing but a new password.
 	id, reset := login("resets", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
 	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "GET", "/api/v2/configurations", "")
 	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "OPTIONS", "/api/v2/configurations", "") // not even the methods
 	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/100000", `{"password":"some new password"}`)
-	if r := m.want(200, "PATCH", "/api/v2/users/"+id, `{"password":"my new password"}`, reset); r.text("passwordResetRequired") != "false" {
-		t.Errorf("the user is %s", r.body)
+	if r := m.Want(200, "PATCH", "/api/v2/users/"+id, `{"password":"my new password"}`, reset); r.Text("passwordResetRequired") != "false" {
+		t.Errorf("the user is %s", r.Body)
 	}
-	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("resets", "my new password"))
+	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("resets", "my new password"))
 	id, again := login("again", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "nothing else", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
@@ -528,12 +529,12 @@ func TestPrivilegesAct(t *testing.T) {
 	m.refusedAs("Authorization: Bearer "+bound, 403, "PasswordResetRequired", "new password", "POST", "/api/v1/fleetInstanceMinimumConfig",
 		`{"name":"x"}`)
 	// Who may not manage users does nothing to them by links either.
-	group := m.id("/api/v2/tagGroups", `{"name":"g"}`)
-	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
+	group := m.ID("/api/v2/tagGroups", `{"name":"g"}`)
+	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
 	m.refusedAs(list, 403, "AccessDenied", "", "POST", "/api/v2/users/100000/tags", `{"id":`+tag+`}`)
-	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("user.email:startsWith('a')"), "",
-		basicAuth("seer", adminPassword)); r.text("count") != "0" {
-		t.Errorf("users are found out by what they have: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?"+filter("user.email:startsWith('a')"), "",
+		basicAuth("seer", adminPassword)); r.Text("count") != "0" {
+		t.Errorf("users are found out by what they have: %s", r.Body)
 	}
 	// One's own password, and nothing else.
 	id, plain := login("plain", `"securityPrivilege":"NO_ACCESS"`)
@@ -543,19 +544,19 @@ func TestPrivilegesAct(t *testing.T) {
 	m.refusedAs(plain, 403, "AccessDenied", "", "DELETE", "/api/v2/users/"+id, "")
 	m.refusedAs(plain, 403, "AccessDenied", "", "POST", "/api/v2/users",
 		`{"type":"User","name":"x","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
-	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"plain","password":"`+adminPassword+`"}`, "Authorization:").text("id")
-	m.want(200, "PATCH", "/api/v2/users/"+id, `{"password":"another password"}`, plain)
-	if state := m.want(200, "GET", "/api/v2/sessions/"+session, "").text("state"); state != "TERMINATED" {
+	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"plain","password":"`+adminPassword+`"}`, "Authorization:").Text("id")
+	m.Want(200, "PATCH", "/api/v2/users/"+id, `{"password":"another password"}`, plain)
+	if state := m.Want(200, "GET", "/api/v2/sessions/"+session, "").Text("state"); state != "TERMINATED" {
 		t.Errorf("a session of the former password is %s", state)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "x509Required", "PATCH", "/api/v2/users/"+id, `{"x509Required":true}`)
-	m.refused(400, "BlankFieldValue", "blank", "PATCH", "/api/v2/users/"+id, `{"password":"        "}`)
+	m.Refused(400, "InvalidResourceFieldValue", "x509Required", "PATCH", "/api/v2/users/"+id, `{"x509Required":true}`)
+	m.Refused(400, "BlankFieldValue", "blank", "PATCH", "/api/v2/users/"+id, `{"password":"        "}`)
 }
 
 // refusedAs is refused with other credentials.
 func (m *manager) refusedAs(credentials string, status int, code, naming, method, path, body string) {
-	m.t.Helper()
-	m.refused(status, code, naming, method, path, body, credentials, "Content-Type: application/json")
+	m.T.Helper()
+	m.Refused(status, code, naming, method, path, body, credentials, "Content-Type: application/json")
 }
 
 // What means nothing is ignored, and named.
@@ -569,41 +570,41 @@ func TestIgnoredIsNamed(t *testing.T) {
 		{"GET", "/api/v2/users/100000?limit=5", "", "?limit"},
 		{"POST", "/api/v2/configurations", `{"name":"c","a\r\nb":1}`, "a%0D%0Ab"},
 	} {
-		r := m.do(c.method, c.path, c.body)
+		r := m.Do(c.method, c.path, c.body)
 		if got := r.Header.Get("x-portolan-ignored"); r.StatusCode >= 300 || got != c.want {
 			t.Errorf("%s %s %s: %d %q, want %q", c.method, c.path, c.body, r.StatusCode, got, c.want)
 		}
 	}
 	// What can be set at the beginning alone is named where it was to be another one, and not where it comes back as it was shown.
-	_, _, zone, block, _ := m.basics()
+	_, _, zone, block, _ := m.Basics()
 	for body, want := range map[string]string{`{"absoluteName":"example.net"}`: "absoluteName", `{"absoluteName":"example.com"}`: ""} {
-		r := m.want(200, "PATCH", "/api/v2/zones/"+zone, body, mergePatch)
+		r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, body, mergePatch)
 		if got := r.Header.Get("x-portolan-ignored"); got != want {
 			t.Errorf("%s: ignored is %q, want %q", body, got, want)
 		}
 	}
-	r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/25"}`)
-	if r.StatusCode != 400 || r.text("fields") != "[range]" { // a conflict names its field, too
-		t.Errorf("the conflict is %s", r.body)
+	r := m.Do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/25"}`)
+	if r.StatusCode != 400 || r.Text("fields") != "[range]" { // a conflict names its field, too
+		t.Errorf("the conflict is %s", r.Body)
 	}
 }
 
 // Lists of a slow client come whole, also where they wait in a file.
 func TestSlowClientsGetAll(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
 	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
 	const all = "/api/v2?limit=100000&fields=not(size)" // the size of the database is another one at any time
-	want := m.want(200, "GET", all, "").body
+	want := m.Want(200, "GET", all, "").Body
 	conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	fmt.Fprintf(conn, "GET "+all+" HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.token)
-	m.want(200, "DELETE", "/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?limit=1&fields=id", "").text("data.0.id"), "",
+	fmt.Fprintf(conn, "GET "+all+" HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.Token)
+	m.Want(200, "DELETE", "/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?limit=1&fields=id", "").Text("data.0.id"), "",
 		"x-portolan-dry-run: true")
 	time.Sleep(200 * time.Millisecond) // a client that takes its time; nothing depends on how long
 	var got bytes.Buffer

@@ -23,12 +23,12 @@ func quoted(text string) string {
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) { // nobody signs in by them
 		const post = "/api/v2/authenticators"
-		m.id(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
-		m.id(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
-		m.id(post, `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s",`+
+		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
+		m.ID(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
+		m.ID(post, `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s",`+
 			`"authenticationProtocol":"PAP","groupAttribute":"group","attributes":[{"name":"service","value":"shell"}]}`)
-		m.id(post, `{"type":"KerberosAuthenticator","name":"realm","hostname":"127.0.0.1","realm":"EXAMPLE.NET","keytab":"`+authntest.Keytab("EXAMPLE.NET")+`"}`)
-		m.id(post, `{"type":"OAuthAuthorizationServer","name":"sso","userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
+		m.ID(post, `{"type":"KerberosAuthenticator","name":"realm","hostname":"127.0.0.1","realm":"EXAMPLE.NET","keytab":"`+authntest.Keytab("EXAMPLE.NET")+`"}`)
+		m.ID(post, `{"type":"OAuthAuthorizationServer","name":"sso","userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
 			`"validationMethod":"LOCAL","issuer":"https://sso.example.net","audience":"portolan"}`)
 	})
 }
@@ -46,85 +46,85 @@ func TestSigningInByADirectory(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"
-	m.refused(400, "MissingRequiredField", "adminPassword", "POST", post, `{"type":"LDAPAuthenticator","name":"x","hostname":"h","adminDn":"cn=a",`+
+	m.Refused(400, "MissingRequiredField", "adminPassword", "POST", post, `{"type":"LDAPAuthenticator","name":"x","hostname":"h","adminDn":"cn=a",`+
 		`"schemaType":"OPENLDAP","searchBase":"dc=a","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"}`)
-	m.refused(400, "ConflictingResourceFieldValues", "startTlsEnabled", "POST", post, ldapBody("x", d, `,"sslEnabled":true`))
-	m.refused(400, "InvalidX509CertificateValue", "caCertificate", "POST", post, ldapBody("x", &authntest.Directory{Port: d.Port,
+	m.Refused(400, "ConflictingResourceFieldValues", "startTlsEnabled", "POST", post, ldapBody("x", d, `,"sslEnabled":true`))
+	m.Refused(400, "InvalidX509CertificateValue", "caCertificate", "POST", post, ldapBody("x", &authntest.Directory{Port: d.Port,
 		Certificate: "x"}, ""))
-	own := m.want(200, "GET", post, "").text("data.0.id")
+	own := m.Want(200, "GET", post, "").Text("data.0.id")
 	for _, body := range []string{`{"name":"x"}`, `{"type":"AddressManagerAuthenticator","name":"x"}`} {
-		m.refused(400, "InvalidResourceType", "another type", "POST", post, body)
+		m.Refused(400, "InvalidResourceType", "another type", "POST", post, body)
 	}
-	m.refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
-	away := m.id(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
-	made := m.want(201, "POST", post, ldapBody("people", d, ""))
-	if strings.Contains(string(made.body), "finds people") || made.get("adminPassword") != nil {
-		t.Errorf("the password of who searches is shown: %s", made.body)
+	m.Refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
+	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
+	made := m.Want(201, "POST", post, ldapBody("people", d, ""))
+	if strings.Contains(string(made.Body), "finds people") || made.Get("adminPassword") != nil {
+		t.Errorf("the password of who searches is shown: %s", made.Body)
 	}
-	people := made.text("id")
+	people := made.Text("id")
 	as := basicAuth("carol", "carols password")
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
 
 	// A group of the directory.
-	m.refused(400, "InvalidLdapGroupName", "name", "POST", "/api/v2/groups",
+	m.Refused(400, "InvalidLdapGroupName", "name", "POST", "/api/v2/groups",
 		`{"name":"cn=none,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
-	m.refused(400, "CannotFetchGroupsFromLdapAuthenticator", "authenticator", "POST", "/api/v2/groups",
+	m.Refused(400, "CannotFetchGroupsFromLdapAuthenticator", "authenticator", "POST", "/api/v2/groups",
 		`{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+away+`}}`)
-	m.refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP"}`)
-	group := m.id("/api/v2/groups", `{"name":"CN=netops, dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
-	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.Refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP"}`)
+	group := m.ID("/api/v2/groups", `{"name":"CN=netops, dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.right(group, configuration, "VIEW", "")
-	if r := m.want(200, "GET", "/api/v2/configurations", "", as); r.count() != 1 {
-		t.Errorf("carol sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/configurations", "", as); r.Count() != 1 {
+		t.Errorf("carol sees %s", r.Body)
 	}
-	user := m.want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "")
-	carol := user.text("data.0.id")
-	if user.text("data.0.authenticator.name") != "people" || user.text("data.0.email") != "carol@example.net" ||
-		user.text("data.0.securityPrivilege") != "NO_ACCESS" {
-		t.Errorf("carol is %s", user.body)
+	user := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "")
+	carol := user.Text("data.0.id")
+	if user.Text("data.0.authenticator.name") != "people" || user.Text("data.0.email") != "carol@example.net" ||
+		user.Text("data.0.securityPrivilege") != "NO_ACCESS" {
+		t.Errorf("carol is %s", user.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.text("data.0.principal") != "authenticator people" {
-		t.Errorf("the history says %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.Text("data.0.principal") != "authenticator people" {
+		t.Errorf("the history says %s", r.Body)
 	}
-	m.refused(403, "OperationNotPermitted", "authenticator", "POST", "/api/v2/groups/"+group+"/users", `{"id":100000}`)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("star*", "a star"))
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("*", "carols password"))
-	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
-	if session.text("user.name") != "carol" && session.text("username") != "carol" {
-		t.Errorf("the session is %s", session.body)
+	m.Refused(403, "OperationNotPermitted", "authenticator", "POST", "/api/v2/groups/"+group+"/users", `{"id":100000}`)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("star*", "a star"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("*", "carols password"))
+	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
+	if session.Text("user.name") != "carol" && session.Text("username") != "carol" {
+		t.Errorf("the session is %s", session.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/sessions/"+session.text("id"), ""); r.text("authenticator.name") != "people" {
-		t.Errorf("the session is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/sessions/"+session.Text("id"), ""); r.Text("authenticator.name") != "people" {
+		t.Errorf("the session is %s", r.Body)
 	}
-	m.refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+carol, `{"password":"another one of theirs"}`)
-	m.refused(403, "ResourceInUse", "", "DELETE", post+"/"+people, "")
+	m.Refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+carol, `{"password":"another one of theirs"}`)
+	m.Refused(403, "ResourceInUse", "", "DELETE", post+"/"+people, "")
 
 	// Locked here, whoever knows her elsewhere.
-	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":true}`)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
-	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":false}`)
+	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":true}`)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
+	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":false}`)
 
 	// The last administrator who is known here stays one.
-	m.refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/100000", `{"authenticator":{"id":`+people+`}}`)
+	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/100000", `{"authenticator":{"id":`+people+`}}`)
 
 	// Another directory behind it, and nobody at all.
-	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":{"id":`+away+`}}`)
-	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
-	m.refused(400, "InvalidResourceFieldValue", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+own+`}}`)
-	m.refused(400, "ResourceHasCircularReference", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+away+`}}`)
-	m.want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+people+`}}`)
-	m.want(200, "GET", "/api/v2/users", "", as)
+	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":{"id":`+away+`}}`)
+	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
+	m.Refused(400, "InvalidResourceFieldValue", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+own+`}}`)
+	m.Refused(400, "ResourceHasCircularReference", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+away+`}}`)
+	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+people+`}}`)
+	m.Want(200, "GET", "/api/v2/users", "", as)
 	d.Stop()
-	m.want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
-	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
-	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
+	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
+	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
 
 	// It can go when nobody is of it any more; sessions do not keep it.
-	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
-	m.want(204, "DELETE", post+"/"+people, "")
-	if r := m.want(200, "GET", "/api/v2/sessions/"+session.text("id"), ""); r.get("authenticator") != nil {
-		t.Errorf("the session is %s", r.body)
+	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
+	m.Want(204, "DELETE", post+"/"+people, "")
+	if r := m.Want(200, "GET", "/api/v2/sessions/"+session.Text("id"), ""); r.Get("authenticator") != nil {
+		t.Errorf("the session is %s", r.Body)
 	}
 	m.sound()
 }
@@ -136,37 +136,37 @@ func TestSigningInByTokens(t *testing.T) {
 	const post = "/api/v2/authenticators"
 	body := `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups","emailClaim":"email",` +
 		`"validationMethod":"LOCAL","issuer":"` + p.URL + `","audience":"portolan","caCertificate":` + quoted(p.Trusted()) + `}`
-	m.refused(400, "MissingRequiredField", "audience", "POST", post, strings.Replace(body, `"audience":"portolan",`, "", 1))
-	m.refused(400, "InvalidUrlScheme", "issuer", "POST", post, strings.Replace(body, p.URL, "http://10.0.0.1", 1))
-	sso := m.id(post, body)
-	m.refused(409, "ResourceConflictsWithOther", "issuer", "POST", post, strings.Replace(body, `"sso"`, `"sso2"`, 1))
-	group := m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
-	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.Refused(400, "MissingRequiredField", "audience", "POST", post, strings.Replace(body, `"audience":"portolan",`, "", 1))
+	m.Refused(400, "InvalidUrlScheme", "issuer", "POST", post, strings.Replace(body, p.URL, "http://10.0.0.1", 1))
+	sso := m.ID(post, body)
+	m.Refused(409, "ResourceConflictsWithOther", "issuer", "POST", post, strings.Replace(body, `"sso"`, `"sso2"`, 1))
+	group := m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.right(group, configuration, "FULL", "")
 	token := func(name string, groups ...string) string {
 		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
 			"groups": groups, "email": name + "@example.net", "exp": time.Now().Add(time.Hour).Unix()})
 	}
 	carol := token("carol", "netops")
-	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`, carol)
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.text("data.0.user.name") != "carol" ||
-		r.text("data.0.credential") != "oauth sso" {
-		t.Errorf("the history says %s", r.body)
+	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`, carol)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.Text("data.0.user.name") != "carol" ||
+		r.Text("data.0.credential") != "oauth sso" {
+		t.Errorf("the history says %s", r.Body)
 	}
 	for name, header := range map[string]string{"in no group": token("dave", "others"), "no groups": token("dave"),
 		"a local user's name": token("admin", "netops"),
 		"a control character": token("da\nve", "netops"), "for others": "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL,
 			"aud":                "others",
 			"preferred_username": "carol", "groups": []string{"netops"}, "exp": time.Now().Add(time.Hour).Unix()})} {
-		if r := m.do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 {
-			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+		if r := m.Do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 {
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	// Out of the group there, out of it here.
-	m.want(200, "GET", "/api/v2/configurations", "", token("carol", "others")).none(t)
-	m.want(401, "GET", "/api/v2/configurations", "", basicAuth("carol", "carol"))
-	m.want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
-	m.want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
+	m.Want(200, "GET", "/api/v2/configurations", "", token("carol", "others")).None(t)
+	m.Want(401, "GET", "/api/v2/configurations", "", basicAuth("carol", "carol"))
+	m.Want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
+	m.Want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
 	m.sound()
 }
 
@@ -175,31 +175,31 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m := startAlone(t)
 	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
 	const post = "/api/v2/authenticators"
-	people := m.id(post, ldapBody("people", d, ""))
-	group := m.id("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
-	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	people := m.ID(post, ldapBody("people", d, ""))
+	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.right(group, configuration, "VIEW", "")
 	as := basicAuth("carol", "carols password")
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	carol := m.want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").text("data.0.id")
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
 
 	// Secrets do not go where somebody else has them sent.
-	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
-	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
-	m.want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
+	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
+	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
+	m.Want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
 
 	// Who is known by somebody else from now on begins anew.
-	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
-	asSession := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
-	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":null,"password":"kept here now"}`)
+	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
+	asSession := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
+	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":null,"password":"kept here now"}`)
 	for name, header := range map[string]string{"the session from before": asSession, "the directory's password": as,
 		"in other letters": basicAuth("CAROL", "carols password")} {
-		if r := m.do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 && r.StatusCode != 429 {
-			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+		if r := m.Do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 && r.StatusCode != 429 {
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
-	m.want(200, "GET", "/api/v2/users/"+carol+"/groups", "").none(t)
-	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("carol", "kept here now")).none(t)
+	m.Want(200, "GET", "/api/v2/users/"+carol+"/groups", "").None(t)
+	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("carol", "kept here now")).None(t)
 
 	// Tokens: those of one issuer are not another's to ask about, and a wrong one keeps nobody else from a good one.
 	var asked atomic.Int64
@@ -208,38 +208,38 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 		_, _ = w.Write([]byte(`{"active":false}`))
 	}))
 	defer partner.Close()
-	m.id(post, `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
+	m.ID(post, `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
 		`"validationMethod":"AUTHORIZATION_SERVER","clientId":"portolan","clientSecret":"s","introspectionUrl":"`+partner.URL+`/i","audience":"portolan"}`)
-	sso := m.id(post, `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups",`+
+	sso := m.ID(post, `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups",`+
 		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","caCertificate":`+quoted(p.Trusted())+`}`)
-	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
 	token := func(name string, until time.Duration) string {
 		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
 			"groups": append(strings.Split(strings.Repeat("a long name of a group,", 300), ","), "netops"), "exp": time.Now().Add(until).Unix()})
 	}
 	for range 12 {
-		m.want(401, "GET", "/api/v2/configurations", "", token("dave", -time.Hour))
+		m.Want(401, "GET", "/api/v2/configurations", "", token("dave", -time.Hour))
 	}
-	m.want(200, "GET", "/api/v2/configurations", "", token("dave", time.Hour))
+	m.Want(200, "GET", "/api/v2/configurations", "", token("dave", time.Hour))
 	if n := asked.Load(); n > 0 {
 		t.Errorf("another one was asked %d times about tokens of sso", n)
 	}
 	for _, name := range []string{"Admin", "ADMIN", " dave", "dave ", "Dave"} {
-		if r := m.do("GET", "/api/v2/configurations", "", token(name, time.Hour)); r.StatusCode != 401 {
-			t.Errorf("%q becomes somebody: %d %s", name, r.StatusCode, r.body)
+		if r := m.Do("GET", "/api/v2/configurations", "", token(name, time.Hour)); r.StatusCode != 401 {
+			t.Errorf("%q becomes somebody: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
-	m.want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
+	m.Want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
 
 	// Tokens in between do not let anybody guess passwords.
-	settings := m.want(200, "GET", "/api/v2/settings?"+filter("type:'LoginPolicySettings'"), "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
+	settings := m.Want(200, "GET", "/api/v2/settings?"+filter("type:'LoginPolicySettings'"), "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
 	waits := 0
 	for range 12 {
-		if r := m.do("GET", "/api/v2/configurations", "", basicAuth("admin", "wrong")); r.StatusCode == 429 {
+		if r := m.Do("GET", "/api/v2/configurations", "", basicAuth("admin", "wrong")); r.StatusCode == 429 {
 			waits++
 		}
-		m.do("GET", "/api/v2/configurations", "", token("dave", -time.Hour))
+		m.Do("GET", "/api/v2/configurations", "", token("dave", -time.Hour))
 	}
 	if waits < 8 {
 		t.Errorf("who guesses had to wait %d times of 12", waits)
@@ -252,20 +252,20 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"
-	behind := m.id(post, ldapBody("copy", d, `,"groupObjectClass":"person"`)) // which finds no groups
-	people := m.id(post, ldapBody("people", d, ""))
-	group := m.id("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
-	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	behind := m.ID(post, ldapBody("copy", d, `,"groupObjectClass":"person"`)) // which finds no groups
+	people := m.ID(post, ldapBody("people", d, ""))
+	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.right(group, configuration, "VIEW", "")
 	as := basicAuth("carol", "carols password")
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	// While nobody can be asked, nobody is told whether a password is right, and a stranger no more than that.
-	m.want(200, "PATCH", post+"/"+people, `{"secondaryAuthenticator":null}`)
+	m.Want(200, "PATCH", post+"/"+people, `{"secondaryAuthenticator":null}`)
 	for _, header := range []string{as, basicAuth("carol", "wrong"), basicAuth("carol", "wrong again")} {
-		m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
+		m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
 	}
 }
 
@@ -279,38 +279,38 @@ func TestSigningInByTACACSAndKerberos(t *testing.T) {
 		return `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","port":` + fmt.Sprint(at.Port()) +
 			`,"sharedSecret":"shared here","authenticationProtocol":"CHAP"` + more + `}`
 	}
-	m.refused(400, "MissingRequiredField", "sharedSecret", "POST", post, strings.Replace(body(""), `"sharedSecret":"shared here",`, "", 1))
-	m.refused(400, "DurationValueOutsideRange", "timeout", "POST", post, body(`,"timeout":"PT2M"`))
-	m.refused(400, "InvalidResourceFieldValue", "groupAttribute", "POST", post, body(`,"attributes":[{"name":"service","value":"portolan"}]`))
-	m.refused(400, "InvalidResourceFieldValue", "entry 0", "POST", post, body(`,"groupAttribute":"group","attributes":[{"name":"a=b","value":"c"}]`))
-	switches := m.id(post, body(`,"groupAttribute":"group"`))
-	m.refused(400, "AuthenticatorMismatch", "TACACSPlusAuthenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS","authenticator":{"id":`+
-		m.id(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))+`}}`)
+	m.Refused(400, "MissingRequiredField", "sharedSecret", "POST", post, strings.Replace(body(""), `"sharedSecret":"shared here",`, "", 1))
+	m.Refused(400, "DurationValueOutsideRange", "timeout", "POST", post, body(`,"timeout":"PT2M"`))
+	m.Refused(400, "InvalidResourceFieldValue", "groupAttribute", "POST", post, body(`,"attributes":[{"name":"service","value":"portolan"}]`))
+	m.Refused(400, "InvalidResourceFieldValue", "entry 0", "POST", post, body(`,"groupAttribute":"group","attributes":[{"name":"a=b","value":"c"}]`))
+	switches := m.ID(post, body(`,"groupAttribute":"group"`))
+	m.Refused(400, "AuthenticatorMismatch", "TACACSPlusAuthenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS","authenticator":{"id":`+
+		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))+`}}`)
 	as := basicAuth("carol", "carols password")
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as) // in no group that is known here
-	group := m.id("/api/v2/groups", `{"name":"netops","groupType":"TACACS_PLUS","authenticator":{"id":`+switches+`}}`)
-	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as) // in no group that is known here
+	group := m.ID("/api/v2/groups", `{"name":"netops","groupType":"TACACS_PLUS","authenticator":{"id":`+switches+`}}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.right(group, configuration, "VIEW", "")
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
-	m.refused(400, "MissingRequiredField", "sharedSecret", "PATCH", post+"/"+switches, `{"hostname":"127.0.0.2"}`) // who does not know it
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
+	m.Refused(400, "MissingRequiredField", "sharedSecret", "PATCH", post+"/"+switches, `{"hostname":"127.0.0.2"}`) // who does not know it
 
 	realm := authntest.Kerberos(t, "daves password")
 	kerberos := func(keytab string) string {
 		return `{"type":"KerberosAuthenticator","name":"realm","hostname":"` + realm.At.String() + `","realm":"` + realm.Name + `"` + keytab + `}`
 	}
-	m.refused(400, "MissingRequiredField", "keytab", "POST", post, kerberos(""))
-	m.refused(400, "InvalidResourceFieldValue", "keytab", "POST", post, kerberos(`,"keytab":"AAAA"`))
-	m.refused(400, "ConflictingResourceFieldValues", "keytab", "POST", post, kerberos(`,"keytab":"`+authntest.Keytab("EXAMPLE.ORG")+`"`))
-	made := m.want(201, "POST", post, kerberos(`,"keytab":"`+realm.Keytab+`"`))
-	if made.get("keytab") != nil {
-		t.Errorf("the key is shown: %s", made.body)
+	m.Refused(400, "MissingRequiredField", "keytab", "POST", post, kerberos(""))
+	m.Refused(400, "InvalidResourceFieldValue", "keytab", "POST", post, kerberos(`,"keytab":"AAAA"`))
+	m.Refused(400, "ConflictingResourceFieldValues", "keytab", "POST", post, kerberos(`,"keytab":"`+authntest.Keytab("EXAMPLE.ORG")+`"`))
+	made := m.Want(201, "POST", post, kerberos(`,"keytab":"`+realm.Keytab+`"`))
+	if made.Get("keytab") != nil {
+		t.Errorf("the key is shown: %s", made.Body)
 	}
-	m.id("/api/v2/users", `{"type":"User","name":"dave","email":"d@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","authenticator":{"id":`+
-		made.text("id")+`}}`)
-	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "wrong"))
+	m.ID("/api/v2/users", `{"type":"User","name":"dave","email":"d@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","authenticator":{"id":`+
+		made.Text("id")+`}}`)
+	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "wrong"))
 	// Another center, which does not know the service's key, lets nobody in.
-	m.want(200, "PATCH", post+"/"+made.text("id"), `{"keytab":"`+realm.Stale+`"}`)
-	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
+	m.Want(200, "PATCH", post+"/"+made.Text("id"), `{"keytab":"`+realm.Stale+`"}`)
+	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
 }

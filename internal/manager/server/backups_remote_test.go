@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"portolan/internal/testkit/apitest"
+
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/pkg/sftp"
@@ -118,12 +120,12 @@ func files(t *testing.T, dir, prefix string) []string {
 // Backups are sent to an SFTP server, the oldest there go, and no other file does. The key of the server is kept, and a server with another
 // one is sent no password.
 func TestBackupsAreSentBySFTP(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	s := startSFTP(t, "backup", "open sesame")
 	m := startManager(t)
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	remote := `"remoteBackupsEnabled":true,"transferProtocol":"SFTP","remoteHost":"` + s.address + `","remoteDirectory":"deep/er","remoteUser":"backup"`
-	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"name":"away","maxFileCount":2,`+remote+`,"remotePassword":"open sesame"}`)
+	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"name":"away","maxFileCount":2,`+remote+`,"remotePassword":"open sesame"}`)
 	there := filepath.Join(s.dir, "deep", "er")
 	if err := os.MkdirAll(there, 0o700); err != nil {
 		t.Fatal(err)
@@ -136,10 +138,10 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	last := ""
 	another := func() {
 		t.Helper()
-		m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+		m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
 		eventually(t, "a backup is sent", func() bool {
-			at := m.want(200, "GET", schedule, "").text("lastRemoteDateTime")
-			newest := m.want(200, "GET", database+"/backups?orderBy=desc(id)", "").text("data.0.name")
+			at := m.Want(200, "GET", schedule, "").Text("lastRemoteDateTime")
+			newest := m.Want(200, "GET", database+"/backups?orderBy=desc(id)", "").Text("data.0.name")
 			if newest == last || at == "" {
 				return false
 			}
@@ -166,20 +168,20 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	shown := m.want(200, "GET", schedule, "")
-	if key := shown.text("remoteHostKey"); !strings.HasPrefix(key, "ssh-ed25519 AAAA") || strings.Contains(string(shown.body), "sesame") {
-		t.Errorf("the schedule is %s", shown.body)
+	shown := m.Want(200, "GET", schedule, "")
+	if key := shown.Text("remoteHostKey"); !strings.HasPrefix(key, "ssh-ed25519 AAAA") || strings.Contains(string(shown.Body), "sesame") {
+		t.Errorf("the schedule is %s", shown.Body)
 	}
 
 	s.newKey(t)
 	s.mu.Lock()
 	before := s.passwords
 	s.mu.Unlock()
-	m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+	m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
 	failed := func(text string) func() bool {
 		return func() bool {
-			newest := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+filter("eventType:'FAILED'"), "")
-			return strings.Contains(newest.text("data.0.message"), text)
+			newest := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+filter("eventType:'FAILED'"), "")
+			return strings.Contains(newest.Text("data.0.message"), text)
 		}
 	}
 	eventually(t, "another key is refused", failed("shows the host key SHA256:"))
@@ -189,14 +191,14 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	}
 	s.mu.Unlock()
 	eventually(t, "there is an alarm", func() bool {
-		return strings.Contains(string(m.want(200, "GET", "/api/v2/status", "").body), "backups could not be uploaded")
+		return strings.Contains(string(m.Want(200, "GET", "/api/v2/status", "").Body), "backups could not be uploaded")
 	})
-	m.want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
+	m.Want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
 	eventually(t, "the new key is kept", func() bool {
-		key := m.want(200, "GET", schedule, "").text("remoteHostKey")
-		return key != "" && key != shown.text("remoteHostKey")
+		key := m.Want(200, "GET", schedule, "").Text("remoteHostKey")
+		return key != "" && key != shown.Text("remoteHostKey")
 	})
-	m.verify()
+	m.Verify()
 }
 
 // Where no files are kept here, a file goes once it was sent, and the database still says when it was backed up.
@@ -208,29 +210,29 @@ func TestBackupsAreSentByS3(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := startManager(t)
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
-	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"name":"away","localBackupsEnabled":false,"remoteBackupsEnabled":true,
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
+	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"name":"away","localBackupsEnabled":false,"remoteBackupsEnabled":true,
 		"transferProtocol":"S3","remoteHost":"`+s.URL+`","remoteDirectory":"backups/of/portolan","remoteUser":"KEY","remotePassword":"SECRET"}`)
-	m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
-	eventually(t, "a backup is sent", func() bool { return m.want(200, "GET", schedule, "").text("lastRemoteDateTime") != "" })
+	m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+	eventually(t, "a backup is sent", func() bool { return m.Want(200, "GET", schedule, "").Text("lastRemoteDateTime") != "" })
 	prefix := gofakes3.NewPrefix(new("of/portolan/away-2"), nil)
 	list, err := backend.ListBucket("backups", &prefix, gofakes3.ListBucketPage{})
 	if err != nil || len(list.Contents) != 1 || list.Contents[0].Size < 1000 {
 		t.Errorf("there are %v: %v", list, err)
 	}
 	eventually(t, "it is not kept here", func() bool {
-		return m.want(200, "GET", database+"/backups", "").count() == 0 && len(files(t, filepath.Join(m.options.Data, "backups"), "away")) == 0
+		return m.Want(200, "GET", database+"/backups", "").Count() == 0 && len(files(t, filepath.Join(m.options.Data, "backups"), "away")) == 0
 	})
-	if m.want(200, "GET", database, "").text("lastBackupDateTime") == "" {
+	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {
 		t.Error("the database does not say when it was backed up")
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Settings by which no file can be sent are refused, each by its field.
 func TestRemoteBackupsAreRefused(t *testing.T) {
 	m := startManager(t)
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	whole := map[string]string{"remoteBackupsEnabled": "true", "transferProtocol": `"SFTP"`, "remoteHost": `"vault.example"`, "remoteUser": `"u"`,
 		"remotePassword": `"p"`}
 	for _, c := range []struct{ field, value, code string }{
@@ -249,15 +251,15 @@ func TestRemoteBackupsAreRefused(t *testing.T) {
 				body += `,"` + field + `":` + value
 			}
 		}
-		m.refused(400, c.code, c.field, "POST", database+"/schedules", body+`,"`+c.field+`":`+c.value+`}`)
+		m.Refused(400, c.code, c.field, "POST", database+"/schedules", body+`,"`+c.field+`":`+c.value+`}`)
 	}
 	s3 := `{"name":"x","remoteBackupsEnabled":true,"transferProtocol":"S3","remoteUser":"u","remotePassword":"p","remoteHost":`
-	m.refused(400, "MissingRequiredField", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example"}`)
-	m.refused(400, "InvalidResourceFieldValue", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example","remoteDirectory":"Not A Bucket"}`)
-	m.refused(400, "InvalidResourceFieldValue", "remoteHost", "POST", database+"/schedules", s3+`"http://192.0.2.1","remoteDirectory":"bucket"}`)
+	m.Refused(400, "MissingRequiredField", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "remoteDirectory", "POST", database+"/schedules", s3+`"vault.example","remoteDirectory":"Not A Bucket"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "remoteHost", "POST", database+"/schedules", s3+`"http://192.0.2.1","remoteDirectory":"bucket"}`)
 	same := `,"filePrefix":"same","remoteBackupsEnabled":true,"transferProtocol":"SFTP","remoteHost":"vault.example","remoteUser":"u","remotePassword":"p"`
-	m.id(database+"/schedules", `{"name":"one"`+same+`}`)
-	m.refused(409, "ResourceConflictsWithOther", "filePrefix", "POST", database+"/schedules", `{"name":"two"`+same+`}`)
-	m.want(201, "POST", database+"/schedules", `{"name":"two","remoteDirectory":"two"`+same+`}`)
-	m.verify()
+	m.ID(database+"/schedules", `{"name":"one"`+same+`}`)
+	m.Refused(409, "ResourceConflictsWithOther", "filePrefix", "POST", database+"/schedules", `{"name":"two"`+same+`}`)
+	m.Want(201, "POST", database+"/schedules", `{"name":"two","remoteDirectory":"two"`+same+`}`)
+	m.Verify()
 }

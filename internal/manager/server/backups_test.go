@@ -10,23 +10,24 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
+	"portolan/internal/testkit/apitest"
 )
 
 // Backups are made when somebody asks, kept as many as the schedule says, sent as they are, and can be restored.
 func TestBackupSchedules(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
-	m.basics()
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
-	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"type":"DatabaseBackupSchedule","name":"by hand","maxFileCount":2,"filePrefix":"mine"}`)
+	m.Basics()
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
+	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"type":"DatabaseBackupSchedule","name":"by hand","maxFileCount":2,"filePrefix":"mine"}`)
 	dir := filepath.Join(m.options.Data, "backups")
 	ids := map[string]bool{}
 	var newest string
 	for n := 1; n <= 3; n++ {
-		m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+		m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
 		eventually(t, "a backup is made", func() bool {
-			r := m.want(200, "GET", database+"/backups?orderBy=desc(id)", "")
-			newest = r.text("data.0.id")
+			r := m.Want(200, "GET", database+"/backups?orderBy=desc(id)", "")
+			newest = r.Text("data.0.id")
 			if newest == "" || ids[newest] {
 				return false
 			}
@@ -34,23 +35,23 @@ func TestBackupSchedules(t *testing.T) {
 			return true
 		})
 	}
-	if r := m.want(200, "GET", database+"/backups", ""); r.count() != 2 {
-		t.Errorf("there are %s", r.body)
+	if r := m.Want(200, "GET", database+"/backups", ""); r.Count() != 2 {
+		t.Errorf("there are %s", r.Body)
 	}
 	eventually(t, "the file of the oldest is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "mine-*.portolan"))
 		return err == nil && len(files) == 2
 	})
-	r := m.want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
+	r := m.Want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
 	again := store.Options{Layout: Layout(), Dir: filepath.Join(t.TempDir(), "again")}
-	sum, err := archive.Restore(context.Background(), again, strings.NewReader(string(r.body)), func(int64) {})
+	sum, err := archive.Restore(context.Background(), again, strings.NewReader(string(r.Body)), func(int64) {})
 	if err != nil || sum.Rows() == 0 {
 		t.Errorf("restored %d rows: %v", sum.Rows(), err)
 	}
-	if m.want(200, "GET", database, "").text("lastBackupDateTime") == "" {
+	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {
 		t.Error("the database does not say when it was backed up")
 	}
-	m.want(204, "DELETE", database+"/backups/"+newest, "")
+	m.Want(204, "DELETE", database+"/backups/"+newest, "")
 	eventually(t, "its file is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "mine-*"))
 		return err == nil && len(files) == 1
@@ -63,18 +64,18 @@ func TestBackupSchedules(t *testing.T) {
 		`{"name":"x","interval":"P1D"}`:                             "startDateTime",
 		`{"name":"x","state":"QUEUED","localBackupsEnabled":false}`: "state",
 	} {
-		if r := m.do("POST", database+"/schedules", body); r.StatusCode != 400 || !named(r, field) {
-			t.Errorf("%s: %d %s", body, r.StatusCode, r.body)
+		if r := m.Do("POST", database+"/schedules", body); r.StatusCode != 400 || !named(r, field) {
+			t.Errorf("%s: %d %s", body, r.StatusCode, r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A backup is sent to the manager, which lists it and has it as a file that can be restored; what is none is refused, and leaves nothing.
 func TestBackupsAreSent(t *testing.T) {
 	m := startManager(t)
-	m.basics()
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	m.Basics()
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	dir := filepath.Join(m.options.Data, "backups")
 	var b strings.Builder
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
@@ -83,68 +84,68 @@ func TestBackupsAreSent(t *testing.T) {
 	whole := b.String()
 	send := func(name, content string, headers ...string) reply {
 		body, kind := formNamed(nil, name, content)
-		return m.do("POST", database+"/backups", body, append(headers, kind)...)
+		return m.Do("POST", database+"/backups", body, append(headers, kind)...)
 	}
 	for name, content := range map[string]string{"cut": whole[:len(whole)-9], "none": "what is this",
 		"turned": whole[:len(whole)/2] + "x" + whole[len(whole)/2+1:]} {
 		if r := send(name, content); r.StatusCode != 400 || !named(r, "fileData") {
-			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	for _, name := range []string{".hidden", "a b", strings.Repeat("x", 101)} {
 		if r := send(name, whole); r.StatusCode != 400 || !named(r, "fileData") {
-			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
-	m.refused(400, "MissingRequiredField", "fileData", "POST", database+"/backups", `{}`)
+	m.Refused(400, "MissingRequiredField", "fileData", "POST", database+"/backups", `{}`)
 	if r := send("tried", whole, "x-portolan-dry-run: true"); r.StatusCode != 200 && r.StatusCode != 201 {
-		t.Errorf("trying it: %d %s", r.StatusCode, r.body)
+		t.Errorf("trying it: %d %s", r.StatusCode, r.Body)
 	}
-	if r := m.want(200, "GET", database+"/backups", ""); r.count() != 0 {
-		t.Errorf("what was refused is there: %s", r.body)
+	if r := m.Want(200, "GET", database+"/backups", ""); r.Count() != 0 {
+		t.Errorf("what was refused is there: %s", r.Body)
 	}
 	made := send("from-afar", whole)
-	if made.StatusCode != 201 || made.text("name") != "from-afar.portolan" || made.text("sent") != "true" ||
-		made.text("size") != fmt.Sprint(len(whole)) {
-		t.Fatalf("it is %d %s", made.StatusCode, made.body)
+	if made.StatusCode != 201 || made.Text("name") != "from-afar.portolan" || made.Text("sent") != "true" ||
+		made.Text("size") != fmt.Sprint(len(whole)) {
+		t.Fatalf("it is %d %s", made.StatusCode, made.Body)
 	}
-	self := made.text("_links.self.href")
+	self := made.Text("_links.self.href")
 	eventually(t, "it is a file", func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "sent", "from-afar.portolan"))
 		return err == nil && string(text) == whole
 	})
-	if got := m.want(200, "GET", self, "", "Accept: application/octet-stream").body; string(got) != whole {
+	if got := m.Want(200, "GET", self, "", "Accept: application/octet-stream").Body; string(got) != whole {
 		t.Errorf("%d bytes come back, of %d", len(got), len(whole))
 	}
 	if r := send("from-afar.portolan", whole); r.StatusCode != 409 {
-		t.Errorf("the same again: %d %s", r.StatusCode, r.body)
+		t.Errorf("the same again: %d %s", r.StatusCode, r.Body)
 	}
-	if at := m.want(200, "GET", database, "").get("lastBackupDateTime"); at != nil {
+	if at := m.Want(200, "GET", database, "").Get("lastBackupDateTime"); at != nil {
 		t.Errorf("it counts as a backup of this database, of %v", at)
 	}
 	eventually(t, "there is an event", func() bool {
-		return strings.Contains(m.want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").text("data.0.message"), "was sent to")
+		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was sent to")
 	})
-	m.want(204, "DELETE", self, "")
+	m.Want(204, "DELETE", self, "")
 	eventually(t, "its file is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "sent", "*"))
 		hidden, other := filepath.Glob(filepath.Join(dir, "sent", ".*"))
 		return err == nil && other == nil && len(files)+len(hidden) == 0
 	})
-	m.verify()
+	m.Verify()
 }
 
 // What was sent and is deleted before it was a file becomes none.
 func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m := startManager(t)
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	var b strings.Builder
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 5 {
 		body, kind := formNamed(nil, fmt.Sprintf("short-%d", n), b.String())
-		m.want(204, "DELETE", m.want(201, "POST", database+"/backups", body, kind).text("_links.self.href"), "")
+		m.Want(204, "DELETE", m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href"), "")
 	}
 	eventually(t, "nothing is left", func() bool {
 		files, err := filepath.Glob(filepath.Join(m.options.Data, "backups", "sent", "*"))
@@ -156,7 +157,7 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 		}
 		return err == nil && len(files) == 0 && left == 0
 	})
-	m.verify()
+	m.Verify()
 }
 
 // One that was sent and cannot be kept as a file is an event, and holds up no other backup; deleted, it is gone.
@@ -169,24 +170,24 @@ func TestSentBackupsHoldUpNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sent"), nil, 0o600); err != nil { // where a folder is to be
 		t.Fatal(err)
 	}
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	var b strings.Builder
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	body, kind := formNamed(nil, "afar", b.String())
-	self := m.want(201, "POST", database+"/backups", body, kind).text("_links.self.href")
+	self := m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href")
 	eventually(t, "it is said", func() bool {
-		r := m.want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
-		return r.count() == 1 && strings.Contains(r.text("data.0.message"), "tried again")
+		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		return r.Count() == 1 && strings.Contains(r.Text("data.0.message"), "tried again")
 	})
-	m.id(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
+	m.ID(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
 	eventually(t, "another one is made", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "*.portolan"))
 		return err == nil && len(files) == 1
 	})
-	m.want(204, "DELETE", self, "")
-	m.verify()
+	m.Want(204, "DELETE", self, "")
+	m.Verify()
 }
 
 // A backup that cannot be written is an event, and does not stop the others.
@@ -196,10 +197,10 @@ func TestBackupFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := startManager(t, func(o *Options) { o.Backups = blocked })
-	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
-	m.id(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
+	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
+	m.ID(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
 	eventually(t, "it is said that there is no backup", func() bool {
-		r := m.want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
-		return strings.Contains(r.text("data.0.message"), "blocked")
+		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		return strings.Contains(r.Text("data.0.message"), "blocked")
 	})
 }

@@ -13,7 +13,7 @@ import (
 // Bad input gets a clear refusal that names what is wrong, and changes nothing.
 func TestBadBodies(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
+	_, _, zone, block, network := m.Basics()
 	const post, put, patch = "POST", "PUT", "PATCH"
 	configurations := "/api/v2/configurations"
 	networks := "/api/v2/blocks/" + block + "/networks"
@@ -90,14 +90,14 @@ func TestBadBodies(t *testing.T) {
 		{403, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
 		{403, "OperationNotPermitted", "releases", post, "/api/v2/patches", `{"publicKey":"x"}`},
 	} {
-		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
+		m.Refused(c.status, c.code, c.naming, c.method, c.path, c.body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 func TestBadRequests(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
 	filter := func(f string) string { return "/api/v2/networks?filter=" + url.QueryEscape(f) }
 	for _, c := range []struct {
@@ -178,13 +178,13 @@ func TestBadRequests(t *testing.T) {
 		if c.method == "POST" {
 			body = `{"name":"x"}`
 		}
-		m.refused(c.status, c.code, c.naming, c.method, c.path, body, c.headers...)
+		m.Refused(c.status, c.code, c.naming, c.method, c.path, body, c.headers...)
 	}
-	r := m.want(308, "GET", "/api/v2/networks/?limit=1", "")
+	r := m.Want(308, "GET", "/api/v2/networks/?limit=1", "")
 	if got := r.Header.Get("Location"); got != "/api/v2/networks?limit=1" {
 		t.Errorf("a trailing slash leads to %s", got)
 	}
-	r = m.want(405, "DELETE", "/api/v2/events", "")
+	r = m.Want(405, "DELETE", "/api/v2/events", "")
 	if got := r.Header.Get("Allow"); got != "GET, HEAD, OPTIONS" {
 		t.Errorf("Allow is %q", got)
 	}
@@ -197,13 +197,13 @@ func TestNothingLeaks(t *testing.T) {
 		"/api/v2/networks?filter=userDefinedFields.a-b:'x'", "/api/v2/networks?orderBy=userDefinedFields.a-b",
 		"/api/v2/networks?filter=name:in(" + strings.Repeat("'a',", 150) + "'a')",
 		"/api/v2/%2e%2e/healthz", "/user/api/v1/fleetInstances/%00", "/api/v2/networks?filter=name:endsWith('')"} {
-		r := m.do("GET", path, "")
+		r := m.Do("GET", path, "")
 		if r.StatusCode >= 500 {
-			t.Errorf("%s answers %d %s", path, r.StatusCode, r.body)
+			t.Errorf("%s answers %d %s", path, r.StatusCode, r.Body)
 		}
 		for _, word := range []string{"sqlite", "SELECT", "goroutine", ".go:", "json_extract", "panic"} {
-			if strings.Contains(string(r.body), word) {
-				t.Errorf("%s shows %q: %s", path, word, r.body)
+			if strings.Contains(string(r.Body), word) {
+				t.Errorf("%s shows %q: %s", path, word, r.Body)
 			}
 		}
 		if got := r.Header.Get("Server"); got != "" {

@@ -11,7 +11,7 @@ import (
 // A batch makes all its changes in one transaction; later ones name what earlier ones have made.
 func TestBatch(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, _, _, network := m.basics()
+	configuration, view, _, _, network := m.Basics()
 	body := `{"changes":[
 		{"method":"POST","path":"configurations/` + configuration + `/blocks","body":{"type":"IPv4Block","range":"172.16.0.0/12"}},
 		{"method":"POST","path":"/api/v2/blocks/$0/networks","body":{"type":"IPv4Network","range":"/24","name":"made"},
@@ -21,49 +21,49 @@ func TestBatch(t *testing.T) {
 		{"method":"POST","path":"zones/$3/resourceRecords","body":{"type":"HostRecord","name":"h","addresses":[{"id":"$2"}]}},
 		{"method":"PATCH","path":"networks/$1","body":{"name":"changed","nothing":1}},
 		{"method":"DELETE","path":"networks/` + network + `"}]}`
-	tried := m.want(200, "POST", "/api/v2/batch", body, "x-portolan-dry-run: true")
-	if tried.text("dryRun") != "true" || tried.text("resource.count") != "7" || tried.text("deleted") == "0" {
-		t.Errorf("tried: %s", tried.body)
+	tried := m.Want(200, "POST", "/api/v2/batch", body, "x-portolan-dry-run: true")
+	if tried.Text("dryRun") != "true" || tried.Text("resource.count") != "7" || tried.Text("deleted") == "0" {
+		t.Errorf("tried: %s", tried.Body)
 	}
-	m.want(200, "GET", "/api/v2/networks/"+network, "")
-	r := m.want(200, "POST", "/api/v2/batch", body, "x-bcn-change-control-comment: all at once")
-	of := m.want(200, "GET", r.text("results.4.location")+"/addresses", "")
-	if got := of.text("data.0.id"); got != r.text("results.2.body.id") || got == "" {
-		t.Errorf("the host has the addresses %s", of.body)
+	m.Want(200, "GET", "/api/v2/networks/"+network, "")
+	r := m.Want(200, "POST", "/api/v2/batch", body, "x-bcn-change-control-comment: all at once")
+	of := m.Want(200, "GET", r.Text("results.4.location")+"/addresses", "")
+	if got := of.Text("data.0.id"); got != r.Text("results.2.body.id") || got == "" {
+		t.Errorf("the host has the addresses %s", of.Body)
 	}
 	for path, want := range map[string]string{"count": "7", "results.0.status": "201", "results.3.body.name": "batch",
 		"results.3.body.type": "",
 		"results.5.status":    "200", "results.5.body.name": "changed", "results.5.ignored.0": "nothing", "results.6.status": "204"} {
-		if got := r.text(path); got != want {
-			t.Errorf("%s is %q, want %q: %s", path, got, want, r.body)
+		if got := r.Text(path); got != want {
+			t.Errorf("%s is %q, want %q: %s", path, got, want, r.Body)
 		}
 	}
-	m.want(200, "GET", r.text("results.2.location"), "")
-	m.want(404, "GET", "/api/v2/networks/"+network, "")
-	figures := string(m.want(200, "GET", "/metrics", "").body)
+	m.Want(200, "GET", r.Text("results.2.location"), "")
+	m.Want(404, "GET", "/api/v2/networks/"+network, "")
+	figures := string(m.Want(200, "GET", "/metrics", "").Body)
 	for _, line := range []string{`portolan_batch_changes_count{result="made"} 1`, `portolan_batch_changes_sum{result="tried"} 7`,
 		"portolan_texts_due "} {
 		if !strings.Contains(figures, line) {
 			t.Errorf("the metrics do not have %s", line)
 		}
 	}
-	done := m.want(200, "GET", "/api/v2/transactions/"+r.text("transaction"), "")
-	if done.text("operation") != "BATCH" || done.text("comment") != "all at once" || !strings.HasPrefix(done.text("description"), "Added ") ||
-		!strings.HasSuffix(done.text("description"), ", and 6 more changes") {
-		t.Errorf("the transaction: %s", done.body)
+	done := m.Want(200, "GET", "/api/v2/transactions/"+r.Text("transaction"), "")
+	if done.Text("operation") != "BATCH" || done.Text("comment") != "all at once" || !strings.HasPrefix(done.Text("description"), "Added ") ||
+		!strings.HasSuffix(done.Text("description"), ", and 6 more changes") {
+		t.Errorf("the transaction: %s", done.Body)
 	}
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.text("transaction")+`}`)
-	m.want(200, "GET", "/api/v2/networks/"+network, "")
-	m.want(404, "GET", r.text("results.0.location"), "")
-	m.verify()
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.Text("transaction")+`}`)
+	m.Want(200, "GET", "/api/v2/networks/"+network, "")
+	m.Want(404, "GET", r.Text("results.0.location"), "")
+	m.Verify()
 }
 
 // One change that cannot be made takes all back, and the answer says which it was.
 func TestBatchIsAllOrNothing(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`
-	before := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount")
+	before := m.Want(200, "GET", "/api/v2/addresses?total=true", "").Text("totalCount")
 	for _, c := range []struct {
 		status               int
 		code, named, changes string
@@ -107,46 +107,46 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {
 		at, _, _ := strings.Cut(c.named, ".")
-		m.refused(c.status, c.code, at, "POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
-		r := m.do("POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
-		if fields := fmt.Sprint(r.get("fields")); !strings.Contains(fields, c.named) {
-			t.Errorf("%s names the fields %s, want %s", r.body, fields, c.named)
+		m.Refused(c.status, c.code, at, "POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
+		r := m.Do("POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
+		if fields := fmt.Sprint(r.Get("fields")); !strings.Contains(fields, c.named) {
+			t.Errorf("%s names the fields %s, want %s", r.Body, fields, c.named)
 		}
 	}
 	// The faults that are found before it begins are all named.
-	r := m.do("POST", "/api/v2/batch", `{"changes":[{"method":"X","path":"a"},`+add+`,{"method":"POST","path":"nowhere"}]}`)
-	if text := r.text("message"); r.StatusCode != 400 || !strings.Contains(text, "changes[0].method") &&
+	r := m.Do("POST", "/api/v2/batch", `{"changes":[{"method":"X","path":"a"},`+add+`,{"method":"POST","path":"nowhere"}]}`)
+	if text := r.Text("message"); r.StatusCode != 400 || !strings.Contains(text, "changes[0].method") &&
 		!strings.Contains(text, "changes[0]: method") ||
 		!strings.Contains(text, "changes[2]") {
-		t.Errorf("two faults: %d %s", r.StatusCode, r.body)
+		t.Errorf("two faults: %d %s", r.StatusCode, r.Body)
 	}
 	// So are those that are found in the data, but for changes that name one that was refused.
 	network2 := `{"method":"POST","path":"blocks/` + block + `/networks","body":{"type":"IPv4Network","range":"10.0.9.0/`
-	r = m.do("POST", "/api/v2/batch", `{"changes":[`+strings.Join([]string{add, add, network2 + `31"}}`, network2 + `33"}}`,
+	r = m.Do("POST", "/api/v2/batch", `{"changes":[`+strings.Join([]string{add, add, network2 + `31"}}`, network2 + `33"}}`,
 		`{"method":"POST","path":"networks/$1/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`,
 		`{"method":"DELETE","path":"addresses/$4"}`,
 		`{"method":"DELETE","path":"networks/999999"}`,
 		`{"method":"DELETE","path":"addresses/$0"}`,
 		`{"method":"PATCH","path":"networks/` + network + `","body":{"name":"x"},"headers":{"If-Match":"\"1.1\""}}`}, ",")+`]}`)
-	if got := fmt.Sprint(r.get("fields")); r.StatusCode != 409 || got != "[changes[1].address changes[3].range changes[6] changes[8]]" &&
+	if got := fmt.Sprint(r.Get("fields")); r.StatusCode != 409 || got != "[changes[1].address changes[3].range changes[6] changes[8]]" &&
 		got != "[changes[1] changes[3].range changes[6] changes[8]]" {
-		t.Errorf("faults in the data: %d %s", r.StatusCode, r.body)
+		t.Errorf("faults in the data: %d %s", r.StatusCode, r.Body)
 	}
-	r = m.do("POST", "/api/v2/batch", `{"changes":[`+strings.Repeat(add+",", 300)+add+`]}`)
-	if n := strings.Count(r.text("message"), "changes["); r.StatusCode != 409 || n != 100 {
-		t.Errorf("%d faults are named of 300: %d %.300s", n, r.StatusCode, r.body)
+	r = m.Do("POST", "/api/v2/batch", `{"changes":[`+strings.Repeat(add+",", 300)+add+`]}`)
+	if n := strings.Count(r.Text("message"), "changes["); r.StatusCode != 409 || n != 100 {
+		t.Errorf("%d faults are named of 300: %d %.300s", n, r.StatusCode, r.Body)
 	}
 	// What is refused is refused as well where it is only tried, and more than is tried.
-	m.refused(404, "ResourceNotFound", "changes[0]", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"networks/999999"}`+
+	m.Refused(404, "ResourceNotFound", "changes[0]", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"networks/999999"}`+
 		strings.Repeat(`,{"method":"POST","path":"networks/`+network+`/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`, 200)+
 		strings.Repeat(`,{"method":"PATCH","path":"networks/`+network+`","body":{"name":"a"}},{"method":"PATCH","path":"networks/`+network+
 			`","body":{"name":"b"}}`, 500)+`]}`, "x-portolan-dry-run: true")
-	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
-	m.refused(400, "InvalidHeaderValue", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
-	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")
+	m.Refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
+	m.Refused(400, "InvalidHeaderValue", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
+	m.Refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")
 	many := strings.Repeat(add+",", 10_000) + add
-	m.refused(400, "InvalidRequestBody", "10000", "POST", "/api/v2/batch", `{"changes":[`+many+`]}`)
-	if after := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount"); after != before {
+	m.Refused(400, "InvalidRequestBody", "10000", "POST", "/api/v2/batch", `{"changes":[`+many+`]}`)
+	if after := m.Want(200, "GET", "/api/v2/addresses?total=true", "").Text("totalCount"); after != before {
 		t.Errorf("%s addresses, before %s", after, before)
 	}
 }
@@ -154,85 +154,85 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 // A list as the body of a POST makes all, or none; the same key makes nothing again.
 func TestPostOfAList(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	list := `[{"type":"IPv4Network","range":"10.0.4.0/24","name":"four"},{"type":"IPv4Network","range":"10.0.5.0/24","name":"five"}]`
-	first := m.want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
-	if first.text("count") != "2" || first.text("data.1.name") != "five" {
-		t.Errorf("the networks: %s", first.body)
+	first := m.Want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
+	if first.Text("count") != "2" || first.Text("data.1.name") != "five" {
+		t.Errorf("the networks: %s", first.Body)
 	}
-	again := m.want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
-	if string(again.body) != string(first.body) {
-		t.Errorf("again: %s", again.body)
+	again := m.Want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
+	if string(again.Body) != string(first.Body) {
+		t.Errorf("again: %s", again.Body)
 	}
-	m.refused(400, "IpRangeOverlapsSiblings", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
-	m.refused(400, "InvalidRequestBody", "list", "POST", "/api/v2/blocks/"+block+"/networks", `[]`)
-	m.refused(400, "InvalidRequestBody", "JSON", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"/28"}],"":[]`)
-	own := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"},
+	m.Refused(400, "IpRangeOverlapsSiblings", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
+	m.Refused(400, "InvalidRequestBody", "list", "POST", "/api/v2/blocks/"+block+"/networks", `[]`)
+	m.Refused(400, "InvalidRequestBody", "JSON", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"/28"}],"":[]`)
+	own := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"},
 		{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"id":"$0"},"nothing":1}]`)
-	if own.text("data.1.userDefinedFields.id") != "$0" || own.Header.Get("x-portolan-ignored") != "nothing" {
-		t.Errorf("what is the client's own: %s %s", own.Header.Get("x-portolan-ignored"), own.body)
+	if own.Text("data.1.userDefinedFields.id") != "$0" || own.Header.Get("x-portolan-ignored") != "nothing" {
+		t.Errorf("what is the client's own: %s %s", own.Header.Get("x-portolan-ignored"), own.Body)
 	}
-	m.refused(400, "InvalidIpRangeValue", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
+	m.Refused(400, "InvalidIpRangeValue", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
 		`[{"type":"IPv4Network","range":"10.0.6.0/24"},{"type":"IPv4Network","range":"nothing"}]`)
-	m.refused(400, "JsonDeserializationError", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
-	m.refused(400, "JsonDeserializationError", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
+	m.Refused(400, "JsonDeserializationError", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
+	m.Refused(400, "JsonDeserializationError", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
 	var addresses []string
 	for i := range 500 {
 		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"a%d"}`, i%200))
 	}
-	m.refused(400, "NoSpaceForAddress", "", "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(addresses, ",")+"]")
-	made := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses?fields=id", "["+strings.Join(addresses[:200], ",")+"]")
-	if made.text("count") != "200" {
-		t.Errorf("the addresses: %s", made.body)
+	m.Refused(400, "NoSpaceForAddress", "", "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(addresses, ",")+"]")
+	made := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses?fields=id", "["+strings.Join(addresses[:200], ",")+"]")
+	if made.Text("count") != "200" {
+		t.Errorf("the addresses: %s", made.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A batch with a key is made once; one that holds a password says that its key is ignored.
 func TestBatchOnce(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`
-	first := m.want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
-	again := m.want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
-	if string(first.body) != string(again.body) {
-		t.Errorf("again: %s, first %s", again.body, first.body)
+	first := m.Want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
+	again := m.Want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
+	if string(first.Body) != string(again.Body) {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
 	}
-	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", "/api/v2/batch", `{"changes":[`+add+`,`+add+`]}`, "Idempotency-Key: k")
+	m.Refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", "/api/v2/batch", `{"changes":[`+add+`,`+add+`]}`, "Idempotency-Key: k")
 	user := func(n int) string {
 		return fmt.Sprintf(`{"method":"POST","path":"users","body":{"name":"u%d","password":"a-password-of-%d","type":"User","email":"u@example.com"}}`, n, n)
 	}
-	with := m.do("POST", "/api/v2/batch", `{"changes":[`+user(0)+`]}`, "Idempotency-Key: secret")
+	with := m.Do("POST", "/api/v2/batch", `{"changes":[`+user(0)+`]}`, "Idempotency-Key: secret")
 	if with.Header.Get("x-portolan-ignored") != "Idempotency-Key" {
-		t.Errorf("a batch with a password: %d %s %s", with.StatusCode, with.Header.Get("x-portolan-ignored"), with.body)
+		t.Errorf("a batch with a password: %d %s %s", with.StatusCode, with.Header.Get("x-portolan-ignored"), with.Body)
 	}
 	users := make([]string, 17)
 	for i := range users {
 		users[i] = user(i + 1)
 	}
-	m.refused(400, "InvalidRequestBody", "changes[16]", "POST", "/api/v2/batch", `{"changes":[`+strings.Join(users, ",")+`]}`)
+	m.Refused(400, "InvalidRequestBody", "changes[16]", "POST", "/api/v2/batch", `{"changes":[`+strings.Join(users, ",")+`]}`)
 }
 
 // Who may not make one of the changes alone may make none of them.
 func TestBatchIsWithinRights(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	reader := m.analyst()
 	body := `{"changes":[{"method":"PATCH","path":"networks/` + network + `","body":{"name":"mine"}}]}`
-	r := m.do("POST", "/api/v2/batch", body, "Authorization: Bearer "+reader)
-	if r.StatusCode != http.StatusForbidden || !strings.Contains(r.text("message"), "changes[0]") {
-		t.Errorf("a reader is answered %d %s", r.StatusCode, r.body)
+	r := m.Do("POST", "/api/v2/batch", body, "Authorization: Bearer "+reader)
+	if r.StatusCode != http.StatusForbidden || !strings.Contains(r.Text("message"), "changes[0]") {
+		t.Errorf("a reader is answered %d %s", r.StatusCode, r.Body)
 	}
-	r = m.do("POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"}]`, "Authorization: Bearer "+reader)
+	r = m.Do("POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"}]`, "Authorization: Bearer "+reader)
 	if r.StatusCode != http.StatusForbidden {
-		t.Errorf("a reader is answered %d %s", r.StatusCode, r.body)
+		t.Errorf("a reader is answered %d %s", r.StatusCode, r.Body)
 	}
 }
 
 // Who sends a batch slowly keeps nobody else's waiting.
 func TestSlowBatch(t *testing.T) {
 	m := startManager(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	for range 3 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
 		if err != nil {
@@ -240,7 +240,7 @@ func TestSlowBatch(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		if _, err := fmt.Fprintf(conn, "POST /api/v2/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-			"Content-Length: 1000\r\n\r\n{", m.token); err != nil {
+			"Content-Length: 1000\r\n\r\n{", m.Token); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ var errEnough = errors.New("enough")
 
 // feed follows until fn says that it is enough.
 func (m *manager) feed(q client.ChangesQuery, token string, fn func(client.FeedTransaction) bool) error {
-	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(m.T.Context(), patience)
 	defer cancel()
 	c := &client.Client{Base: m.URL(), Token: token}
 	return c.Changes(ctx, q, func(t client.FeedTransaction) error {
@@ -39,14 +39,14 @@ func (m *manager) feed(q client.ChangesQuery, token string, fn func(client.FeedT
 // Whoever follows the changes is told of each transaction once, in order, with all that it did, from wherever he begins.
 func TestChangeFeed(t *testing.T) {
 	m := startManager(t)
-	configuration, _, zone, block, network := m.basics()
-	token := m.token
+	configuration, _, zone, block, network := m.Basics()
+	token := m.Token
 	const writers, each = 4, 15
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"`+strconv.Itoa(w*100+i)+`"}`)
+				m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"`+strconv.Itoa(w*100+i)+`"}`)
 			}
 		})
 	}
@@ -75,10 +75,10 @@ func TestChangeFeed(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	history := m.want(200, "GET", "/api/v2/transactions?fields=id&orderBy=id&limit=1000", "")
+	history := m.Want(200, "GET", "/api/v2/transactions?fields=id&orderBy=id&limit=1000", "")
 	var want []int64
-	for i := 0; history.text(fmt.Sprintf("data.%d.id", i)) != ""; i++ {
-		id, err := strconv.ParseInt(history.text(fmt.Sprintf("data.%d.id", i)), 10, 64)
+	for i := 0; history.Text(fmt.Sprintf("data.%d.id", i)) != ""; i++ {
+		id, err := strconv.ParseInt(history.Text(fmt.Sprintf("data.%d.id", i)), 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,9 +94,9 @@ func TestChangeFeed(t *testing.T) {
 		}
 	}
 	// Filters, and from where the others ended.
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
-	inner := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`)
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
+	inner := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`)
 	for name, c := range map[string]struct {
 		q    client.ChangesQuery
 		want []string
@@ -120,22 +120,22 @@ func TestChangeFeed(t *testing.T) {
 	}
 	for query, want := range map[string]string{"after=nothing": "after:", "after=": "after:", "collection=nothing": "collection:",
 		"collection=events,": "collection:", "parent=x": "parent:", "z=1": "z:"} {
-		if r := m.want(400, "GET", "/api/v2/changes?"+query, ""); !strings.HasPrefix(r.text("message"), want) {
-			t.Errorf("?%s: %s", query, r.body)
+		if r := m.Want(400, "GET", "/api/v2/changes?"+query, ""); !strings.HasPrefix(r.Text("message"), want) {
+			t.Errorf("?%s: %s", query, r.Body)
 		}
 	}
-	m.want(410, "GET", "/api/v2/changes?after=ffff.0.5.1", "")
-	m.want(405, "POST", "/api/v2/changes", "{}")
-	if r := m.want(200, "HEAD", "/api/v2/changes", ""); r.Header.Get("Content-Type") != "text/event-stream" {
+	m.Want(410, "GET", "/api/v2/changes?after=ffff.0.5.1", "")
+	m.Want(405, "POST", "/api/v2/changes", "{}")
+	if r := m.Want(200, "HEAD", "/api/v2/changes", ""); r.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD answers %v", r.Header)
 	}
-	m.want(204, "OPTIONS", "/api/v2/changes", "")
+	m.Want(204, "OPTIONS", "/api/v2/changes", "")
 	// One transaction with more changes than are worded once for all.
 	var list []string
 	for i := range 700 {
 		list = append(list, `{"type":"IPv4Network","range":"10.`+strconv.Itoa(20+i/250)+`.`+strconv.Itoa(i%250)+`.0/24"}`)
 	}
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", "["+strings.Join(list, ",")+"]")
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", "["+strings.Join(list, ",")+"]")
 	large := client.ChangesQuery{After: followers[0].at, Collections: []string{"networks"}}
 	if err := m.feed(large, token, func(one client.FeedTransaction) bool {
 		return len(one.Changes) == len(list)
@@ -144,8 +144,8 @@ func TestChangeFeed(t *testing.T) {
 	}
 	// What is not kept any more.
 	m.forget()
-	m.refused(410, "PositionGone", "not kept", "GET", "/api/v2/changes?after="+followers[0].at, "")
-	m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	m.Refused(410, "PositionGone", "not kept", "GET", "/api/v2/changes?after="+followers[0].at, "")
+	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 }
 
 func number(t *testing.T, text string) int64 {
@@ -188,10 +188,10 @@ func TestChangeFeedEnds(t *testing.T) {
 
 // followed waits until so many follow the changes.
 func (m *manager) followed(n int) {
-	m.t.Helper()
+	m.T.Helper()
 	for deadline := time.Now().Add(20 * time.Second); m.REST.Followers() != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			m.t.Fatalf("%d follow the changes, want %d", m.REST.Followers(), n)
+			m.T.Fatalf("%d follow the changes, want %d", m.REST.Followers(), n)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestChangeFeedOverTLS(t *testing.T) {
 		protocols.SetHTTP2(two)
 		h := &http.Client{Transport: &http.Transport{Protocols: protocols,
 			TLSClientConfig: &tls.Config{RootCAs: m.authority.Pool(), MinVersion: tls.VersionTLS12}}}
-		c := &client.Client{Base: base, Token: m.token, HTTP: h}
+		c := &client.Client{Base: base, Token: m.Token, HTTP: h}
 		follow := func(ctx context.Context) (told, ended chan error) {
 			told, ended = make(chan error, 10), make(chan error, 1)
 			go func() {
@@ -235,7 +235,7 @@ func TestChangeFeedOverTLS(t *testing.T) {
 	leaving, leave := context.WithCancel(t.Context())
 	defer leave()
 	go func() {
-		c := &client.Client{Base: base, Token: m.token,
+		c := &client.Client{Base: base, Token: m.Token,
 			HTTP: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: m.authority.Pool(), MinVersion: tls.VersionTLS12}}}}
 		_ = c.Changes(leaving, client.ChangesQuery{}, func(client.FeedTransaction) error { return nil })
 	}()
@@ -248,18 +248,18 @@ func TestChangeFeedOverTLS(t *testing.T) {
 
 // forget takes all of the history away. On PostgreSQL it waits for what other databases of its server are doing: the feed does, too.
 func (m *manager) forget() {
-	m.t.Helper()
+	m.T.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := m.Store.PruneHistory(m.t.Context(), m.Store.Update, time.Now().Add(time.Hour),
+		if _, err := m.Store.PruneHistory(m.T.Context(), m.Store.Update, time.Now().Add(time.Hour),
 			history.Begins(m.Address.Sealer)); err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
-		left := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+		left := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 		if left == "0" {
 			return
 		}
 		if time.Now().After(deadline) {
-			m.t.Fatalf("%s transactions are left", left)
+			m.T.Fatalf("%s transactions are left", left)
 		}
 	}
 }

@@ -28,12 +28,12 @@ func TestConfigurationNamed(t *testing.T) {
 		}
 	}
 	refused("", "there is no configuration yet")
-	m.id("/api/v2/configurations", `{"name":"one"}`)
+	m.ID("/api/v2/configurations", `{"name":"one"}`)
 	only, err := find("")
 	if one, e := find("one"); err != nil || e != nil || only != one || only == 0 {
 		t.Errorf("the only one is %d, %v, and by its name %d, %v", only, err, one, e)
 	}
-	m.id("/api/v2/configurations", `{"name":"two"}`)
+	m.ID("/api/v2/configurations", `{"name":"two"}`)
 	refused("", "there are several: name one")
 	refused("three", `there is no configuration "three"`)
 }

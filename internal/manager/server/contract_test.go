@@ -13,6 +13,7 @@ import (
 	"portolan/internal/engine/published"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
+	"portolan/internal/testkit/apitest"
 )
 
 // posting is a POST of JSON that made a resource.
@@ -21,29 +22,29 @@ type posting struct{ path, body string }
 // once skips a test that asks one thing after the other, of what is the same on both databases, where it has been run already.
 func once(t *testing.T) {
 	t.Helper()
-	if underRace || os.Getenv(onPostgres) != "" {
+	if apitest.UnderRace || os.Getenv(apitest.OnPostgres) != "" {
 		t.Skip("it is run once, on SQLite and without the race detector")
 	}
 }
 
 // postings makes one of each type, and gives a POST that made one, by type.
 func (m *manager) postings() map[string]posting {
-	m.t.Helper()
+	m.T.Helper()
 	all := map[string]posting{}
-	m.asked = func(method, path, body string, r reply) {
-		if name := r.text("type"); method == http.MethodPost && r.StatusCode == http.StatusCreated && strings.HasPrefix(body, "{") && !strings.HasPrefix(body, `{"id":`) &&
+	m.Observe = func(method, path, body string, r reply) {
+		if name := r.Text("type"); method == http.MethodPost && r.StatusCode == http.StatusCreated && strings.HasPrefix(body, "{") && !strings.HasPrefix(body, `{"id":`) &&
 			m.Address.TypeNamed(name) != nil {
 			all[name] = posting{path, body}
 		}
 	}
 	m.oneOfEach()
-	m.asked = nil
+	m.Observe = nil
 	return all
 }
 
 // Every link that a resource of any type shows leads somewhere, and every page of every collection does.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()
@@ -51,8 +52,8 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	var follow []string
 	visit := func(r reply) {
 		var whole any
-		if json.Unmarshal(r.body, &whole) != nil {
-			t.Fatalf("no JSON: %s", r.body)
+		if json.Unmarshal(r.Body, &whole) != nil {
+			t.Fatalf("no JSON: %s", r.Body)
 		}
 		var walk func(v any)
 		walk = func(v any) {
@@ -87,12 +88,12 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	for len(follow) > 0 {
 		path := follow[0]
 		follow = follow[1:]
-		r := m.do("GET", path, "")
+		r := m.Do("GET", path, "")
 		if strings.HasSuffix(path, "/deployments") { // docs/status.md
 			continue
 		}
 		if r.StatusCode != http.StatusOK {
-			t.Errorf("%s answers %d %s", path, r.StatusCode, r.body)
+			t.Errorf("%s answers %d %s", path, r.StatusCode, r.Body)
 			continue
 		}
 		visit(r)
@@ -156,7 +157,7 @@ func wrong(a *resource.API, f *schema.Field) map[string]string {
 
 // named reports whether an answer names a field.
 func named(r reply, field string) bool {
-	list, _ := r.get("fields").([]any)
+	list, _ := r.Get("fields").([]any)
 	return slices.ContainsFunc(list, func(one any) bool {
 		text := fmt.Sprint(one)
 		return text == field || strings.HasPrefix(text, field+".") || strings.HasPrefix(text, field+"[")
@@ -166,20 +167,20 @@ func named(r reply, field string) bool {
 // Whatever is wrong with a field of a resource of any type is refused by its name when one is made and when one is changed, and changes
 // nothing; what is required is missed.
 func TestEveryTypeRefusesBadBodies(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
 	posts := m.postings()
 	count := 0
 	transactions := func() string {
-		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	}
 	before := transactions()
 	quiet := func(what string, r reply) {
 		t.Helper()
 		count++
 		if r.StatusCode < 400 || r.StatusCode >= 500 {
-			t.Errorf("%s: %d %s", what, r.StatusCode, r.body)
+			t.Errorf("%s: %d %s", what, r.StatusCode, r.Body)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(posts)) {
@@ -209,13 +210,13 @@ func TestEveryTypeRefusesBadBodies(t *testing.T) {
 			if method == http.MethodPatch {
 				header = mergePatch
 			}
-			r := m.do(method, path, string(text), header)
+			r := m.Do(method, path, string(text), header)
 			quiet(method+" "+name+"."+field+" "+what, r)
 			if !named(r, field) {
-				t.Errorf("%s %s.%s %s is not named: %d %s", method, name, field, what, r.StatusCode, r.body)
+				t.Errorf("%s %s.%s %s is not named: %d %s", method, name, field, what, r.StatusCode, r.Body)
 			}
 		}
-		one := m.want(200, "GET", "/api/v2/"+c.Path()+"?limit=1&"+filter("type:'"+name+"'"), "").text("data.0.id")
+		one := m.Want(200, "GET", "/api/v2/"+c.Path()+"?limit=1&"+filter("type:'"+name+"'"), "").Text("data.0.id")
 		for _, f := range typ.Fields {
 			if f.Name == "id" || f.Name == "type" || f.ReadOnly || f.Column != "" || f.Hidden {
 				continue
@@ -268,7 +269,7 @@ func literal(f *schema.Field, v any) string {
 func kept(t *testing.T, typ *schema.Type, r reply) string {
 	t.Helper()
 	var body map[string]json.RawMessage
-	if err := json.Unmarshal(r.body, &body); err != nil {
+	if err := json.Unmarshal(r.Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range typ.Fields {
@@ -285,7 +286,7 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 
 // What GET gives of a resource of any type, PUT takes: it says the same then. Each field that it has can be filtered by, and finds it.
 func TestEveryTypeComesBack(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()
@@ -298,22 +299,22 @@ func TestEveryTypeComesBack(t *testing.T) {
 				continue
 			}
 			of := "/api/v2/" + c.Path() + "?" + filter("type:'"+typ.Name+"'") + "&limit=1"
-			id := m.want(200, "GET", of, "").text("data.0.id")
+			id := m.Want(200, "GET", of, "").Text("data.0.id")
 			if id == "" {
 				continue
 			}
 			types++
 			path := "/api/v2/" + c.Path() + "/" + id
-			was := m.want(200, "GET", path, "")
+			was := m.Want(200, "GET", path, "")
 			for field, want := range published.LaterTypes()[typ.Name].Fields {
 				f, ok := typ.Field(field)
-				if ok && want.Nullable != nil && !*want.Nullable && !f.WriteOnly && was.get(field) == nil && nullable[typ.Name+"."+field] == "" {
+				if ok && want.Nullable != nil && !*want.Nullable && !f.WriteOnly && was.Get(field) == nil && nullable[typ.Name+"."+field] == "" {
 					t.Errorf("%s.%s is null, and release 9.6 publishes it as never null", typ.Name, field)
 				}
 			}
 			for _, f := range typ.Fields {
-				word := literal(f, was.get(f.Name))
-				inherited := f.Inherit && strings.Contains(was.text("_inheritedFields"), f.Name)
+				word := literal(f, was.Get(f.Name))
+				inherited := f.Inherit && strings.Contains(was.Text("_inheritedFields"), f.Name)
 				if word == "" || f.Kind == schema.Raw || !f.Filterable() || f.Computed || inherited ||
 					f.Name == "monitoringEnabled" || f.Name == "value" { // which comes down from the settings; of whose collection most are of any kind
 					continue
@@ -323,25 +324,25 @@ func TestEveryTypeComesBack(t *testing.T) {
 					name += ".id"
 				}
 				filters++
-				r := m.do("GET", "/api/v2/"+c.Path()+"?"+filter(name+":"+word+" and id:"+id), "")
-				if r.StatusCode != 200 || r.text("count") != "1" {
-					t.Errorf("%s.%s:%s finds %d %s", typ.Name, name, word, r.StatusCode, r.body)
+				r := m.Do("GET", "/api/v2/"+c.Path()+"?"+filter(name+":"+word+" and id:"+id), "")
+				if r.StatusCode != 200 || r.Text("count") != "1" {
+					t.Errorf("%s.%s:%s finds %d %s", typ.Name, name, word, r.StatusCode, r.Body)
 				}
 			}
 			if c.NoPut {
 				continue
 			}
-			r := m.do("PUT", path, string(was.body))
-			if r.text("code") == "UpdateNotAllowed" { // what the manager defines, or comes with something else
+			r := m.Do("PUT", path, string(was.Body))
+			if r.Text("code") == "UpdateNotAllowed" { // what the manager defines, or comes with something else
 				continue
 			}
 			if r.StatusCode == 200 { // a client that does not know the member _inheritedFields
-				r = m.do("PUT", path, strings.Replace(string(was.body), `"_inheritedFields":`, `"unknownToClients":`, 1))
+				r = m.Do("PUT", path, strings.Replace(string(was.Body), `"_inheritedFields":`, `"unknownToClients":`, 1))
 			}
-			after := m.want(200, "GET", path, "")
+			after := m.Want(200, "GET", path, "")
 			// What is found as it is shown, as the size of the database, changes by itself.
 			if r.StatusCode != 200 || kept(t, typ, after) != kept(t, typ, was) {
-				t.Errorf("PUT of a %s as it is shown: %d %s\nit was %s\nand is %s", typ.Name, r.StatusCode, r.body, was.body, after.body)
+				t.Errorf("PUT of a %s as it is shown: %d %s\nit was %s\nand is %s", typ.Name, r.StatusCode, r.Body, was.Body, after.Body)
 			}
 		}
 	}

@@ -18,14 +18,14 @@ const inCookie = "x-portolan-session: cookie"
 
 // atConsole signs in as a browser does and gives the header with which it comes back.
 func (m *manager) atConsole(body string) string {
-	m.t.Helper()
-	s := m.want(201, "POST", "/api/v2/sessions", body, "Authorization:", inCookie)
-	if s.get("apiToken") != nil || s.get("basicAuthenticationCredentials") != nil {
-		m.t.Errorf("the token is shown to scripts: %s", s.body)
+	m.T.Helper()
+	s := m.Want(201, "POST", "/api/v2/sessions", body, "Authorization:", inCookie)
+	if s.Get("apiToken") != nil || s.Get("basicAuthenticationCredentials") != nil {
+		m.T.Errorf("the token is shown to scripts: %s", s.Body)
 	}
 	kept, _, _ := strings.Cut(s.Header.Get("Set-Cookie"), ";")
 	if !strings.HasPrefix(kept, "portolan=") || !strings.HasSuffix(s.Header.Get("Set-Cookie"), "; Path=/; HttpOnly; SameSite=Strict") {
-		m.t.Fatalf("the cookie is %q", s.Header.Get("Set-Cookie"))
+		m.T.Fatalf("the cookie is %q", s.Header.Get("Set-Cookie"))
 	}
 	return "Cookie: " + kept
 }
@@ -35,47 +35,47 @@ func TestCookies(t *testing.T) {
 	credentials := `{"username":"admin","password":"` + adminPassword + `"}`
 	cookie := m.atConsole(credentials)
 	none := "Authorization:"
-	m.want(200, "GET", "/api/v2/sessions/current", "", none, cookie)
-	m.want(200, "GET", "/user/api/v1/fleetInstances", "", none, cookie)
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by cookie"}`, none, cookie)
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"the same page"}`, none, cookie, "Sec-Fetch-Site: same-origin")
+	m.Want(200, "GET", "/api/v2/sessions/current", "", none, cookie)
+	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", none, cookie)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by cookie"}`, none, cookie)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"the same page"}`, none, cookie, "Sec-Fetch-Site: same-origin")
 	// What another page makes the browser send changes nothing.
 	for _, foreign := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://example.com"} {
-		m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, none, cookie, foreign)
-		m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, none, cookie, foreign)
+		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, none, cookie, foreign)
+		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, none, cookie, foreign)
 	}
 	// A cookie is good in a cookie alone, and no other token is.
 	value := strings.TrimPrefix(cookie, "Cookie: portolan=")
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", "Authorization: Basic "+value)
-	other := m.want(201, "POST", "/api/v2/sessions", credentials, none).text("basicAuthenticationCredentials")
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: portolan="+other)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: portolan=nonsense")
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: __Host-portolan="+value)
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", "Authorization: Basic "+value)
+	other := m.Want(201, "POST", "/api/v2/sessions", credentials, none).Text("basicAuthenticationCredentials")
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: portolan="+other)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: portolan=nonsense")
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: __Host-portolan="+value)
 	// Behind TLS the cookie has the stricter name.
-	s := m.want(201, "POST", "/api/v2/sessions", credentials, none, inCookie, "X-Forwarded-Proto: HTTPS, http")
+	s := m.Want(201, "POST", "/api/v2/sessions", credentials, none, inCookie, "X-Forwarded-Proto: HTTPS, http")
 	if set := s.Header.Get("Set-Cookie"); !strings.HasPrefix(set, "__Host-portolan=") || !strings.Contains(set, "; Secure;") {
 		t.Errorf("behind TLS the cookie is %q", set)
 	}
-	m.refused(400, "InvalidHeaderValue", "x-portolan-session", "POST", "/api/v2/sessions", credentials, none, "x-portolan-session: jar")
+	m.Refused(400, "InvalidHeaderValue", "x-portolan-session", "POST", "/api/v2/sessions", credentials, none, "x-portolan-session: jar")
 	// Whatever a browser remembers for who asks, a page of others changes nothing with it.
-	for _, ambient := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.token} {
-		m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
+	for _, ambient := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
+		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
 	}
-	m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
-	m.refused(400, "InvalidHeaderValue", "not tried", "POST", "/api/v2/sessions", credentials, none, "x-portolan-dry-run: true")
+	m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
+	m.Refused(400, "InvalidHeaderValue", "not tried", "POST", "/api/v2/sessions", credentials, none, "x-portolan-dry-run: true")
 	// Another cookie of that name, of a host above, keeps nobody out; a refusal of something else does not take the cookie away.
-	m.want(200, "GET", "/api/v2/sessions/current", "", none, "Cookie: portolan=bad; "+strings.TrimPrefix(cookie, "Cookie: "))
-	if r := m.do("POST", "/api/v2/sessions", `{"username":"admin","password":"wrong"}`, none, cookie); r.StatusCode != 401 ||
+	m.Want(200, "GET", "/api/v2/sessions/current", "", none, "Cookie: portolan=bad; "+strings.TrimPrefix(cookie, "Cookie: "))
+	if r := m.Do("POST", "/api/v2/sessions", `{"username":"admin","password":"wrong"}`, none, cookie); r.StatusCode != 401 ||
 		r.Header.Get("Set-Cookie") != "" {
 		t.Errorf("a wrong password beside a good cookie: %d %v", r.StatusCode, r.Header)
 	}
-	m.want(201, "POST", "/api/v2/users", `{"name":"co:lon","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	m.Want(201, "POST", "/api/v2/users", `{"name":"co:lon","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
 	colon := m.atConsole(`{"username":"co:lon","password":"a long password"}`)
-	m.want(200, "GET", "/api/v2/sessions/current", "", none, colon)
+	m.Want(200, "GET", "/api/v2/sessions/current", "", none, colon)
 	// Signing out ends it everywhere, and the browser forgets it.
-	m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, none, cookie)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/user/api/v1/fleetInstances", "", none, cookie)
-	gone := m.do("GET", "/api/v2/networks", "", none, cookie, "Sec-Fetch-Mode: cors")
+	m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, none, cookie)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/user/api/v1/fleetInstances", "", none, cookie)
+	gone := m.Do("GET", "/api/v2/networks", "", none, cookie, "Sec-Fetch-Mode: cors")
 	if gone.StatusCode != 401 || !strings.Contains(gone.Header.Get("Set-Cookie"), "Max-Age=0") ||
 		strings.Contains(gone.Header.Get("WWW-Authenticate"), "Basic") {
 		t.Errorf("%d %v", gone.StatusCode, gone.Header)
@@ -86,19 +86,19 @@ func TestDoorsOfUsers(t *testing.T) {
 	m := startAlone(t)
 	const secret = "a password of theirs"
 	for _, access := range []string{"GUI", "API", "GUI_AND_API"} {
-		m.want(201, "POST", "/api/v2/users", `{"name":"`+access+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"`+access+
+		m.Want(201, "POST", "/api/v2/users", `{"name":"`+access+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"`+access+
 			`","password":"`+secret+`"}`)
 		sign := `{"username":"` + access + `","password":"` + secret + `"}`
 		if access == "API" {
-			m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", sign, "Authorization:", inCookie)
+			m.Refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", sign, "Authorization:", inCookie)
 		} else {
-			m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", m.atConsole(sign))
+			m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", m.atConsole(sign))
 		}
 		if access == "GUI" {
-			m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", sign, "Authorization:")
-			m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth(access, secret))
+			m.Refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", sign, "Authorization:")
+			m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth(access, secret))
 		} else {
-			m.want(200, "GET", "/api/v2/networks", "", basicAuth(access, secret))
+			m.Want(200, "GET", "/api/v2/networks", "", basicAuth(access, secret))
 		}
 	}
 }
@@ -115,24 +115,24 @@ func TestSignInLinks(t *testing.T) {
 		return `{"signInCode":"` + code + `"}`
 	}
 	one := link()
-	m.refused(400, "InvalidResourceFieldValue", "signInCode", "POST", "/api/v2/sessions", strings.Replace(one, "}", `,"username":"admin"}`, 1),
+	m.Refused(400, "InvalidResourceFieldValue", "signInCode", "POST", "/api/v2/sessions", strings.Replace(one, "}", `,"username":"admin"}`, 1),
 		"Authorization:", inCookie)
 	cookie := m.atConsole(one)
-	if got := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", cookie).text("user.name"); got != "admin" {
+	if got := m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", cookie).Text("user.name"); got != "admin" {
 		t.Errorf("the link signs %q in", got)
 	}
 	for _, dead := range []string{one, `{"signInCode":"guessed"}`} {
-		m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", dead, "Authorization:", inCookie)
+		m.Refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", dead, "Authorization:", inCookie)
 	}
 	late := link()
 	c.advance(identity.LinkLife + time.Second)
-	m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", late, "Authorization:", inCookie)
+	m.Refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", late, "Authorization:", inCookie)
 	if err := identity.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	stale := link()
-	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id"), `{"password":"another password"}`)
-	m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", stale, "Authorization:", inCookie)
+	m.Want(200, "PATCH", "/api/v2/users/"+m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id"), `{"password":"another password"}`)
+	m.Refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", stale, "Authorization:", inCookie)
 	_, err := m.Identity.NewLink(t.Context(), "nobody")
 	if p := (&problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.Error(), "nobody") {
 		t.Errorf("a link for nobody: %v", err)
@@ -147,14 +147,14 @@ func TestUnattendedPages(t *testing.T) {
 	cookie := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
 	other := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
 	none := "Authorization:"
-	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
 	for range 4 {
 		c.advance(8 * time.Minute)
-		m.do("GET", "/api/v2/networks", "", none, cookie, identity.Unattended+": true")
-		m.want(200, "GET", "/api/v2/networks", "", none, other)
+		m.Do("GET", "/api/v2/networks", "", none, cookie, identity.Unattended+": true")
+		m.Want(200, "GET", "/api/v2/networks", "", none, other)
 	}
-	m.refused(401, "InvalidAuthorizationToken", "ended", "GET", "/api/v2/networks", "", none, cookie)
-	m.want(201, "POST", "/api/v2/users", `{"name":"second","email":"e@x","securityPrivilege":"ADMINISTRATOR","historyPrivilege":"ADMINISTRATOR",`+
+	m.Refused(401, "InvalidAuthorizationToken", "ended", "GET", "/api/v2/networks", "", none, cookie)
+	m.Want(201, "POST", "/api/v2/users", `{"name":"second","email":"e@x","securityPrivilege":"ADMINISTRATOR","historyPrivilege":"ADMINISTRATOR",`+
 		`"accessType":"GUI","password":"a long password"}`)
 	second := m.atConsole(`{"username":"second","password":"a long password"}`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL()+"/api/v2/changes", nil)
@@ -168,7 +168,7 @@ func TestUnattendedPages(t *testing.T) {
 		t.Fatal(feed, err)
 	}
 	defer func() { _ = feed.Body.Close() }()
-	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'second'"), "").text("data.0.id"),
+	m.Want(200, "PATCH", "/api/v2/users/"+m.Want(200, "GET", "/api/v2/users?"+filter("name:'second'"), "").Text("data.0.id"),
 		`{"passwordResetRequired":true}`)
 	told, err := io.ReadAll(feed.Body)
 	if err != nil || !strings.Contains(string(told), "PasswordResetRequired") {
@@ -181,21 +181,21 @@ func TestUnattendedPages(t *testing.T) {
 func TestSessionsAreNotFixed(t *testing.T) {
 	m := startAlone(t)
 	credentials := `{"username":"admin","password":"` + adminPassword + `"}`
-	m.id("/api/v2/users", `{"name":"mallory","email":"m@example.net","accessType":"GUI_AND_API","securityPrivilege":"NO_ACCESS",`+
+	m.ID("/api/v2/users", `{"name":"mallory","email":"m@example.net","accessType":"GUI_AND_API","securityPrivilege":"NO_ACCESS",`+
 		`"password":"a password of theirs"}`)
 	mallory := m.atConsole(`{"username":"mallory","password":"a password of theirs"}`)
 	for _, brought := range []string{mallory, "Cookie: portolan=pts_made-up-by-somebody-else"} {
-		s := m.want(201, "POST", "/api/v2/sessions", credentials, "Authorization:", inCookie, brought)
+		s := m.Want(201, "POST", "/api/v2/sessions", credentials, "Authorization:", inCookie, brought)
 		kept, _, _ := strings.Cut(s.Header.Get("Set-Cookie"), ";")
 		if "Cookie: "+kept == brought || !strings.HasPrefix(kept, "portolan=") {
 			t.Errorf("who brings %s gets %s", brought, kept)
 		}
-		if r := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+kept); r.text("user.name") != "admin" {
-			t.Errorf("the new session is %s", r.body)
+		if r := m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+kept); r.Text("user.name") != "admin" {
+			t.Errorf("the new session is %s", r.Body)
 		}
 	}
-	if r := m.do("GET", "/api/v2/sessions/current", "", "Authorization:", mallory); r.StatusCode == 200 && r.text("user.name") != "mallory" {
-		t.Errorf("the session that was brought is now %s", r.body)
+	if r := m.Do("GET", "/api/v2/sessions/current", "", "Authorization:", mallory); r.StatusCode == 200 && r.Text("user.name") != "mallory" {
+		t.Errorf("the session that was brought is now %s", r.Body)
 	}
-	m.want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: portolan=pts_made-up-by-somebody-else")
+	m.Want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: portolan=pts_made-up-by-somebody-else")
 }

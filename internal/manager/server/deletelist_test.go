@@ -8,46 +8,46 @@ import (
 // Those of a list that a filter finds are deleted at once, all or none, where the request says how many they are.
 func TestDeleteLists(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
+	_, _, zone, block, network := m.Basics()
 	for i := range 6 {
-		m.id("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.%d","name":"old-%d"}`, 20+i, i))
+		m.ID("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.%d","name":"old-%d"}`, 20+i, i))
 	}
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
 	addresses := "/api/v2/networks/" + network + "/addresses?" + filter("name:startsWith('old-')")
 	confirm := func(n string) string { return "x-portolan-confirm: " + n }
-	m.refused(409, "ConfirmationRequired", "6 resources match", "DELETE", addresses, "")
-	m.refused(409, "ConfirmationRequired", "6", "DELETE", addresses, "", confirm("5"))
-	m.refused(400, "InvalidHeaderValue", "x-portolan-confirm", "DELETE", addresses, "", confirm("all"))
-	m.refused(400, "MissingQueryParameter", "filter", "DELETE", "/api/v2/networks/"+network+"/addresses", "", confirm("6"))
-	m.refused(400, "InvalidQueryParameterValue", "limit", "DELETE", addresses+"&limit=1", "", confirm("6"))
-	m.refused(400, "FilterParseError", "position", "DELETE", "/api/v2/addresses?filter=x", "", confirm("6"))
-	m.refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/networks/99999999/addresses?"+filter("name:'x'"), "", confirm("0"))
-	m.refused(400, "InvalidHeaderValue", "list", "DELETE", "/api/v2/networks/"+network, "", confirm("1"))
-	m.refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/users?"+filter("name:'admin'"), "", confirm("1"))
-	m.refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/networks/"+network+"/tags?"+filter("name:'x'"), "", confirm("0"))
-	if r := m.want(200, "DELETE", addresses, "", "x-portolan-dry-run: true"); r.text("deleted") != "7" {
-		t.Errorf("tried: %s", r.body)
+	m.Refused(409, "ConfirmationRequired", "6 resources match", "DELETE", addresses, "")
+	m.Refused(409, "ConfirmationRequired", "6", "DELETE", addresses, "", confirm("5"))
+	m.Refused(400, "InvalidHeaderValue", "x-portolan-confirm", "DELETE", addresses, "", confirm("all"))
+	m.Refused(400, "MissingQueryParameter", "filter", "DELETE", "/api/v2/networks/"+network+"/addresses", "", confirm("6"))
+	m.Refused(400, "InvalidQueryParameterValue", "limit", "DELETE", addresses+"&limit=1", "", confirm("6"))
+	m.Refused(400, "FilterParseError", "position", "DELETE", "/api/v2/addresses?filter=x", "", confirm("6"))
+	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/networks/99999999/addresses?"+filter("name:'x'"), "", confirm("0"))
+	m.Refused(400, "InvalidHeaderValue", "list", "DELETE", "/api/v2/networks/"+network, "", confirm("1"))
+	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/users?"+filter("name:'admin'"), "", confirm("1"))
+	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/networks/"+network+"/tags?"+filter("name:'x'"), "", confirm("0"))
+	if r := m.Want(200, "DELETE", addresses, "", "x-portolan-dry-run: true"); r.Text("deleted") != "7" {
+		t.Errorf("tried: %s", r.Body)
 	}
-	r := m.want(200, "DELETE", addresses, "", confirm("6"), "x-bcn-change-control-comment: tidied")
-	if r.text("count") != "6" || r.text("deleted") != "7" { // with the host that had one alone
-		t.Errorf("deleted: %s", r.body)
+	r := m.Want(200, "DELETE", addresses, "", confirm("6"), "x-bcn-change-control-comment: tidied")
+	if r.Text("count") != "6" || r.Text("deleted") != "7" { // with the host that had one alone
+		t.Errorf("deleted: %s", r.Body)
 	}
-	if r := m.want(200, "GET", addresses, ""); r.text("count") != "0" {
-		t.Errorf("left are %s", r.body)
+	if r := m.Want(200, "GET", addresses, ""); r.Text("count") != "0" {
+		t.Errorf("left are %s", r.Body)
 	}
-	last := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "")
-	if last.text("data.0.operation") != "DELETE_LIST" || last.text("data.0.comment") != "tidied" {
-		t.Errorf("the history says %s", last.body)
+	last := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "")
+	if last.Text("data.0.operation") != "DELETE_LIST" || last.Text("data.0.comment") != "tidied" {
+		t.Errorf("the history says %s", last.Body)
 	}
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+last.text("data.0.id")+`}`)
-	if r := m.want(200, "GET", addresses, ""); r.text("count") != "6" {
-		t.Errorf("after the undo there are %s", r.body)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+last.Text("data.0.id")+`}`)
+	if r := m.Want(200, "GET", addresses, ""); r.Text("count") != "6" {
+		t.Errorf("after the undo there are %s", r.Body)
 	}
 	// One that is refused takes all back; what goes with one before is no fault.
-	m.refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists?"+filter("name:'any'"), "", confirm("1"))
-	m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/16"}`)
-	if r := m.want(200, "DELETE", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", confirm("2")); r.text("count") != "2" {
-		t.Errorf("the blocks: %s", r.body)
+	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists?"+filter("name:'any'"), "", confirm("1"))
+	m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/16"}`)
+	if r := m.Want(200, "DELETE", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", confirm("2")); r.Text("count") != "2" {
+		t.Errorf("the blocks: %s", r.Body)
 	}
-	m.want(404, "GET", "/api/v2/blocks/"+block, "")
+	m.Want(404, "GET", "/api/v2/blocks/"+block, "")
 }

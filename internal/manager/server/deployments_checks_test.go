@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // What the checks of a server say fails does not go out of a live view either; it is told, and goes out once it is mended.
 func TestChecksOfLiveViews(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	view := m.want(200, "GET", d.zone, "").text("view.id")
-	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
-	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	records := func() (n int) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&n)
@@ -27,64 +28,64 @@ func TestChecksOfLiveViews(t *testing.T) {
 	}
 	told := func(what string) func() bool {
 		return func() bool {
-			return m.want(200, "GET", "/api/v2/events?"+filter("message:contains('"+what+"')"), "").count() > 0
+			return m.Want(200, "GET", "/api/v2/events?"+filter("message:contains('"+what+"')"), "").Count() > 0
 		}
 	}
 	before := records()
-	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
+	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
 	eventually(t, "it is told", told("under_score.wire.example. is no host name"))
-	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
 	eventually(t, "what is good goes out", func() bool { return records() == before+1 })
 	for _, one := range []struct{ at, body string }{{d.zone + "/deployments", `{"type":"QuickDeployment"}`},
 		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + bad + `}]}`}} {
-		if message := m.deploymentIs(m.id(one.at, one.body), "FAILED"); !strings.Contains(message, "is no host name") {
+		if message := m.deploymentIs(m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is no host name") {
 			t.Errorf("%s ends with %q", one.body, message)
 		}
 	}
 	if n := records(); n != before+1 {
 		t.Errorf("there are %d records, want %d", n, before+1)
 	}
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
 	eventually(t, "it goes out once it is mended", func() bool { return records() == before+2 })
-	alias := m.id(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
+	alias := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
 	eventually(t, "the alias goes out", func() bool { return records() == before+3 })
-	mx := m.id(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
+	mx := m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
 	eventually(t, "that is told, too", told("leads to an alias"))
 	if n := records(); n != before+3 {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
 	// An alias stays where it is where what would take its place is withheld.
-	under := m.id(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
+	under := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
 	eventually(t, "another alias goes out", func() bool { return records() == before+4 })
-	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
 		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
 	eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is no host name"))
-	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
 	eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
 // What is withheld is told once, however often it is looked at, and goes out once a change of another name has mended it.
 func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	view := m.want(200, "GET", d.zone, "").text("view.id")
-	m.want(200, "PATCH", d.server,
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	m.Want(200, "PATCH", d.server,
 		`{"checkNsValidation":"FAIL","checkMxValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	before := m.deployedRecords(view + "/wire.example")
 	out := func(what string, more int) {
 		t.Helper()
 		eventually(t, what, func() bool { return m.deployedRecords(view+"/wire.example") == before+more })
 	}
 	told := func(what string) string {
-		return m.want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('"+what+"')"), "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('"+what+"')"), "").Text("totalCount")
 	}
 	record := func(kind, name, more string) string {
-		return m.id(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+		return m.ID(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
 	}
 	alias := record("AliasRecord", "ns1", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("the alias goes out", 1)
@@ -92,14 +93,14 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	record("GenericRecord", "under_score", `"recordType":"A","rdata":"192.0.2.2"`)
 	eventually(t, "both are told", func() bool { return told("leads to an alias") == "1" && told("under_score") == "1" })
 	for i := range 3 { // which has nothing to do with it, and has all looked at
-		m.want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
+		m.Want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
 		record("TXTRecord", fmt.Sprintf("text-%d", i), `"text":"x"`)
 		out("other records go out", 2+i)
 	}
 	if told("leads to an alias") != "1" || told("under_score") != "1" {
 		t.Errorf("%s events and %s", told("leads to an alias"), told("under_score"))
 	}
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	record("GenericRecord", "ns1", `"recordType":"A","rdata":"192.0.2.3"`)
 	out("what leads to a host now goes out", 5)
 	// Another fault at the same name is told, too.
@@ -108,7 +109,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	// What leads to an alias that stays, because what would take its place is withheld, is withheld, too.
 	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("another alias goes out", 6)
-	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+
 		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"al_ias","recordType":"A","rdata":"192.0.2.3"}},`+
 		`{"method":"POST","path":"`+strings.TrimPrefix(d.zone, "/api/v2/")+
 		`/resourceRecords","body":{"type":"GenericRecord","name":"below","recordType":"NS","rdata":"al_ias.wire.example."}}]}`)
@@ -117,16 +118,16 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	})
 	record("TXTRecord", "behind", `"text":"x"`)
 	out("the alias stays", 7)
-	m.verify()
+	m.Verify()
 }
 
 // deployedRecords is how many records of a zone are deployed.
 func (m *manager) deployedRecords(zone string) (n int) {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+	m.T.Helper()
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", zone).Scan(&n)
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return n
 }
@@ -134,20 +135,20 @@ func (m *manager) deployedRecords(zone string) (n int) {
 // A selection of a record deploys nothing that somebody else has under a name that it had before.
 func TestSelectionLeavesOthersAlone(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	mine := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	mine := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"name":"web"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"name":"web"}`)
 	d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
-	other := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"text":"changed"}`)
+	other := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"text":"changed"}`)
 	message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
 	if !strings.Contains(message, "record "+other+" is now") {
 		t.Errorf("the deployment says %q", message)
 	}
 	for _, list := range []string{"addedRecords", "updatedRecords"} {
-		if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/"+list, ""); strings.Contains(string(r.body), `"id":`+other+",") {
-			t.Errorf("it deployed another record: %s", r.body)
+		if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/"+list, ""); strings.Contains(string(r.Body), `"id":`+other+",") {
+			t.Errorf("it deployed another record: %s", r.Body)
 		}
 	}
 }
@@ -156,17 +157,17 @@ func TestSelectionLeavesOthersAlone(t *testing.T) {
 // no name has an alias beside other data. What a record was under another name goes with it.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
 	record := func(kind, name, more string) string {
-		return m.id(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+		return m.ID(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
 	}
 	const alias = `"linkedRecord":{"absoluteName":"www.other.example"}`
 	first, second, third := record("AliasRecord", "first", alias), record("TXTRecord", "second", `"text":"a"`), record("TXTRecord", "third", `"text":"a"`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+first, "")
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+second, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+first, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+second, "")
 	first, second = record("TXTRecord", "first", `"text":"b"`), record("AliasRecord", "second", alias)
-	m.want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
+	m.Want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
 	for _, selected := range []string{first, second, third} {
 		message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
 		if !strings.Contains(message, "2 records added, 2 removed") { // the SOA record, too
@@ -177,20 +178,20 @@ func TestSelectionsOfAliases(t *testing.T) {
 
 // TestQueuedDeploymentsOfAUser queues as many deployments as a user may have, in one transaction, so that none of them ends meanwhile.
 func TestQueuedDeploymentsOfAUser(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
+	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
 	const most = 1000
 	var servers, changes []string
 	for i := range most + 1 {
 		servers = append(servers, serverBody(fmt.Sprint("ns", i), fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)))
 	}
-	m.want(200, "POST", "/api/v2/apply", `{"into":"`+strings.TrimPrefix(at, "/api/v2/")+`","resources":[`+strings.Join(servers, ",")+`]}`)
-	for _, row := range m.want(200, "GET", at+"/servers?limit=1001&fields=id", "").get("data").([]any) {
+	m.Want(200, "POST", "/api/v2/apply", `{"into":"`+strings.TrimPrefix(at, "/api/v2/")+`","resources":[`+strings.Join(servers, ",")+`]}`)
+	for _, row := range m.Want(200, "GET", at+"/servers?limit=1001&fields=id", "").Get("data").([]any) {
 		changes = append(changes, fmt.Sprintf(`{"method":"POST","path":"servers/%v/deployments","body":{"type":"ValidationDeployment","service":"DNS"}}`,
 			row.(map[string]any)["id"]))
 	}
 	batch := func(changes []string) string { return `{"changes":[` + strings.Join(changes, ",") + `]}` }
-	m.refused(429, "TooManyRequests", "1000 deployments of admin are queued", "POST", "/api/v2/batch", batch(changes))
-	m.want(200, "POST", "/api/v2/batch", batch(changes[:most]))
+	m.Refused(429, "TooManyRequests", "1000 deployments of admin are queued", "POST", "/api/v2/batch", batch(changes))
+	m.Want(200, "POST", "/api/v2/batch", batch(changes[:most]))
 }

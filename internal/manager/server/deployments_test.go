@@ -12,17 +12,17 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
 		d := m.deployment(at)
 		d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 		d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 		// It is no service point any more, and then one again: nobody waits for it.
-		m.want(200, "PATCH", d.server, `{"servicePoint":null}`)
+		m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
 		m.deploymentIs(d.last, "FAILED")
-		m.want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
+		m.Want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
 		d.carries(d.server+"/deployments", `{"type":"DifferentialDeployment","service":"DNS"}`)
 		d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
-		m.want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"y"}`)
+		m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"y"}`)
 		d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+d.record+`}]}`)
 	})
 }
@@ -35,48 +35,48 @@ type deploying struct {
 
 // deployment makes a view, a zone with a record, and a server for them, below a configuration.
 func (m *manager) deployment(at string) *deploying {
-	m.t.Helper()
+	m.T.Helper()
 	d := &deploying{manager: m}
-	view := m.id(at+"/views", `{"name":"on the wire"}`)
-	d.zone = "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
-	d.record = m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+	view := m.ID(at+"/views", `{"name":"on the wire"}`)
+	d.zone = "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	d.record = m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
 	d.point, _ = m.create("wire")
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+d.point+"/applications",
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+d.point+"/applications",
 		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
-	d.server = "/api/v2/servers/" + m.id(at+"/servers", `{"type":"Server","name":"wire","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+d.point+
+	d.server = "/api/v2/servers/" + m.ID(at+"/servers", `{"type":"Server","name":"wire","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+d.point+
 		`","overrideConfigurationLevelDnsValidation":true,"dnsZoneValidationEnabled":true,"interfaces":[{"type":"NetworkInterface",`+
 		`"name":"wire.example.net","managementAddress":"10.0.0.99"}]}`)
-	own := m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id")
-	m.id("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
+	own := m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id")
+	m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
 	return d
 }
 
 // deploymentIs waits until a deployment is in a state, and gives its message.
 func (m *manager) deploymentIs(id, state string) (message string) {
-	m.t.Helper()
-	eventually(m.t, "the deployment is "+state, func() bool {
-		r := m.want(200, "GET", "/api/v2/deployments/"+id, "")
-		message = r.text("message")
-		return r.text("state") == state
+	m.T.Helper()
+	eventually(m.T, "the deployment is "+state, func() bool {
+		r := m.Want(200, "GET", "/api/v2/deployments/"+id, "")
+		message = r.Text("message")
+		return r.Text("state") == state
 	})
 	return message
 }
 
 // ends asks for a deployment of the server, and waits until it has ended.
 func (d *deploying) ends(body, state string) (message string) {
-	d.t.Helper()
-	d.last = d.id(d.server+"/deployments", body)
+	d.T.Helper()
+	d.last = d.ID(d.server+"/deployments", body)
 	return d.deploymentIs(d.last, state)
 }
 
 // carries asks for a deployment, and waits until it waits for the service point.
 func (d *deploying) carries(path, body string) (message string) {
-	d.t.Helper()
-	d.last = d.id(path, body)
-	eventually(d.t, "the deployment is carried", func() bool {
-		r := d.want(200, "GET", "/api/v2/deployments/"+d.last, "")
-		message = r.text("message")
-		return r.text("state") == "RUNNING" && r.text("percentComplete") == "90"
+	d.T.Helper()
+	d.last = d.ID(path, body)
+	eventually(d.T, "the deployment is carried", func() bool {
+		r := d.Want(200, "GET", "/api/v2/deployments/"+d.last, "")
+		message = r.Text("message")
+		return r.Text("state") == "RUNNING" && r.Text("percentComplete") == "90"
 	})
 	return message
 }
@@ -84,58 +84,58 @@ func (d *deploying) carries(path, body string) (message string) {
 // What cannot be deployed is refused, with the reason, and changes nothing.
 func TestDeploymentsRefused(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, _, _ := m.basics()
+	configuration, view, zone, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	planned := "/api/v2/servers/" + m.id(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	planned := "/api/v2/servers/" + m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
 	full := `{"type":"FullDeployment","service":"DNS"}`
-	m.refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", full)
-	m.refused(501, "NotImplemented", "DHCPv4", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
-	m.refused(400, "InvalidEnumValue", "service", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"NTP"}`)
-	m.refused(400, "MissingRequiredField", "service", "POST", planned+"/deployments", `{"type":"FullDeployment"}`)
-	m.refused(400, "DnsDeploymentValidationNotEnabled", "dnsZoneValidationEnabled", "POST", planned+"/deployments",
+	m.Refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", full)
+	m.Refused(501, "NotImplemented", "DHCPv4", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
+	m.Refused(400, "InvalidEnumValue", "service", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"NTP"}`)
+	m.Refused(400, "MissingRequiredField", "service", "POST", planned+"/deployments", `{"type":"FullDeployment"}`)
+	m.Refused(400, "DnsDeploymentValidationNotEnabled", "dnsZoneValidationEnabled", "POST", planned+"/deployments",
 		`{"type":"ValidationDeployment","service":"DNS"}`)
-	m.refused(400, "NoAssignedDnsDeploymentRoles", "example.com", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`)
-	m.refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+view+`}]}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "batchMode", "POST", "/api/v2/deployments",
+	m.Refused(400, "NoAssignedDnsDeploymentRoles", "example.com", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.Refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+view+`}]}`)
+	m.Refused(400, "UnsupportedResourceFieldValue", "batchMode", "POST", "/api/v2/deployments",
 		`{"type":"SelectiveDeployment","batchMode":"BATCH_BY_SERVER","resources":[{"id":`+view+`}]}`)
 	d := m.deployment(at)
-	m.refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.point+`"}`)
-	m.refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.server+"/deployments",
+	m.Refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.point+`"}`)
+	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.server+"/deployments",
 		`{"type":"DifferentialDeployment","service":"DNS"}`)
-	m.refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.zone+"/deployments", `{"type":"QuickDeployment"}`)
 	d.carries(d.server+"/deployments", full)
-	m.refused(400, "ServerIsDeploying", d.last, "POST", d.server+"/deployments", full)
-	m.want(200, "PATCH", d.server, `{"state":"DISABLED"}`)
-	m.refused(400, "ServerNotActive", "DISABLED", "POST", d.server+"/deployments", full)
+	m.Refused(400, "ServerIsDeploying", d.last, "POST", d.server+"/deployments", full)
+	m.Want(200, "PATCH", d.server, `{"state":"DISABLED"}`)
+	m.Refused(400, "ServerNotActive", "DISABLED", "POST", d.server+"/deployments", full)
 }
 
 // The data of zones is checked as the server says: what is wrong is said, or stops it. What is not acted upon is said.
 func TestDeploymentsAreChecked(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	generic := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
-	m.id(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
-	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	generic := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
 	validate := `{"type":"ValidationDeployment","service":"DNS"}`
 	if message := d.ends(validate, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "g.wire.example., which has no address") ||
 		!strings.Contains(message, "s_x.wire.example. is no host name") {
 		t.Errorf("the warnings are %q", message)
 	}
-	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
 	if message := d.ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is no host name") {
 		t.Errorf("the fault is %q", message)
 	}
 	if message := d.ends(`{"type":"FullDeployment","service":"DNS"}`, "FAILED"); !strings.Contains(message, "s_x.wire.example.") {
 		t.Errorf("what fails is deployed: %q", message)
 	}
-	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"IGNORE"}`)
-	m.id(d.zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
+	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"IGNORE"}`)
+	m.ID(d.zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
 	if message := d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); !strings.Contains(message,
 		"the option allow-notify is not acted upon") {
 		t.Errorf("an option that does nothing is %q", message)
 	}
-	if r := m.want(200, "GET", d.server+"/deployments", ""); r.text("count") != "4" {
-		t.Errorf("the deployments of the server are %s", r.body)
+	if r := m.Want(200, "GET", d.server+"/deployments", ""); r.Text("count") != "4" {
+		t.Errorf("the deployments of the server are %s", r.Body)
 	}
 }
 
@@ -143,12 +143,12 @@ func TestDeploymentsAreChecked(t *testing.T) {
 // when it is mended.
 func TestLiveFaults(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	view := m.want(200, "GET", d.zone, "").text("view.id")
-	other := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
-	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
+	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	records := func(zone string) (n int) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/"+zone).Scan(&n)
@@ -166,7 +166,7 @@ func TestLiveFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"one", "two"} {
-		m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+other+`/resourceRecords","body":{"type":"TXTRecord","name":"`+name+`","text":"x"}},`+
+		m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+other+`/resourceRecords","body":{"type":"TXTRecord","name":"`+name+`","text":"x"}},`+
 			`{"method":"POST","path":"`+d.zone+`/resourceRecords","body":{"type":"TXTRecord","name":"bad","text":"`+name+`"}}]}`)
 	}
 	eventually(t, "the other zone is deployed", func() bool { return records("other.example") == before+2 })
@@ -174,17 +174,17 @@ func TestLiveFaults(t *testing.T) {
 		t.Errorf("a zone that cannot be deployed has %d records, and had %d", n, first)
 	}
 	events := "/api/v2/events?" + filter("message:contains('zone wire.example could not be deployed')")
-	if r := m.want(200, "GET", events, ""); r.text("count") != "1" {
-		t.Errorf("the events are %s", r.body)
+	if r := m.Want(200, "GET", events, ""); r.Text("count") != "1" {
+		t.Errorf("the events are %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
 	eventually(t, "the zone is deployed again", func() bool { return records("wire.example") == first+2 })
 
 	// One that was never deployed keeps no other from it either, and is served once it can be.
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":false}`)
-	third := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"third.example","deploymentEnabled":true}`)
-	bad = m.id(third+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
-	m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"good.example","deploymentEnabled":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":false}`)
+	third := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"third.example","deploymentEnabled":true}`)
+	bad = m.ID(third+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"good.example","deploymentEnabled":true}`)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("UPDATE resource SET body = replace(CAST(body AS TEXT), '192.0.2.1', 'x') WHERE id = " + bad)
 	}); err != nil {
@@ -198,58 +198,58 @@ func TestLiveFaults(t *testing.T) {
 		}
 		return n
 	}
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	eventually(t, "the good zone is served", func() bool { return served("good.example") == 1 })
 	if served("third.example") != 0 {
 		t.Error("a zone is served that cannot be deployed")
 	}
 	eventually(t, "it is told", func() bool {
 		told := "/api/v2/events?" + filter("message:contains('zone third.example could not be deployed')")
-		return m.want(200, "GET", told, "").text("count") == "1"
+		return m.Want(200, "GET", told, "").Text("count") == "1"
 	})
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
 	eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
 // A name of a response policy that has no room in a zone of it is refused, whichever comes first.
 func TestPolicyNamesHaveRoom(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, _, _, _ := m.basics()
+	configuration, view, _, _, _ := m.Basics()
 	policies := "/api/v2/configurations/" + configuration + "/responsePolicies"
-	rules := m.id(policies, `{"type":"ResponsePolicy","name":"blocked","policyType":"BLOCKLIST"}`)
+	rules := m.ID(policies, `{"type":"ResponsePolicy","name":"blocked","policyType":"BLOCKLIST"}`)
 	long := strings.Repeat("abcdefghi.", 24) + "com"
 	body := func(zone string) string {
 		return `{"type":"ResponsePolicyZone","name":"` + zone + `","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":` + rules + `}}`
 	}
-	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"`+long+`"}`)
-	m.refused(400, "InvalidResourceFieldValue", "responsePolicy", "POST", "/api/v2/views/"+view+"/zones", body("policy.rpz"))
-	m.id("/api/v2/views/"+view+"/zones", body("rpz"))
-	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"bad.example"}`)
-	m.refused(400, "InvalidResourceFieldValue", "name", "POST", "/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"12345678.`+long+`"}`)
+	m.ID("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"`+long+`"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "responsePolicy", "POST", "/api/v2/views/"+view+"/zones", body("policy.rpz"))
+	m.ID("/api/v2/views/"+view+"/zones", body("rpz"))
+	m.ID("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"bad.example"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", "/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"12345678.`+long+`"}`)
 }
 
 // Dynamic records end a selective deployment, are passed over, or are made static, as it says; a zone that cannot be deployed keeps others
 // from it, unless it says otherwise.
 func TestSelectiveStrategies(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
-	view := m.want(200, "GET", d.zone, "").text("view.id")
-	other := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
-	dynamic := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
+	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
+	dynamic := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as an update would have made it
 		return tx.Write(`UPDATE resource SET body = replace(CAST(body AS TEXT), '"dynamic":false', '"dynamic":true') WHERE id = ` + dynamic)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	good := m.id(other+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
-	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	good := m.ID(other+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	selective := func(record, more string) string {
 		return `{"type":"SelectiveDeployment","resources":[{"id":` + record + `}]` + more + `}`
 	}
 	ends := func(body, state string) string {
 		t.Helper()
-		return m.deploymentIs(m.id("/api/v2/deployments", body), state)
+		return m.deploymentIs(m.ID("/api/v2/deployments", body), state)
 	}
 	if message := ends(selective(dynamic, ""), "FAILED"); !strings.Contains(message, "dynamicRecordDeploymentStrategy") {
 		t.Errorf("a dynamic record: %q", message)
@@ -258,19 +258,19 @@ func TestSelectiveStrategies(t *testing.T) {
 		"passed over") {
 		t.Errorf("a dynamic record that is passed over: %q", message)
 	}
-	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.text("dynamic") != "true" {
-		t.Errorf("it is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.Text("dynamic") != "true" {
+		t.Errorf("it is %s", r.Body)
 	}
 	ends(selective(dynamic, `,"dynamicRecordDeploymentStrategy":"MAKE_STATIC"`), "COMPLETED")
-	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.text("dynamic") != "false" {
-		t.Errorf("made static it is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.Text("dynamic") != "false" {
+		t.Errorf("made static it is %s", r.Body)
 	}
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("UPDATE resource SET body = replace(CAST(body AS TEXT), '192.0.2.1', 'x') WHERE id = " + bad)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+good, `{"text":"y"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+good, `{"text":"y"}`)
 	if message := ends(selective(good, ""), "FAILED"); !strings.Contains(message, "wire.example") {
 		t.Errorf("beside a zone that cannot be deployed: %q", message)
 	}
@@ -280,22 +280,22 @@ func TestSelectiveStrategies(t *testing.T) {
 // A role that moves from one server to another takes the records of its zones along, whichever of both is seen to first.
 func TestRolesMove(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
 	d := m.deployment(at)
-	view := m.want(200, "GET", d.zone, "").text("view.id")
+	view := m.Want(200, "GET", d.zone, "").Text("view.id")
 	point, _ := m.create("second")
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
 		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.2"}]}}`)
-	second := "/api/v2/servers/" + m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
+	second := "/api/v2/servers/" + m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
 		`","interfaces":[{"type":"NetworkInterface","name":"second.example.net","managementAddress":"10.0.0.98"}]}`)
-	role := "/api/v2/deploymentRoles/" + m.want(200, "GET", "/api/v2/views/"+view+"/deploymentRoles", "").text("data.0.id")
-	interfaces := []string{m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id"),
-		m.want(200, "GET", second+"/interfaces", "").text("data.0.id")}
+	role := "/api/v2/deploymentRoles/" + m.Want(200, "GET", "/api/v2/views/"+view+"/deploymentRoles", "").Text("data.0.id")
+	interfaces := []string{m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id"),
+		m.Want(200, "GET", second+"/interfaces", "").Text("data.0.id")}
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	d.carries(second+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	for i := range 10 {
-		m.want(200, "PATCH", role, `{"interfaces":[{"id":`+interfaces[(i+1)%2]+`}]}`)
+		m.Want(200, "PATCH", role, `{"interfaces":[{"id":`+interfaces[(i+1)%2]+`}]}`)
 		wanted := strings.TrimPrefix([]string{second, d.server}[i%2], "/api/v2/servers/")
 		var server string
 		var records int
@@ -313,7 +313,7 @@ func TestRolesMove(t *testing.T) {
 			t.Fatalf("move %d: the zone has %d records", i, records)
 		}
 	}
-	m.want(204, "DELETE", role, "")
+	m.Want(204, "DELETE", role, "")
 	eventually(t, "nobody serves the zone", func() bool {
 		records := 1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -323,7 +323,7 @@ func TestRolesMove(t *testing.T) {
 		}
 		return records == 0
 	})
-	m.id("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+interfaces[0]+`}]}`)
+	m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+interfaces[0]+`}]}`)
 	eventually(t, "it is served again, with its records", func() bool {
 		records := 0
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -338,31 +338,31 @@ func TestRolesMove(t *testing.T) {
 // A deployment tells which records it carried: new ones, others, and those that are gone, as they were last, until it goes itself.
 func TestRecordsOfDeployments(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
 	d := m.deployment(at)
 	record := func(name, text string) string {
-		return m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
+		return m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
 	}
 	one, two, three, kept := record("gone", "1"), record("gone", "2"), record("half", "3"), record("half", "4")
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	first := d.last
 	for _, id := range []string{one, two, three} {
-		m.want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
+		m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
 	}
 	passing := record("passing", "x") // which is gone before it was ever deployed
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+passing, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+passing, "")
 	added := record("new", "5")
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
 	d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
 	list := func(deployment, name, filter, ids string) {
 		t.Helper()
-		r := m.want(200, "GET", "/api/v2/deployments/"+deployment+"/"+name+"?orderBy=id&total=true"+filter, "")
+		r := m.Want(200, "GET", "/api/v2/deployments/"+deployment+"/"+name+"?orderBy=id&total=true"+filter, "")
 		var got []string
-		for i := range r.count() {
-			got = append(got, r.text(fmt.Sprintf("data.%d.id", i)))
+		for i := range r.Count() {
+			got = append(got, r.Text(fmt.Sprintf("data.%d.id", i)))
 		}
-		if strings.Join(got, " ") != ids || r.text("totalCount") != strconv.Itoa(len(got)) {
-			t.Errorf("%s of deployment %s are %v, want %s: %s", name, deployment, got, ids, r.body)
+		if strings.Join(got, " ") != ids || r.Text("totalCount") != strconv.Itoa(len(got)) {
+			t.Errorf("%s of deployment %s are %v, want %s: %s", name, deployment, got, ids, r.Body)
 		}
 	}
 	all := one + " " + two + " " + three
@@ -373,16 +373,16 @@ func TestRecordsOfDeployments(t *testing.T) {
 	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("name:contains('al') and type:'TXTRecord'"), three)
 	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("absoluteName:'gone.wire.example'"), one+" "+two)
 	list(first, "deletedRecords", "", "")
-	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/deletedRecords?limit=1", ""); r.text("data.0.text") != "1" ||
-		r.text("data.0.absoluteName") != "gone.wire.example" {
-		t.Errorf("a record that is gone is shown as %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/deletedRecords?limit=1", ""); r.Text("data.0.text") != "1" ||
+		r.Text("data.0.absoluteName") != "gone.wire.example" {
+		t.Errorf("a record that is gone is shown as %s", r.Body)
 	}
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, strings.TrimPrefix(d.server, "/api/v2/servers/"), "FULL", "")
-	if r := m.do("GET", "/api/v2/deployments/"+d.last+"/deletedRecords", "", as); r.StatusCode == 200 && r.count() != 0 {
-		t.Errorf("who does not see the zone sees what it had: %s", r.body)
+	if r := m.Do("GET", "/api/v2/deployments/"+d.last+"/deletedRecords", "", as); r.StatusCode == 200 && r.Count() != 0 {
+		t.Errorf("who does not see the zone sees what it had: %s", r.Body)
 	}
-	m.want(204, "DELETE", at, "") // and its deployments
+	m.Want(204, "DELETE", at, "") // and its deployments
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 		var n int64
 		err := tx.QueryRow("SELECT count(*) FROM deployment_deleted").Scan(&n)
@@ -399,16 +399,16 @@ func TestRecordsOfDeployments(t *testing.T) {
 // type. What nobody answers for, or was not deployed before, is refused.
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
 	d := m.deployment(at)
-	own := m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id")
-	outside := m.id(at+"/views", `{"name":"outside"}`)
-	twin := "/api/v2/zones/" + m.id("/api/v2/views/"+outside+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
-	m.id("/api/v2/views/"+outside+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+outside+`},"interfaces":[{"id":`+own+`}]}`)
-	nobody := "/api/v2/zones/" + m.id("/api/v2/views/"+m.id(at+"/views", `{"name":"nowhere"}`)+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	own := m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id")
+	outside := m.ID(at+"/views", `{"name":"outside"}`)
+	twin := "/api/v2/zones/" + m.ID("/api/v2/views/"+outside+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	m.ID("/api/v2/views/"+outside+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+outside+`},"interfaces":[{"id":`+own+`}]}`)
+	nobody := "/api/v2/zones/" + m.ID("/api/v2/views/"+m.ID(at+"/views", `{"name":"nowhere"}`)+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	record := func(zone, kind, more string) string {
-		return m.id(zone+"/resourceRecords", `{"type":"`+kind+`","name":"b",`+more+`}`)
+		return m.ID(zone+"/resourceRecords", `{"type":"`+kind+`","name":"b",`+more+`}`)
 	}
 	wanted := record(d.zone, "TXTRecord", `"text":"wanted"`)
 	record(d.zone, "HINFORecord", `"cpu":"a","os":"b"`)
@@ -417,8 +417,8 @@ func TestSelectionsStayInTheirView(t *testing.T) {
 	selective := func(record, more string) string {
 		return `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":` + record + `}]` + more + `}`
 	}
-	m.refused(400, "NoAssignedDnsDeploymentRoles", "wire.example", "POST", "/api/v2/deployments", selective(lost, ""))
-	if message := m.deploymentIs(m.id("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
+	m.Refused(400, "NoAssignedDnsDeploymentRoles", "wire.example", "POST", "/api/v2/deployments", selective(lost, ""))
+	if message := m.deploymentIs(m.ID("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
 		t.Errorf("what nobody answers for is left with %q", message)
 	}
 	const changed = "of which 1 have changed: 2 records added, 1 removed" // the SOA record, too
@@ -426,15 +426,15 @@ func TestSelectionsStayInTheirView(t *testing.T) {
 
 		t.Errorf("a selective deployment of one record says %q", message)
 	}
-	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.text("totalCount") != "1" ||
-		r.text("data.0.id") != wanted {
-		t.Errorf("it added %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.Text("totalCount") != "1" ||
+		r.Text("data.0.id") != wanted {
+		t.Errorf("it added %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/updatedRecords?total=true", ""); r.text("totalCount") != "0" {
-		t.Errorf("it changed %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/updatedRecords?total=true", ""); r.Text("totalCount") != "0" {
+		t.Errorf("it changed %s", r.Body)
 	}
 	d.carries("/api/v2/deployments", selective(pending, ""))
-	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords", ""); r.text("data.0.id") != pending || r.count() != 1 {
-		t.Errorf("the other view got %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords", ""); r.Text("data.0.id") != pending || r.Count() != 1 {
+		t.Errorf("the other view got %s", r.Body)
 	}
 }

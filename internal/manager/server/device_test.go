@@ -4,10 +4,10 @@ import "testing"
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		configuration := m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
-		kind := m.id("/api/v2/deviceTypes", `{"name":"Anchor"}`)
-		model := m.id("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
-		m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"bollard","deviceSubtype":{"id":`+model+`},`+
+		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		kind := m.ID("/api/v2/deviceTypes", `{"name":"Anchor"}`)
+		model := m.ID("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+		m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"bollard","deviceSubtype":{"id":`+model+`},`+
 			`"addresses":[{"address":"10.0.0.77"}]}`)
 	})
 }
@@ -15,82 +15,82 @@ func init() {
 // Devices have a kind, of which a subtype implies the type, and addresses, each of one device alone.
 func TestDevices(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
-	kind := m.id("/api/v2/deviceTypes", `{"name":"Anchor"}`)
-	other := m.id("/api/v2/deviceTypes", `{"name":"Buoy"}`)
-	model := m.id("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
-	m.id("/api/v2/deviceTypes/"+other+"/deviceSubtypes", `{"name":"Anchor 12"}`)
-	m.refused(409, "ResourceAlreadyExists", "Anchor", "POST", "/api/v2/deviceTypes", `{"name":"Anchor"}`)
-	m.refused(409, "ResourceAlreadyExists", "Anchor 12", "POST", "/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
-	m.refused(400, "MissingRequiredField", "name", "POST", "/api/v2/deviceTypes", `{}`)
+	configuration, _, _, _, network := m.Basics()
+	kind := m.ID("/api/v2/deviceTypes", `{"name":"Anchor"}`)
+	other := m.ID("/api/v2/deviceTypes", `{"name":"Buoy"}`)
+	model := m.ID("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.ID("/api/v2/deviceTypes/"+other+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.Refused(409, "ResourceAlreadyExists", "Anchor", "POST", "/api/v2/deviceTypes", `{"name":"Anchor"}`)
+	m.Refused(409, "ResourceAlreadyExists", "Anchor 12", "POST", "/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.Refused(400, "MissingRequiredField", "name", "POST", "/api/v2/deviceTypes", `{}`)
 
 	devices := "/api/v2/configurations/" + configuration + "/devices"
-	assigned := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
-	device := m.id(devices, `{"name":"core","deviceSubtype":{"id":`+model+`},"addresses":[{"id":`+assigned+`},{"address":"10.0.0.10"}]}`)
-	got := m.want(200, "GET", "/api/v2/devices/"+device, "")
-	if got.text("deviceType.name") != "Anchor" || got.text("deviceSubtype.id") != model || got.text("configuration.name") != "main" {
-		t.Errorf("the device is %s", got.body)
+	assigned := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	device := m.ID(devices, `{"name":"core","deviceSubtype":{"id":`+model+`},"addresses":[{"id":`+assigned+`},{"address":"10.0.0.10"}]}`)
+	got := m.Want(200, "GET", "/api/v2/devices/"+device, "")
+	if got.Text("deviceType.name") != "Anchor" || got.Text("deviceSubtype.id") != model || got.Text("configuration.name") != "main" {
+		t.Errorf("the device is %s", got.Body)
 	}
-	mine := m.want(200, "GET", "/api/v2/devices/"+device+"/addresses?orderBy=asc(address)", "")
-	if mine.text("count") != "2" || mine.text("data.0.device.name") != "core" || mine.text("data.1.state") != "STATIC" {
-		t.Errorf("its addresses are %s", mine.body)
+	mine := m.Want(200, "GET", "/api/v2/devices/"+device+"/addresses?orderBy=asc(address)", "")
+	if mine.Text("count") != "2" || mine.Text("data.0.device.name") != "core" || mine.Text("data.1.state") != "STATIC" {
+		t.Errorf("its addresses are %s", mine.Body)
 	}
-	made := mine.text("data.1.id")
-	m.refused(409, "ResourceAlreadyExists", "core", "POST", devices, `{"name":"core"}`)
-	m.refused(400, "InvalidResourceFieldValue", "deviceSubtype", "POST", devices,
+	made := mine.Text("data.1.id")
+	m.Refused(409, "ResourceAlreadyExists", "core", "POST", devices, `{"name":"core"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "deviceSubtype", "POST", devices,
 		`{"name":"x","deviceType":{"id":`+other+`},"deviceSubtype":{"id":`+model+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "deviceType", "POST", devices, `{"name":"x","deviceType":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "deviceSubtype", "POST", devices, `{"name":"x","deviceSubtype":{"id":`+kind+`}}`)
-	m.refused(403, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
-	m.refused(400, "InvalidResourceFieldValue", "listed twice", "POST", devices,
+	m.Refused(404, "InlinedResourceNotFound", "deviceType", "POST", devices, `{"name":"x","deviceType":{"id":`+network+`}}`)
+	m.Refused(404, "InlinedResourceNotFound", "deviceSubtype", "POST", devices, `{"name":"x","deviceSubtype":{"id":`+kind+`}}`)
+	m.Refused(403, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
+	m.Refused(400, "InvalidResourceFieldValue", "listed twice", "POST", devices,
 		`{"name":"x","addresses":[{"address":"10.0.0.30"},{"address":"10.0.0.30"}]}`)
-	m.refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.refused(404, "InlinedResourceNotFound", "there is no address", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
-	elsewhere := m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
-	m.refused(400, "InvalidResourceFieldValue", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
+	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
+	m.Refused(404, "InlinedResourceNotFound", "there is no address", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
+	elsewhere := m.ID("/api/v2/configurations", `{"name":"elsewhere"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
 		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)
 
 	// What is given is all that it has; what is not given stays.
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/devices/"+device+"/addresses", ""); got.text("count") != "2" {
-		t.Errorf("after another name its addresses are %s", got.body)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, mergePatch)
+	if got := m.Want(200, "GET", "/api/v2/devices/"+device+"/addresses", ""); got.Text("count") != "2" {
+		t.Errorf("after another name its addresses are %s", got.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[{"id":`+made+`}]}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {
-		t.Errorf("the address that was left out is %s", got.body)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[{"id":`+made+`}]}`, mergePatch)
+	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != "" {
+		t.Errorf("the address that was left out is %s", got.Body)
 	}
 	m.undo(m.last())
-	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != device {
-		t.Errorf("after the undo the address is %s", got.body)
+	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != device {
+		t.Errorf("after the undo the address is %s", got.Body)
 	}
 	// The subcollection links and unlinks.
-	m.want(204, "DELETE", "/api/v2/devices/"+device+"/addresses/"+made, "")
-	m.want(201, "POST", "/api/v2/devices/"+device+"/addresses", `{"id":`+made+`}`)
+	m.Want(204, "DELETE", "/api/v2/devices/"+device+"/addresses/"+made, "")
+	m.Want(201, "POST", "/api/v2/devices/"+device+"/addresses", `{"id":`+made+`}`)
 	// Another type alone takes no subtype of the one before along; another subtype brings its type.
-	m.refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, mergePatch)
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.text("data.0.id") != device {
-		t.Errorf("found by its type: %s", got.body)
+	m.Refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, mergePatch)
+	if got := m.Want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.Text("data.0.id") != device {
+		t.Errorf("found by its type: %s", got.Body)
 	}
 
-	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
-	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
+	m.Refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
+	m.Refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
 	for _, path := range []string{"deviceTypes/" + kind, "deviceSubtypes/" + model} { // as release 9.6 has them
-		if r := m.want(200, "GET", "/api/v2/"+path+"/devices", ""); r.text("count") == "0" ||
-			m.want(200, "GET", "/api/v2/"+path+"/devices/"+r.text("data.0.id"), "").text("type") != "Device" {
-			t.Errorf("%s has %s", path, r.body)
+		if r := m.Want(200, "GET", "/api/v2/"+path+"/devices", ""); r.Text("count") == "0" ||
+			m.Want(200, "GET", "/api/v2/"+path+"/devices/"+r.Text("data.0.id"), "").Text("type") != "Device" {
+			t.Errorf("%s has %s", path, r.Body)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/deviceTypes/"+other+"/devices", ""); r.text("count") != "0" {
-		t.Errorf("another type has %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deviceTypes/"+other+"/devices", ""); r.Text("count") != "0" {
+		t.Errorf("another type has %s", r.Body)
 	}
-	m.want(405, "POST", "/api/v2/deviceTypes/"+kind+"/devices", `{"name":"x"}`)
-	m.want(204, "DELETE", "/api/v2/deviceTypes/"+other, "") // with the subtype below it
-	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
-	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {
-		t.Errorf("after its device the address is %s", got.body)
+	m.Want(405, "POST", "/api/v2/deviceTypes/"+kind+"/devices", `{"name":"x"}`)
+	m.Want(204, "DELETE", "/api/v2/deviceTypes/"+other, "") // with the subtype below it
+	m.Want(204, "DELETE", "/api/v2/devices/"+device, "")
+	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != "" {
+		t.Errorf("after its device the address is %s", got.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/deviceTypes/"+kind, "")
-	m.verify()
+	m.Want(204, "DELETE", "/api/v2/deviceTypes/"+kind, "")
+	m.Verify()
 }

@@ -7,14 +7,14 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
-		class := m.id(at+"/clientClasses", `{"name":"phones","option":"vendor-class-identifier","matchOffset":0,"matchLength":5}`)
-		m.id("/api/v2/clientClasses/"+class+"/subclasses", `{"value":"snom1"}`)
-		m.id(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
-		group := m.id(at+"/zoneGroups", `{"name":"updates"}`)
-		m.id("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
+		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		class := m.ID(at+"/clientClasses", `{"name":"phones","option":"vendor-class-identifier","matchOffset":0,"matchLength":5}`)
+		m.ID("/api/v2/clientClasses/"+class+"/subclasses", `{"value":"snom1"}`)
+		m.ID(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
+		group := m.ID(at+"/zoneGroups", `{"name":"updates"}`)
+		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
 			`{"type":"DHCPForwardZone","zone":{"absoluteName":"elsewhere.example"},"primaryDnsServerAddress":"10.0.0.53"}`)
-		m.id("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
+		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
 			`{"type":"DHCPReverseZone","prefix":{"range":"10.9.0.0/16"},"primaryDnsServerAddress":"10.0.0.53"}`)
 	})
 }
@@ -22,9 +22,9 @@ func init() {
 // Classes compare a part of what clients send, or have an expression; subclasses are values of that part.
 func TestClientClasses(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	classes := "/api/v2/configurations/" + configuration + "/clientClasses"
-	phones := m.id(classes, `{"name":"phones","option":"hardware","matchOffset":1,"matchLength":3}`)
+	phones := m.ID(classes, `{"name":"phones","option":"hardware","matchOffset":1,"matchLength":3}`)
 	for body, naming := range map[string]string{
 		`{"name":"x","option":"hardware"}`:                                                        "together",
 		`{"name":"x","option":"hardware","matchOffset":0,"matchLength":3}`:                        "matchOffset",
@@ -37,122 +37,122 @@ func TestClientClasses(t *testing.T) {
 		`{"name":"x","matchExpression":"\"\\\\\" } evil { \""}`:                                   "statements",
 		`{"name":"x","matchExpression":"substring(x,0,1) # the rest"}`:                            "comments",
 	} {
-		m.refused(400, "InvalidMatchCriteria", naming, "POST", classes, body)
+		m.Refused(400, "InvalidMatchCriteria", naming, "POST", classes, body)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "name", "POST", classes, `{"name":"a b"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", classes, `{"name":"a b"}`)
 	subclasses := "/api/v2/clientClasses/" + phones + "/subclasses"
-	sub := m.want(201, "POST", subclasses, `{"value":"0x00085D"}`)
-	if sub.text("name") != "0x00085D" {
-		t.Errorf("a subclass is %s", sub.body)
+	sub := m.Want(201, "POST", subclasses, `{"value":"0x00085D"}`)
+	if sub.Text("name") != "0x00085D" {
+		t.Errorf("a subclass is %s", sub.Body)
 	}
-	m.refused(409, "ResourceAlreadyExists", "0x00085D", "POST", subclasses, `{"value":"0x00085D"}`)
-	m.refused(400, "InvalidResourceFieldValue", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
-	m.refused(400, "InvalidResourceFieldValue", "value", "POST", subclasses, `{"value":"0x0"}`)
-	m.refused(400, "InvalidResourceFieldValue", "no byte", "POST", subclasses, `{"value":"0x"}`)
-	m.refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, mergePatch)
-	m.refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
+	m.Refused(409, "ResourceAlreadyExists", "0x00085D", "POST", subclasses, `{"value":"0x00085D"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "value", "POST", subclasses, `{"value":"0x0"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "no byte", "POST", subclasses, `{"value":"0x"}`)
+	m.Refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, mergePatch)
+	m.Refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
 		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, mergePatch)
-	decided := m.id(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
-	m.refused(409, "ResourceConflictsWithOther", "no subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
-	m.want(204, "DELETE", "/api/v2/clientClasses/"+phones, "")
-	m.want(404, "GET", "/api/v2/subclasses/"+sub.text("id"), "")
-	m.verify()
+	decided := m.ID(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
+	m.Refused(409, "ResourceConflictsWithOther", "no subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
+	m.Want(204, "DELETE", "/api/v2/clientClasses/"+phones, "")
+	m.Want(404, "GET", "/api/v2/subclasses/"+sub.Text("id"), "")
+	m.Verify()
 }
 
 // A hardware address is in one pool at most; every configuration has one whose members get no address.
 func TestMACPools(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	pools := m.want(200, "GET", at+"/macPools", "")
-	deny := pools.text("data.0.id")
-	if pools.text("count") != "1" || pools.text("data.0.type") != "DenyMACPool" || pools.text("data.0.name") != "DENY" {
-		t.Errorf("the pools are %s", pools.body)
+	pools := m.Want(200, "GET", at+"/macPools", "")
+	deny := pools.Text("data.0.id")
+	if pools.Text("count") != "1" || pools.Text("data.0.type") != "DenyMACPool" || pools.Text("data.0.name") != "DENY" {
+		t.Errorf("the pools are %s", pools.Body)
 	}
-	m.refused(400, "InvalidResourceType", "type", "POST", at+"/macPools", `{"type":"DenyMACPool","name":"x"}`)
-	m.refused(403, "DeleteNotAllowed", "DENY", "DELETE", "/api/v2/macPools/"+deny, "")
-	m.refused(403, "UpdateNotAllowed", "DENY", "PATCH", "/api/v2/macPools/"+deny, `{"name":"x"}`, mergePatch)
-	guests := m.id(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
-	mac := m.id(at+"/macAddresses", `{"address":"00:00:5e:00:53:01","macPool":{"id":`+guests+`}}`)
-	if r := m.want(200, "GET", "/api/v2/macPools/"+guests+"/macAddresses", ""); r.text("data.0.id") != mac || r.text("count") != "1" {
-		t.Errorf("its members are %s", r.body)
+	m.Refused(400, "InvalidResourceType", "type", "POST", at+"/macPools", `{"type":"DenyMACPool","name":"x"}`)
+	m.Refused(403, "DeleteNotAllowed", "DENY", "DELETE", "/api/v2/macPools/"+deny, "")
+	m.Refused(403, "UpdateNotAllowed", "DENY", "PATCH", "/api/v2/macPools/"+deny, `{"name":"x"}`, mergePatch)
+	guests := m.ID(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
+	mac := m.ID(at+"/macAddresses", `{"address":"00:00:5e:00:53:01","macPool":{"id":`+guests+`}}`)
+	if r := m.Want(200, "GET", "/api/v2/macPools/"+guests+"/macAddresses", ""); r.Text("data.0.id") != mac || r.Text("count") != "1" {
+		t.Errorf("its members are %s", r.Body)
 	}
-	m.want(201, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
-	if r := m.want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.text("macPool.id") != deny {
-		t.Errorf("the address is %s", r.body)
+	m.Want(201, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
+	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.Text("macPool.id") != deny {
+		t.Errorf("the address is %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/macAddresses?"+filter("macPool.name:'DENY'"), ""); r.text("count") != "1" {
-		t.Errorf("found by its pool: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/macAddresses?"+filter("macPool.name:'DENY'"), ""); r.Text("count") != "1" {
+		t.Errorf("found by its pool: %s", r.Body)
 	}
-	m.refused(409, "ResourceAlreadyExists", mac, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
-	m.want(204, "DELETE", "/api/v2/macPools/"+deny+"/macAddresses/"+mac, "")
-	m.want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+guests+`}}`, mergePatch)
-	m.want(204, "DELETE", "/api/v2/macPools/"+guests, "")
-	if r := m.want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.text("macPool.id") != "" {
-		t.Errorf("without its pool the address is %s", r.body)
+	m.Refused(409, "ResourceAlreadyExists", mac, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
+	m.Want(204, "DELETE", "/api/v2/macPools/"+deny+"/macAddresses/"+mac, "")
+	m.Want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+guests+`}}`, mergePatch)
+	m.Want(204, "DELETE", "/api/v2/macPools/"+guests, "")
+	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.Text("macPool.id") != "" {
+		t.Errorf("without its pool the address is %s", r.Body)
 	}
-	m.refused(404, "InlinedResourceNotFound", "macPool", "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+configuration+`}}`, mergePatch)
-	m.verify()
+	m.Refused(404, "InlinedResourceNotFound", "macPool", "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+configuration+`}}`, mergePatch)
+	m.Verify()
 }
 
 // Declarations say where updates go, and how they are signed.
 func TestZoneGroups(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
+	configuration, _, zone, _, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	group := m.id(at+"/zoneGroups", `{"name":"updates"}`)
+	group := m.ID(at+"/zoneGroups", `{"name":"updates"}`)
 	all := "/api/v2/zoneGroups/" + group + "/zoneDeclarations"
-	key := m.id(at+"/signingKeys", `{"type":"TSIGKey","name":"k","algorithm":"SHA256","length":256}`)
-	realm := m.id(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
+	key := m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"k","algorithm":"SHA256","length":256}`)
+	realm := m.ID(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
 	forward := `{"type":"DHCPForwardZone","primaryDnsServerAddress":"10.0.0.53","zone":{"id":` + zone + `}`
-	made := m.want(201, "POST", all, forward+`,"dynamicUpdateSigningKeyType":"TSIG","dynamicUpdateSigningKey":{"id":`+key+`}}`)
-	if made.text("name") != "example.com" || made.text("zone.id") != zone || made.text("zoneAbsoluteName") != "" {
-		t.Errorf("a declaration is %s", made.body)
+	made := m.Want(201, "POST", all, forward+`,"dynamicUpdateSigningKeyType":"TSIG","dynamicUpdateSigningKey":{"id":`+key+`}}`)
+	if made.Text("name") != "example.com" || made.Text("zone.id") != zone || made.Text("zoneAbsoluteName") != "" {
+		t.Errorf("a declaration is %s", made.Body)
 	}
-	elsewhere := m.want(201, "POST", all, `{"type":"DHCPForwardZone","primaryDnsServerAddress":"10.0.0.53","zone":{"absoluteName":"corp.example"}}`)
-	if elsewhere.text("name") != "corp.example" || elsewhere.text("zone.id") != "" || elsewhere.text("zoneAbsoluteName") != "corp.example" {
-		t.Errorf("that of another's zone is %s", elsewhere.body)
+	elsewhere := m.Want(201, "POST", all, `{"type":"DHCPForwardZone","primaryDnsServerAddress":"10.0.0.53","zone":{"absoluteName":"corp.example"}}`)
+	if elsewhere.Text("name") != "corp.example" || elsewhere.Text("zone.id") != "" || elsewhere.Text("zoneAbsoluteName") != "corp.example" {
+		t.Errorf("that of another's zone is %s", elsewhere.Body)
 	}
-	if r := m.want(200, "PUT", "/api/v2/zoneDeclarations/"+elsewhere.text("id"), string(elsewhere.body)); r.text("name") != "corp.example" {
-		t.Errorf("written back: %s", r.body)
+	if r := m.Want(200, "PUT", "/api/v2/zoneDeclarations/"+elsewhere.Text("id"), string(elsewhere.Body)); r.Text("name") != "corp.example" {
+		t.Errorf("written back: %s", r.Body)
 	}
-	reverse := m.want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"id":`+network+`}}`)
-	if reverse.text("name") != "0.0.10.in-addr.arpa" {
-		t.Errorf("a reverse declaration is %s", reverse.body)
+	reverse := m.Want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"id":`+network+`}}`)
+	if reverse.Text("name") != "0.0.10.in-addr.arpa" {
+		t.Errorf("a reverse declaration is %s", reverse.Body)
 	}
-	m.refused(400, "MissingRequiredField", "dynamicUpdateSigningKey", "POST", all, forward+`,"dynamicUpdateSigningKeyType":"TSIG"}`)
-	m.refused(400, "ConflictingResourceFieldValues", "dynamicUpdateSigningKey", "POST", all, forward+`,"dynamicUpdateSigningKey":{"id":`+key+`}}`)
-	m.refused(400, "NoKeyDistributionCentersInRealm", "", "POST", all,
+	m.Refused(400, "MissingRequiredField", "dynamicUpdateSigningKey", "POST", all, forward+`,"dynamicUpdateSigningKeyType":"TSIG"}`)
+	m.Refused(400, "ConflictingResourceFieldValues", "dynamicUpdateSigningKey", "POST", all, forward+`,"dynamicUpdateSigningKey":{"id":`+key+`}}`)
+	m.Refused(400, "NoKeyDistributionCentersInRealm", "", "POST", all,
 		forward+`,"dynamicUpdateSigningKeyType":"GSS_TSIG","dynamicUpdateSigningKeyRealm":{"id":`+realm+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "zone", "POST", all, strings.Replace(forward, zone, network, 1)+`}`)
-	m.refused(400, "InvalidIpAddressValue", "primaryDnsServerAddress", "POST", all, strings.Replace(forward, "10.0.0.53", "ns", 1)+`}`)
-	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/signingKeys/"+key, "")
-	if r := m.want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"range":"10.0.0.0/24"}}`); r.text(
+	m.Refused(404, "InlinedResourceNotFound", "zone", "POST", all, strings.Replace(forward, zone, network, 1)+`}`)
+	m.Refused(400, "InvalidIpAddressValue", "primaryDnsServerAddress", "POST", all, strings.Replace(forward, "10.0.0.53", "ns", 1)+`}`)
+	m.Refused(403, "ResourceInUse", "", "DELETE", "/api/v2/signingKeys/"+key, "")
+	if r := m.Want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"range":"10.0.0.0/24"}}`); r.Text(
 		"prefix.id") != network {
-		t.Errorf("a prefix by its range: %s", r.body)
+		t.Errorf("a prefix by its range: %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"instance"}`, mergePatch)
-	if r := m.want(200, "GET", "/api/v2/zoneDeclarations/"+made.text("id"), ""); r.text("name") != "instance.com" {
-		t.Errorf("after another name of the zone: %s", r.body)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"instance"}`, mergePatch)
+	if r := m.Want(200, "GET", "/api/v2/zoneDeclarations/"+made.Text("id"), ""); r.Text("name") != "instance.com" {
+		t.Errorf("after another name of the zone: %s", r.Body)
 	}
-	server := m.id(at+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_60","interfaces":[{"managementAddress":"10.0.0.53"}]}`)
-	m.want(201, "POST", "/api/v2/zoneGroups/"+group+"/servers", `{"id":`+server+`}`)
-	if r := m.want(200, "GET", "/api/v2/zoneGroups/"+group+"/servers", ""); r.text("data.0.id") != server {
-		t.Errorf("its servers are %s", r.body)
+	server := m.ID(at+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_60","interfaces":[{"managementAddress":"10.0.0.53"}]}`)
+	m.Want(201, "POST", "/api/v2/zoneGroups/"+group+"/servers", `{"id":`+server+`}`)
+	if r := m.Want(200, "GET", "/api/v2/zoneGroups/"+group+"/servers", ""); r.Text("data.0.id") != server {
+		t.Errorf("its servers are %s", r.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/zoneGroups/"+group+"/servers/"+server, "")
-	m.want(200, "GET", "/api/v2/servers/"+server, "")
-	m.verify()
+	m.Want(204, "DELETE", "/api/v2/zoneGroups/"+group+"/servers/"+server, "")
+	m.Want(200, "GET", "/api/v2/servers/"+server, "")
+	m.Verify()
 }
 
 // Leases are listed, and there are none.
 func TestLeases(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases"} {
-		if r := m.want(200, "GET", "/api/v2/"+path+"?"+filter("type:'DHCPv4Lease'"), ""); r.text("count") != "0" {
-			t.Errorf("%s: %s", path, r.body)
+		if r := m.Want(200, "GET", "/api/v2/"+path+"?"+filter("type:'DHCPv4Lease'"), ""); r.Text("count") != "0" {
+			t.Errorf("%s: %s", path, r.Body)
 		}
-		m.want(405, "POST", "/api/v2/"+path, "{}")
+		m.Want(405, "POST", "/api/v2/"+path, "{}")
 	}
 }

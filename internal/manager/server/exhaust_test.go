@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -21,8 +22,8 @@ import (
 // point are counted no more.
 func TestStrangersAtTheDoor(t *testing.T) {
 	m := startAlone(t)
-	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
-	one := m.machine("quay", created.text("registrationKey"))
+	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
+	one := m.machine("quay", created.Text("registrationKey"))
 	held := m.strangers.Open()
 	one.report(0, nil)
 	eventually(t, "a service point is no stranger", func() bool { return m.strangers.Open() <= held })
@@ -45,7 +46,7 @@ func TestStrangersAtTheDoor(t *testing.T) {
 
 // The status of a manager whose database is damaged says that, with its alarm; so do the metrics.
 func TestStatusOfADamagedDatabase(t *testing.T) {
-	if os.Getenv(onPostgres) != "" {
+	if os.Getenv(apitest.OnPostgres) != "" {
 		t.Skip("the file of SQLite is damaged")
 	}
 	dir, page := t.TempDir(), 4096
@@ -53,7 +54,7 @@ func TestStatusOfADamagedDatabase(t *testing.T) {
 	t.Run("before", func(t *testing.T) { // it is closed at the end
 		m := startManager(t, func(o *Options) { o.Data = dir })
 		for i := range 60 {
-			m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", fmt.Sprintf(`{"name":"quay%d","description":%q}`, i, mark))
+			m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", fmt.Sprintf(`{"name":"quay%d","description":%q}`, i, mark))
 		}
 	})
 	file := filepath.Join(dir, "portolan.db")
@@ -70,7 +71,7 @@ func TestStatusOfADamagedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := startManager(t, func(o *Options) { o.Data = dir })
-	m.refused(503, "DatabaseDamaged", "", "GET", "/user/api/v1/fleetInstances", "")
+	m.Refused(503, "DatabaseDamaged", "", "GET", "/user/api/v1/fleetInstances", "")
 	s, err := m.readStatus(t.Context())
 	if err != nil || s.Database.Condition != store.Damaged {
 		t.Fatalf("the status is %+v, %v", s, err)
@@ -78,11 +79,11 @@ func TestStatusOfADamagedDatabase(t *testing.T) {
 	if !slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.Severity == critical && strings.Contains(a.What, "damaged") }) {
 		t.Errorf("the alarms are %+v", s.Alarms)
 	}
-	text = m.want(200, "GET", "/metrics", "").body
+	text = m.Want(200, "GET", "/metrics", "").Body
 	for _, want := range []string{`portolan_database_condition{condition="DAMAGED"} 1`, `portolan_alarms{severity="critical"} 1`} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("the metrics do not say %s", want)
 		}
 	}
-	m.want(200, "GET", "/api/v2/status", "")
+	m.Want(200, "GET", "/api/v2/status", "")
 }

@@ -8,48 +8,48 @@ import (
 // A reference shows what is published beside id, type and name, can be narrowed to it, and is found by it.
 func TestInlinedFacts(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, network := m.basics()
-	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+	configuration, _, zone, block, network := m.Basics()
+	a := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:11:22:aa:bb:cc"},"clientIdentifier":{"uid":"me"}}`)
-	if a.text("macAddress.address") != "00-11-22-AA-BB-CC" || a.text("clientIdentifier.uid.clientIdentifier") != "me" {
-		t.Errorf("the address is %s", a.body)
+	if a.Text("macAddress.address") != "00-11-22-AA-BB-CC" || a.Text("clientIdentifier.uid.clientIdentifier") != "me" {
+		t.Errorf("the address is %s", a.Body)
 	}
-	id := a.text("id")
-	if r := m.want(200, "GET", "/api/v2/addresses/"+id+"?fields=macAddress.address",
-		""); string(r.body) != `{"macAddress":{"address":"00-11-22-AA-BB-CC"}}` {
-		t.Errorf("narrowed it is %s", r.body)
+	id := a.Text("id")
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+id+"?fields=macAddress.address",
+		""); string(r.Body) != `{"macAddress":{"address":"00-11-22-AA-BB-CC"}}` {
+		t.Errorf("narrowed it is %s", r.Body)
 	}
 	for _, notation := range []string{"00:11:22:AA:BB:CC", "00-11-22-aa-bb-cc", "0011.22aa.bbcc", "001122AABBCC"} {
-		if r := m.want(200, "GET", "/api/v2/addresses?"+filter("macAddress.address:'"+notation+"'"), ""); r.text("data.0.id") != id ||
-			r.text("data.0.macAddress.address") != "00-11-22-AA-BB-CC" {
-			t.Errorf("%s finds %s", notation, r.body)
+		if r := m.Want(200, "GET", "/api/v2/addresses?"+filter("macAddress.address:'"+notation+"'"), ""); r.Text("data.0.id") != id ||
+			r.Text("data.0.macAddress.address") != "00-11-22-AA-BB-CC" {
+			t.Errorf("%s finds %s", notation, r.Body)
 		}
-		if r := m.want(200, "GET", "/api/v2/macAddresses?"+filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.text("count") != "1" {
-			t.Errorf("%s finds %s", notation, r.body)
+		if r := m.Want(200, "GET", "/api/v2/macAddresses?"+filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.Text("count") != "1" {
+			t.Errorf("%s finds %s", notation, r.Body)
 		}
 	}
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	net6 := m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	if r := m.want(201, "POST", "/api/v2/networks/"+net6+"/addresses",
-		`{"type":"IPv6Address","state":"DHCP_RESERVED","clientIdentifier":{"duid":"00:01:00:01"}}`); r.text("clientIdentifier.duid") != "00010001" {
-		t.Errorf("the IPv6 address is %s", r.body)
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	net6 := m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	if r := m.Want(201, "POST", "/api/v2/networks/"+net6+"/addresses",
+		`{"type":"IPv6Address","state":"DHCP_RESERVED","clientIdentifier":{"duid":"00:01:00:01"}}`); r.Text("clientIdentifier.duid") != "00010001" {
+		t.Errorf("the IPv6 address is %s", r.Body)
 	}
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"WWW","addresses":[{"address":"10.0.0.9"}]}`)
-	alias := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"WWW","addresses":[{"address":"10.0.0.9"}]}`)
+	alias := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
-	if alias.text("linkedRecord.absoluteName") != "WWW.example.com" {
-		t.Errorf("the alias is %s", alias.body)
+	if alias.Text("linkedRecord.absoluteName") != "WWW.example.com" {
+		t.Errorf("the alias is %s", alias.Body)
 	}
-	split := m.want(201, "POST", "/api/v2/blocks/"+block+"/splits",
+	split := m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2,"gatewayPreserved":true}`)
-	if got := split.text("network.range"); got != "10.0.0.0/25" && got != "10.0.0.0/24" {
-		t.Errorf("the split is %s", split.body)
+	if got := split.Text("network.range"); got != "10.0.0.0/25" && got != "10.0.0.0/24" {
+		t.Errorf("the split is %s", split.Body)
 	}
 	// A change of what is shown is seen at once.
-	mac := a.text("macAddress.id")
-	m.want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"address":"00:11:22:00:00:01"}`)
-	if r := m.want(200, "GET", "/api/v2/addresses/"+id, ""); r.text("macAddress.address") != "00-11-22-00-00-01" {
-		t.Errorf("after the change it is %s", r.body)
+	mac := a.Text("macAddress.id")
+	m.Want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"address":"00:11:22:00:00:01"}`)
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+id, ""); r.Text("macAddress.address") != "00-11-22-00-00-01" {
+		t.Errorf("after the change it is %s", r.Body)
 	}
 }
 
@@ -58,23 +58,23 @@ func TestIdsBeyondAll(t *testing.T) {
 	m := startAlone(t)
 	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
 		"/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {
-		m.refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "")
+		m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "")
 	}
 }
 
 // Ranges and groups are given from the end of their network, too.
 func TestRangesFromTheEnd(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ranges",
-		`{"type":"IPv4DHCPRange","range":"-40,30"}`); r.text("range") != "10.0.0.216-10.0.0.245" {
-		t.Errorf("the range is %s", r.text("range"))
+	_, _, _, _, network := m.Basics()
+	if r := m.Want(201, "POST", "/api/v2/networks/"+network+"/ranges",
+		`{"type":"IPv4DHCPRange","range":"-40,30"}`); r.Text("range") != "10.0.0.216-10.0.0.245" {
+		t.Errorf("the range is %s", r.Text("range"))
 	}
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ipGroups",
-		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.text("range") != "10.0.0.247-10.0.0.251" {
-		t.Errorf("the group is %s", r.text("range"))
+	if r := m.Want(201, "POST", "/api/v2/networks/"+network+"/ipGroups",
+		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.Text("range") != "10.0.0.247-10.0.0.251" {
+		t.Errorf("the group is %s", r.Text("range"))
 	}
-	m.refused(400, "InvalidResourceFieldValue", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
+	m.Refused(400, "InvalidResourceFieldValue", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 
@@ -82,42 +82,42 @@ func TestRangesFromTheEnd(t *testing.T) {
 func TestMatchTypes(t *testing.T) {
 	m := startAlone(t)
 	for _, kind := range []string{"EXACT", "any", "Exact"} {
-		r := m.want(201, "POST", "/api/v2/namingPolicyRestrictions",
+		r := m.Want(201, "POST", "/api/v2/namingPolicyRestrictions",
 			`{"type":"NamingPolicyRestriction","name":"`+kind+`","restrictions":[{"value":"x","matchType":"`+kind+`"}]}`)
-		if got := r.text("restrictions.0.matchType"); !strings.EqualFold(got, kind) || got != "Exact" && got != "Any" {
+		if got := r.Text("restrictions.0.matchType"); !strings.EqualFold(got, kind) || got != "Exact" && got != "Any" {
 			t.Errorf("%s is kept as %q", kind, got)
 		}
 	}
-	m.refused(400, "InvalidResourceFieldValue", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions",
+	m.Refused(400, "InvalidResourceFieldValue", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions",
 		`{"type":"NamingPolicyRestriction","name":"z","restrictions":[{"value":"x","matchType":"some"}]}`)
 }
 
 // Names of records as zone files write them.
 func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, _, network := m.basics()
+	_, _, zone, _, network := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	for name, want := range map[string]string{"@": "example.com", "example.com": "example.com", "EXAMPLE.COM.": "example.com",
 		"www.example.com.": "www.example.com", "a.b": "a.b.example.com"} {
-		r := m.want(201, "POST", records, `{"type":"TXTRecord","name":"`+name+`","text":"`+name+`"}`)
-		if !strings.EqualFold(r.text("absoluteName"), want) {
-			t.Errorf("%s becomes %s", name, r.text("absoluteName"))
+		r := m.Want(201, "POST", records, `{"type":"TXTRecord","name":"`+name+`","text":"`+name+`"}`)
+		if !strings.EqualFold(r.Text("absoluteName"), want) {
+			t.Errorf("%s becomes %s", name, r.Text("absoluteName"))
 		}
 	}
 	for _, body := range []string{`{"type":"MXRecord","name":"@","linkedRecord":{"absoluteName":"mail.example.com"}}`,
 		`{"type":"GenericRecord","name":"@","recordType":"CAA","rdata":"0 issue \"ca.example\""}`} {
-		if r := m.want(201, "POST", records, body, "x-bcn-link-to-external-host: true"); r.text("absoluteName") != "example.com" ||
-			r.get("name") != "" {
-			t.Errorf("%s becomes %s", body, r.body)
+		if r := m.Want(201, "POST", records, body, "x-bcn-link-to-external-host: true"); r.Text("absoluteName") != "example.com" ||
+			r.Get("name") != "" {
+			t.Errorf("%s becomes %s", body, r.Body)
 		}
 	}
-	m.refused(400, "InvalidResourceFieldValue", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
-	m.refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty"}`)
-	m.refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty","text":null}`)
+	m.Refused(400, "InvalidResourceFieldValue", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
+	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty"}`)
+	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty","text":null}`)
 	// No address leads back to a wildcard.
-	wild := m.want(201, "POST", records, `{"type":"HostRecord","name":"*","addresses":[{"address":"10.0.0.7"}],"reverseRecord":true}`)
-	if wild.text("reverseRecord") != "false" {
-		t.Errorf("the wildcard is %s", wild.body)
+	wild := m.Want(201, "POST", records, `{"type":"HostRecord","name":"*","addresses":[{"address":"10.0.0.7"}],"reverseRecord":true}`)
+	if wild.Text("reverseRecord") != "false" {
+		t.Errorf("the wildcard is %s", wild.Body)
 	}
 	_ = network
 }

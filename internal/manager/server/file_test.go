@@ -11,11 +11,11 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		group := m.want(200, "GET", "/api/v2/tftpGroups", "").text("data.0.id")
+		group := m.Want(200, "GET", "/api/v2/tftpGroups", "").Text("data.0.id")
 		at := "/api/v2/tftpGroups/" + group + "/files"
-		m.id(at, `{"type":"TFTPFolder","name":"images"}`)
+		m.ID(at, `{"type":"TFTPFolder","name":"images"}`)
 		body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "boot")
-		m.id(at, body, kind)
+		m.ID(at, body, kind)
 	})
 }
 
@@ -42,61 +42,61 @@ func formNamed(parts map[string]string, name, file string) (body, header string)
 // Files are sent in parts, fetched as they are, and have their sums.
 func TestFiles(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
-	group := m.id("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
+	configuration, _, _, _, _ := m.Basics()
+	group := m.ID("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
 	at := "/api/v2/tftpGroups/" + group + "/files"
 	content := strings.Repeat("0123456789abcdef", 200_000) // three parts and a bit
 	body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0","description":"for old machines"}`}, content)
-	made := m.want(201, "POST", at, body, kind)
+	made := m.Want(201, "POST", at, body, kind)
 	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
-	if made.text("size") != "3200000" || made.text("md5Checksum") != strings.ToUpper(hex.EncodeToString(sum[:])) ||
-		made.text("description") != "for old machines" {
-		t.Errorf("a file is %s", made.body)
+	if made.Text("size") != "3200000" || made.Text("md5Checksum") != strings.ToUpper(hex.EncodeToString(sum[:])) ||
+		made.Text("description") != "for old machines" {
+		t.Errorf("a file is %s", made.Body)
 	}
-	file := "/api/v2/files/" + made.text("id")
-	if r := m.want(200, "GET", file, "", "Accept: application/octet-stream"); string(r.body) != content ||
+	file := "/api/v2/files/" + made.Text("id")
+	if r := m.Want(200, "GET", file, "", "Accept: application/octet-stream"); string(r.Body) != content ||
 		!strings.Contains(r.Header.Get("Content-Disposition"), "pxe.0") {
-		t.Errorf("it has %d bytes, %s", len(r.body), r.Header)
+		t.Errorf("it has %d bytes, %s", len(r.Body), r.Header)
 	}
-	if r := m.want(200, "GET", file, ""); r.text("name") != "pxe.0" {
-		t.Errorf("what is said of it: %s", r.body)
+	if r := m.Want(200, "GET", file, ""); r.Text("name") != "pxe.0" {
+		t.Errorf("what is said of it: %s", r.Body)
 	}
 	// A field for each part, as older clients have it; a PUT with other content, and one without.
 	body, kind = form(map[string]string{"type": "TFTPFile", "name": "second", "version": "2"}, "two")
-	second := "/api/v2/files/" + m.want(201, "POST", at, body, kind).text("id")
+	second := "/api/v2/files/" + m.Want(201, "POST", at, body, kind).Text("id")
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"second"}`}, "three")
-	m.want(200, "PUT", second, body, kind)
-	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "three" {
-		t.Errorf("its content is %s", r.body)
+	m.Want(200, "PUT", second, body, kind)
+	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "three" {
+		t.Errorf("its content is %s", r.Body)
 	}
 	m.undo(m.last())
-	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "two" {
-		t.Errorf("after the undo its content is %s", r.body)
+	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "two" {
+		t.Errorf("after the undo its content is %s", r.Body)
 	}
-	m.want(200, "PUT", second, `{"type":"TFTPFile","name":"renamed"}`)
-	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "two" {
-		t.Errorf("after another name its content is %s", r.body)
+	m.Want(200, "PUT", second, `{"type":"TFTPFile","name":"renamed"}`)
+	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "two" {
+		t.Errorf("after another name its content is %s", r.Body)
 	}
-	folder := m.id(at, `{"type":"TFTPFolder","name":"images"}`)
+	folder := m.ID(at, `{"type":"TFTPFolder","name":"images"}`)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"empty"}`}, "")
-	m.refused(400, "MissingRequiredField", "fileData", "POST", "/api/v2/files/"+folder+"/files", body, kind)
-	m.refused(400, "MissingRequiredField", "fileData", "POST", at, `{"type":"TFTPFile","name":"x"}`)
-	m.want(406, "GET", "/api/v2/files/"+folder, "", "Accept: application/octet-stream")
+	m.Refused(400, "MissingRequiredField", "fileData", "POST", "/api/v2/files/"+folder+"/files", body, kind)
+	m.Refused(400, "MissingRequiredField", "fileData", "POST", at, `{"type":"TFTPFile","name":"x"}`)
+	m.Want(406, "GET", "/api/v2/files/"+folder, "", "Accept: application/octet-stream")
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"../x"}`}, "x")
-	m.refused(400, "InvalidResourceFieldValue", "name", "POST", at, body, kind)
+	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", at, body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
-	m.refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
+	m.Refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
-	m.refused(409, "ResourceConflictsWithOther", "holds none", "POST", file+"/files", body, kind)
+	m.Refused(409, "ResourceConflictsWithOther", "holds none", "POST", file+"/files", body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFolder","name":"f"}`}, "x")
-	m.refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
-	m.refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")
+	m.Refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
+	m.Refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")
 	body, kind = form(map[string]string{"fileInfo": `[]`}, "x")
-	m.refused(400, "JsonDeserializationError", "", "POST", at, body, kind)
-	m.refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", body, kind)
+	m.Refused(400, "JsonDeserializationError", "", "POST", at, body, kind)
+	m.Refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"tried"}`}, "x")
-	m.want(200, "POST", at, body, kind, "x-portolan-dry-run: true")
-	m.want(204, "DELETE", "/api/v2/tftpGroups/"+group, "")
-	m.want(404, "GET", file, "")
-	m.verify()
+	m.Want(200, "POST", at, body, kind, "x-portolan-dry-run: true")
+	m.Want(204, "DELETE", "/api/v2/tftpGroups/"+group, "")
+	m.Want(404, "GET", file, "")
+	m.Verify()
 }

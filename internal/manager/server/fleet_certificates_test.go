@@ -44,15 +44,15 @@ func TestExpiredCertificateIsRenewed(t *testing.T) {
 func TestRekeyedIsNotConnected(t *testing.T) {
 	m := startManager(t)
 	id, certificate := m.provisioned("one")
-	if got := m.instance(id).text("connectionStatus"); got != "CONNECTED" {
+	if got := m.instance(id).Text("connectionStatus"); got != "CONNECTED" {
 		t.Fatalf("at first it is %s", got)
 	}
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
 	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate); status != 410 {
 		t.Errorf("a check-in by the certificate from before: %d", status)
 	}
-	if i := m.instance(id); i.text("connectionStatus") != "NOT_CONNECTED" || i.text("status") != "WAITING_FOR_PROVISIONING" {
-		t.Errorf("with a new key it is %s", i.body)
+	if i := m.instance(id); i.Text("connectionStatus") != "NOT_CONNECTED" || i.Text("status") != "WAITING_FOR_PROVISIONING" {
+		t.Errorf("with a new key it is %s", i.Body)
 	}
 }
 
@@ -66,11 +66,11 @@ func TestServicePointRenewsAnExpiredCertificate(t *testing.T) {
 	began := c.now()
 	connected := func() bool { // by a check-in that the manager's clock puts behind the start of the service point
 		i := m.instance(id)
-		last, err := strconv.ParseInt(fmt.Sprint(i.get("lastSeen")), 10, 64)
+		last, err := strconv.ParseInt(fmt.Sprint(i.Get("lastSeen")), 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return i.text("connectionStatus") == "CONNECTED" && last >= began.UnixMilli()
+		return i.Text("connectionStatus") == "CONNECTED" && last >= began.UnixMilli()
 	}
 	_, stop := m.service(options)
 	eventually(t, "CONNECTED", connected)

@@ -16,8 +16,8 @@ func TestCopiedStateDirectory(t *testing.T) {
 	m := startAlone(t)
 	for _, nodes := range []int{1, 2} {
 		name := fmt.Sprintf("copied-%d", nodes)
-		created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", fmt.Sprintf(`{"name":%q,"nodeCount":%d}`, name, nodes))
-		id, key := created.text("fleetInstanceID"), created.text("registrationKey")
+		created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", fmt.Sprintf(`{"name":%q,"nodeCount":%d}`, name, nodes))
+		id, key := created.Text("fleetInstanceID"), created.Text("registrationKey")
 		path := "/user/api/v1/fleetInstances/" + id
 		first := m.machine("first", key)
 		for range nodes - 1 {
@@ -42,13 +42,13 @@ func TestCopiedStateDirectory(t *testing.T) {
 		wants(200, first, "1", checkin.Request{})
 		wants(200, &copied, "9/1", checkin.Request{})
 		wants(200, first, "1", checkin.Request{Leaving: true}) // it is not the one that answered last
-		if r := m.instance(id); r.text("connectionStatus") != "CONNECTED" {
-			t.Errorf("when one of two machines has ended it is %s", r.body)
+		if r := m.instance(id); r.Text("connectionStatus") != "CONNECTED" {
+			t.Errorf("when one of two machines has ended it is %s", r.Body)
 		}
 		wants(200, first, "1", checkin.Request{})
 		wants(200, &copied, "9/1", checkin.Request{})
-		if r := m.instance(id); r.text("status") != "HEALTHY" {
-			t.Errorf("behind a check-in that was late it is %s", r.body)
+		if r := m.instance(id); r.Text("status") != "HEALTHY" {
+			t.Errorf("behind a check-in that was late it is %s", r.Body)
 		}
 		wants(200, first, "1", checkin.Request{})
 		wants(409, &copied, "9/1", checkin.Request{})
@@ -57,11 +57,11 @@ func TestCopiedStateDirectory(t *testing.T) {
 		wants(200, first, "2/1", checkin.Request{})
 		wants(409, &copied, "8/9", checkin.Request{})
 		const condition = "2 machines answer as this service point, at 192.0.2.2 and 192.0.2.9"
-		if r := m.instance(id); r.text("status") != "UNHEALTHY" || r.text("connectionStatus") != "CONNECTED" ||
-			!strings.Contains(r.text("errorConditions.0"), condition) || r.get("errorConditions.1") != nil {
-			t.Errorf("with a copy of its state directory it is %s", r.body)
+		if r := m.instance(id); r.Text("status") != "UNHEALTHY" || r.Text("connectionStatus") != "CONNECTED" ||
+			!strings.Contains(r.Text("errorConditions.0"), condition) || r.Get("errorConditions.1") != nil {
+			t.Errorf("with a copy of its state directory it is %s", r.Body)
 		}
-		events := string(m.want(200, "GET", path+"/events", "").body)
+		events := string(m.Want(200, "GET", path+"/events", "").Body)
 		if n := strings.Count(events, `"field":"machines"`); n != 1 || strings.Count(events, `"after":"UNHEALTHY"`) > nodes {
 			t.Errorf("there are %d events of two machines in %s", n, events)
 		}
@@ -79,19 +79,19 @@ func TestCopiedStateDirectory(t *testing.T) {
 			}
 		}
 		wants(200, first, "2", checkin.Request{})
-		if r := m.instance(id); r.text("status") != "HEALTHY" {
-			t.Errorf("when the copy is gone it is %s", r.body)
+		if r := m.instance(id); r.Text("status") != "HEALTHY" {
+			t.Errorf("when the copy is gone it is %s", r.Body)
 		}
 		for _, turn := range []string{"8", "2", "8"} {
 			wants(200, map[string]*machine{"8": &copied, "2": first}[turn], turn+"/"+turn, checkin.Request{})
 		}
 		wants(200, first, "2", checkin.Request{})
 		wants(409, &copied, "8", checkin.Request{})
-		if r := m.instance(id); r.text("status") != "UNHEALTHY" {
-			t.Errorf("when the copy is back it is %s", r.body)
+		if r := m.instance(id); r.Text("status") != "UNHEALTHY" {
+			t.Errorf("when the copy is back it is %s", r.Body)
 		}
 
-		again := m.want(202, "POST", path+"/registrationKey", "").text("registrationKey")
+		again := m.Want(202, "POST", path+"/registrationKey", "").Text("registrationKey")
 		for _, one := range []*machine{first, &copied} {
 			wants(410, one, "2", checkin.Request{})
 		}
@@ -103,12 +103,12 @@ func TestCopiedStateDirectory(t *testing.T) {
 			one.sequence = 1000 // behind those from before
 			wants(200, one, "2/1", checkin.Request{})
 		}
-		if r := m.instance(id); r.text("status") != "HEALTHY" {
-			t.Errorf("behind a new key it is %s", r.body)
+		if r := m.instance(id); r.Text("status") != "HEALTHY" {
+			t.Errorf("behind a new key it is %s", r.Body)
 		}
 	}
-	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"odd"}`)
-	one := m.machine("odd", created.text("registrationKey"))
+	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"odd"}`)
+	one := m.machine("odd", created.Text("registrationKey"))
 	for _, p := range []checkin.Process{{}, {ID: strings.Repeat("x", 65)}, {ID: "x", Before: strings.Repeat("x", 65)}, {ID: "x\x00"}} {
 		if status, answer := one.ask(checkin.Request{Process: &p}); status != 400 || !strings.Contains(fmt.Sprint(answer["message"]), "process") {
 			t.Errorf("process %q is answered %d %v", p, status, answer)

@@ -16,13 +16,14 @@ import (
 	"portolan/internal/base/freeport"
 	"portolan/internal/engine/store"
 	"portolan/internal/servicepoint"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
 // onTables runs statements on the tables of a manager.
 func (m *manager) onTables(statements ...string) {
-	m.t.Helper()
-	if err := m.Store.UpdateIn(m.t.Context(), store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	m.T.Helper()
+	if err := m.Store.UpdateIn(m.T.Context(), store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		for _, s := range statements {
 			if err := tx.Write(s); err != nil {
 				return err
@@ -30,14 +31,14 @@ func (m *manager) onTables(statements ...string) {
 		}
 		return nil
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 
 // moves lists the events of a service point, as "field before>after".
 func (m *manager) moves(id string) (all []string) {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+	m.T.Helper()
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
 			var field, before, after string
 			err := scan(&field, &before, &after)
@@ -45,7 +46,7 @@ func (m *manager) moves(id string) (all []string) {
 			return err
 		}, "SELECT field, old, new FROM fleet_event WHERE service_point = ? ORDER BY seq", id)
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return all
 }
@@ -79,26 +80,26 @@ func TestRenewalThatTheDatabaseLost(t *testing.T) {
 		t.Errorf("after the restore: %d %v", status, a)
 	}
 	// A new registration key ends them all.
-	r := m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
+	r := m.Want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, second); status != 410 {
 		t.Errorf("after a new registration key: %d %v", status, a)
 	}
-	if got := m.instance(id).text("status"); got != "WAITING_FOR_PROVISIONING" {
+	if got := m.instance(id).Text("status"); got != "WAITING_FOR_PROVISIONING" {
 		t.Errorf("with a new registration key it is %s", got)
 	}
 	if status, _ := m.enrol(newEnrolment(t), key); status != 403 {
 		t.Errorf("the old key: %d", status)
 	}
 	again := newEnrolment(t)
-	status, answer := m.enrol(again, r.text("registrationKey"))
+	status, answer := m.enrol(again, r.Text("registrationKey"))
 	if status != 200 {
 		t.Fatalf("the new key: %d %v", status, answer)
 	}
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, again.certificateOf(t, answer)); status != 200 {
 		t.Errorf("with the certificate of the new key: %d %v", status, a)
 	}
-	m.refused(404, "ResourceNotFound", "no fleet service point", "POST", "/user/api/v1/fleetInstances/nobody/registrationKey", "")
-	m.verify()
+	m.Refused(404, "ResourceNotFound", "no fleet service point", "POST", "/user/api/v1/fleetInstances/nobody/registrationKey", "")
+	m.Verify()
 }
 
 // A report that comes late does not replace a later one; a manager that has another one than the service point asks for it.
@@ -117,13 +118,13 @@ func TestReportsInOrder(t *testing.T) {
 	}
 	ask(checkin.Request{Report: reportOf("late"), Sequence: 5, Digest: "five"}, false, 5)
 	ask(checkin.Request{Report: reportOf(), Sequence: 4, Digest: "four"}, true, 5)
-	if got := m.instance(id); got.text("status") != "UNHEALTHY" || got.text("errorConditions.0") != "late" {
-		t.Errorf("an older report replaced a later one: %s", got.body)
+	if got := m.instance(id); got.Text("status") != "UNHEALTHY" || got.Text("errorConditions.0") != "late" {
+		t.Errorf("an older report replaced a later one: %s", got.Body)
 	}
 	ask(checkin.Request{Sequence: 6, Digest: "six"}, true, 5)
 	ask(checkin.Request{Report: reportOf(), Sequence: 6, Digest: "six"}, false, 6)
 	ask(checkin.Request{Sequence: 6, Digest: "six"}, false, 6)
-	if got := m.instance(id).text("status"); got != "HEALTHY" {
+	if got := m.instance(id).Text("status"); got != "HEALTHY" {
 		t.Errorf("after the latest report it is %s", got)
 	}
 	for _, bad := range []*checkin.Report{
@@ -140,12 +141,12 @@ func TestReportsInOrder(t *testing.T) {
 	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Digest: strings.Repeat("d", 129)}, certificate); status != 400 {
 		t.Errorf("a long digest: %d", status)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A service point of which nothing is heard is NOT_CONNECTED, with an event and a sentence; its status stays what it said last.
 func TestSilence(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
@@ -170,9 +171,9 @@ func TestSilence(t *testing.T) {
 		return len(m.moves(id)) > 3
 	})
 	i := m.instance(id)
-	if i.text("status") != "HEALTHY" || i.text("connectionStatus") != "NOT_CONNECTED" ||
-		i.text("errorConditions") != "[]" { // which a healthy one has none of (spec.md 2.1)
-		t.Errorf("a silent service point is %s", i.body)
+	if i.Text("status") != "HEALTHY" || i.Text("connectionStatus") != "NOT_CONNECTED" ||
+		i.Text("errorConditions") != "[]" { // which a healthy one has none of (spec.md 2.1)
+		t.Errorf("a silent service point is %s", i.Body)
 	}
 	m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate)
 	write()
@@ -181,8 +182,8 @@ func TestSilence(t *testing.T) {
 	if got := fmt.Sprint(m.moves(id)); got != want {
 		t.Errorf("it moved %s\nwant %s", got, want)
 	}
-	if i := m.instance(id); i.text("connectionStatus") != "CONNECTED" || i.get("errorConditions.0") != nil {
-		t.Errorf("back again it is %s", i.body)
+	if i := m.instance(id); i.Text("connectionStatus") != "CONNECTED" || i.Get("errorConditions.0") != nil {
+		t.Errorf("back again it is %s", i.Body)
 	}
 	// What a wrong clock wrote does not make it connected for years.
 	m.onTables(fmt.Sprintf("UPDATE presence SET last_seen = %d", time.Now().Add(9000*time.Hour).UnixMilli()))
@@ -206,21 +207,21 @@ func TestCreationAgain(t *testing.T) {
 	m := startAlone(t)
 	const path = "/api/v1/fleetInstanceMinimumConfig"
 	body := `{"name":"one","description":"d"}`
-	first := m.want(202, "POST", path, body, "Idempotency-Key: k")
-	if again := m.want(202, "POST", path, body, "Idempotency-Key: k"); string(again.body) != string(first.body) {
-		t.Errorf("again: %s, first %s", again.body, first.body)
+	first := m.Want(202, "POST", path, body, "Idempotency-Key: k")
+	if again := m.Want(202, "POST", path, body, "Idempotency-Key: k"); string(again.Body) != string(first.Body) {
+		t.Errorf("again: %s, first %s", again.Body, first.Body)
 	}
-	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, `{"name":"one"}`, "Idempotency-Key: k")
-	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: other")
-	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body)
-	m.refused(400, "InvalidHeaderValue", "Idempotency-Key", "POST", path, body, "Idempotency-Key: "+strings.Repeat("k", 256))
-	if other := m.want(202, "POST", path, `{"name":"two"}`, "Idempotency-Key: k"); other.text("registrationKey") == first.text("registrationKey") {
+	m.Refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, `{"name":"one"}`, "Idempotency-Key: k")
+	m.Refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: other")
+	m.Refused(409, "ResourceAlreadyExists", "one", "POST", path, body)
+	m.Refused(400, "InvalidHeaderValue", "Idempotency-Key", "POST", path, body, "Idempotency-Key: "+strings.Repeat("k", 256))
+	if other := m.Want(202, "POST", path, `{"name":"two"}`, "Idempotency-Key: k"); other.Text("registrationKey") == first.Text("registrationKey") {
 		t.Error("another name gets the same registration key")
 	}
-	if status, a := m.enrol(newEnrolment(t), first.text("registrationKey")); status != 200 {
+	if status, a := m.enrol(newEnrolment(t), first.Text("registrationKey")); status != 200 {
 		t.Fatalf("enrolling with it: %d %v", status, a)
 	}
-	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: k")
+	m.Refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: k")
 }
 
 // A service point whose report is refused is told all the same what it is to run.
@@ -234,7 +235,7 @@ func TestRefusedReportGetsItsState(t *testing.T) {
 	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Report: bad, Sequence: 1, Digest: "d"}, certificate); status != 400 {
 		t.Errorf("a report beyond the bounds: %d", status)
 	}
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
 	status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Sequence: 1, WaitSeconds: 20}, certificate)
 	if status != 200 || !strings.Contains(fmt.Sprint(a["state"]), "http-probe-service") {
 		t.Errorf("without it: %d %v", status, a)
@@ -243,12 +244,12 @@ func TestRefusedReportGetsItsState(t *testing.T) {
 
 // service starts a service point with these options, beside what every test's has.
 func (m *manager) service(o servicepoint.Options) (a *servicepoint.Agent, stop func()) {
-	m.t.Helper()
+	m.T.Helper()
 	o.Targets = servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}
 	o.Version, o.Log, o.Patience = "1.2.3", slog.New(slog.NewTextHandler(io.Discard, nil)), 100*time.Millisecond
 	a, err := servicepoint.New(o)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -259,11 +260,11 @@ func (m *manager) service(o servicepoint.Options) (a *servicepoint.Agent, stop f
 			stopped = true
 			cancel()
 			if err := <-ended; err != nil {
-				m.t.Error(err)
+				m.T.Error(err)
 			}
 		}
 	}
-	m.t.Cleanup(stop)
+	m.T.Cleanup(stop)
 	return a, stop
 }
 
@@ -281,7 +282,7 @@ func identityOf(t *testing.T, state string) (id map[string]any) {
 
 // A service point that the manager does not know goes on asking: a backup that was restored by mistake does not end the fleet.
 func TestForgottenServicePointComesBack(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	// The port of its diagnostics is taken at first; all else works.
@@ -293,7 +294,7 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 	options := servicepoint.Options{State: state, Variant: checkin.V4, Endpoint: m.RegistrationEndpoint(), Key: key,
 		DiagnosticsListen: taken.Addr().String()}
 	_, stop := m.service(options)
-	connected := func() bool { return m.instance(id).text("connectionStatus") == "CONNECTED" }
+	connected := func() bool { return m.instance(id).Text("connectionStatus") == "CONNECTED" }
 	eventually(t, "CONNECTED", connected)
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
@@ -328,7 +329,7 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 	stop()
 	other, key := m.create("two")
 	m.service(servicepoint.Options{State: state, Endpoint: m.RegistrationEndpoint(), Key: key, DiagnosticsListen: options.DiagnosticsListen})
-	eventually(t, "enrolled anew", func() bool { return m.instance(other).text("connectionStatus") == "CONNECTED" })
+	eventually(t, "enrolled anew", func() bool { return m.instance(other).Text("connectionStatus") == "CONNECTED" })
 	if got := identityOf(t, state); got["id"] != other {
 		t.Errorf("with another key it is %v", got)
 	}
@@ -360,12 +361,12 @@ func TestApplicationStates(t *testing.T) {
 			`","address":"127.0.0.1"}]}}`},
 		{400, "InvalidResourceFieldValue", "name", `{"name":7}`},
 	} {
-		m.refused(c.status, c.code, c.naming, "POST", path, c.body)
+		m.Refused(c.status, c.code, c.naming, "POST", path, c.body)
 	}
-	m.refused(404, "ResourceNotFound", "nobody", "POST", "/user/api/v1/fleetInstances/nobody/applications", probe)
-	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications", "")
-	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/events", "")
-	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
+	m.Refused(404, "ResourceNotFound", "nobody", "POST", "/user/api/v1/fleetInstances/nobody/applications", probe)
+	m.Refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications", "")
+	m.Refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/events", "")
+	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
 
 	// A check-in that is held open is answered when an application is deployed.
 	checkIn := func(rq checkin.Request) map[string]any {
@@ -400,18 +401,18 @@ func TestApplicationStates(t *testing.T) {
 		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20, Sequence: 1, Digest: "1"}, certificate)
 		held <- a
 	}()
-	application := m.want(202, "POST", path, probe, "Idempotency-Key: k").text("id")
-	if again := m.want(202, "POST", path, probe, "Idempotency-Key: k").text("id"); again != application {
+	application := m.Want(202, "POST", path, probe, "Idempotency-Key: k").Text("id")
+	if again := m.Want(202, "POST", path, probe, "Idempotency-Key: k").Text("id"); again != application {
 		t.Errorf("asked again, it is %s and not %s", again, application)
 	}
-	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, strings.Replace(probe, "0.0.1", "0.0.2", 1), "Idempotency-Key: k")
+	m.Refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, strings.Replace(probe, "0.0.1", "0.0.2", 1), "Idempotency-Key: k")
 	state := fmt.Sprint((<-held)["state"])
 	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) > 10*time.Second {
 		t.Errorf("after %v the service point is to run %s", time.Since(began), state)
 	}
 	is := func(want string) {
 		t.Helper()
-		one := m.instance(id).get("applications.0")
+		one := m.instance(id).Get("applications.0")
 		text, err := json.Marshal(one)
 		if err != nil {
 			t.Fatal(err)
@@ -429,7 +430,7 @@ func TestApplicationStates(t *testing.T) {
 	is(`"status":"DEPLOYING"`)
 	report(desired(), desired(), as("DEPLOY_FAILED", "it burns"))
 	is(`"errorConditions":["it burns"]`)
-	m.want(202, "PATCH", path+"/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]}}`, "Content-Type: application/merge-patch+json")
+	m.Want(202, "PATCH", path+"/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]}}`, "Content-Type: application/merge-patch+json")
 	is(`"status":"DEPLOYING"`)
 	report(desired(), desired(), as("UNHEALTHY", "it smokes"))
 	is(`"status":"UNHEALTHY"`)
@@ -441,34 +442,34 @@ func TestApplicationStates(t *testing.T) {
 	if state := fmt.Sprint(checkIn(checkin.Request{Desired: before})["state"]); desired() == before || !strings.Contains(state, has) {
 		t.Errorf("behind another version of its application it is to run %s", state)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
-	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
+	m.Want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
 	is(`"updateStatus":"UPDATE_QUEUED"`)
 	checkIn(checkin.Request{Desired: desired(), Sequence: sequence, Digest: fmt.Sprint(sequence)})
 	is(`"updateStatus":"UPDATE_IN_PROGRESS"`)
 	if state := fmt.Sprint(checkIn(checkin.Request{Desired: 3})["state"]); !strings.Contains(state, "1.0.0") {
 		t.Errorf("it is to run %s", state)
 	}
-	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"0.9.0"}`)
+	m.Want(202, "PATCH", path+"/"+application, `{"targetVersion":"0.9.0"}`)
 	report(desired(), desired(), as("HEALTHY"))
-	if strings.Contains(string(m.instance(id).body), "targetVersion") {
-		t.Errorf("an update that was taken back is there: %s", m.instance(id).body)
+	if strings.Contains(string(m.instance(id).Body), "targetVersion") {
+		t.Errorf("an update that was taken back is there: %s", m.instance(id).Body)
 	}
-	m.refused(400, "MissingRequiredField", "none of", "PATCH", path+"/"+application, `{}`)
-	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
-	m.refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
+	m.Refused(400, "MissingRequiredField", "none of", "PATCH", path+"/"+application, `{}`)
+	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
+	m.Refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
 	resolver := func(address string) string {
 		return `{"name":"dns-resolver-service","configuration":{"listen":[{"address":"` + address + `"}],"upstreams":[{"address":"192.0.2.99"}]}}`
 	}
-	other := m.want(202, "POST", path, resolver("127.0.0.1")).text("id")
-	m.refused(400, "InvalidResourceFieldValue", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))
-	m.refused(400, "InvalidResourceFieldValue", other, "POST", path, resolver("0.0.0.0"))
-	m.refused(400, "InvalidResourceFieldValue", "listen", "PATCH", path+"/"+other, `{"configuration":{}}`)
-	m.want(202, "DELETE", path+"/"+other, "")
+	other := m.Want(202, "POST", path, resolver("127.0.0.1")).Text("id")
+	m.Refused(400, "InvalidResourceFieldValue", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))
+	m.Refused(400, "InvalidResourceFieldValue", other, "POST", path, resolver("0.0.0.0"))
+	m.Refused(400, "InvalidResourceFieldValue", "listen", "PATCH", path+"/"+other, `{"configuration":{}}`)
+	m.Want(202, "DELETE", path+"/"+other, "")
 	report(desired(), desired(), as("HEALTHY"))
 	m.onTables("DELETE FROM application WHERE status = 'DELETED'")
-	m.want(202, "DELETE", path+"/"+application, "")
-	m.refused(409, "ApplicationIsDeleted", application, "DELETE", path+"/"+application, "")
+	m.Want(202, "DELETE", path+"/"+application, "")
+	m.Refused(409, "ApplicationIsDeleted", application, "DELETE", path+"/"+application, "")
 	is(`"updateStatus":"DELETE_QUEUED"`)
 	report(desired(), desired()-1, as("HEALTHY"))
 	is(`"updateStatus":"DELETE_IN_PROGRESS"`)
@@ -487,15 +488,15 @@ func TestApplicationStates(t *testing.T) {
 	if got := strings.Join(moved, " "); got != want {
 		t.Errorf("it moved %s\nwant %s", got, want)
 	}
-	if events := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/events", ""); !strings.Contains(string(events.body), "DELETED") {
-		t.Errorf("its events are %s", events.body)
+	if events := m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/events", ""); !strings.Contains(string(events.Body), "DELETED") {
+		t.Errorf("its events are %s", events.Body)
 	}
 	m.onTables("UPDATE application SET deleted = 1")
 	if err := m.Fleet.Sweep(t.Context(), m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.instance(id).get("applications.0"); got != nil {
+	if got := m.instance(id).Get("applications.0"); got != nil {
 		t.Errorf("a minute later there is %v", got)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -24,6 +24,7 @@ import (
 	"portolan/internal/manager/fleet"
 	"portolan/internal/servicepoint"
 	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -59,30 +60,30 @@ func members(v any) (names []string) {
 }
 
 func (m *manager) create(name string) (id, key string) {
-	m.t.Helper()
-	r := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"`+name+`"}`)
-	return r.text("fleetInstanceID"), r.text("registrationKey")
+	m.T.Helper()
+	r := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"`+name+`"}`)
+	return r.Text("fleetInstanceID"), r.Text("registrationKey")
 }
 
 func TestFleetFieldForField(t *testing.T) {
 	m := startAlone(t)
-	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances", "").body); got != "{\"data\":[]}\n" {
+	if got := string(m.Want(200, "GET", "/user/api/v1/fleetInstances", "").Body); got != "{\"data\":[]}\n" {
 		t.Errorf("an empty fleet is %s", got)
 	}
-	r := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"Test FSP 1","description":"d","more":[1]}`)
-	if got := members(r.get("")); len(got) == 0 {
+	r := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"Test FSP 1","description":"d","more":[1]}`)
+	if got := members(r.Get("")); len(got) == 0 {
 		var v map[string]any
-		if err := json.Unmarshal(r.body, &v); err != nil || !slices.Equal(members(v),
+		if err := json.Unmarshal(r.Body, &v); err != nil || !slices.Equal(members(v),
 			[]string{"fleetInstanceID", "registrationEndpoint", "registrationKey"}) {
-			t.Errorf("creation answers %s", r.body)
+			t.Errorf("creation answers %s", r.Body)
 		}
 	}
-	if !strings.HasPrefix(r.text("fleetInstanceID"), "test_fsp_1-") {
-		t.Errorf("the id is %s", r.text("fleetInstanceID"))
+	if !strings.HasPrefix(r.Text("fleetInstanceID"), "test_fsp_1-") {
+		t.Errorf("the id is %s", r.Text("fleetInstanceID"))
 	}
 	m.create("bare")
-	all := m.want(200, "GET", "/user/api/v1/fleetInstances", "")
-	bare := all.get("data.1")
+	all := m.Want(200, "GET", "/user/api/v1/fleetInstances", "")
+	bare := all.Get("data.1")
 	want := []string{"applications", "connectionStatus", "errorConditions", "id", "lastSeen", "name", "nodes", "status", "updateStatus",
 		"version"}
 	slices.Sort(want)
@@ -91,30 +92,30 @@ func TestFleetFieldForField(t *testing.T) {
 	}
 	for path, want := range map[string]string{"status": "WAITING_FOR_PROVISIONING", "connectionStatus": "NOT_CONNECTED", "lastSeen": "0",
 		"updateStatus": "OK", "nodes": "[]", "applications": "[]", "errorConditions": "[]", "version": ""} {
-		if got := all.text("data.1." + path); got != want {
+		if got := all.Text("data.1." + path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if got := all.text("data.0.description"); got != "d" {
+	if got := all.Text("data.0.description"); got != "d" {
 		t.Errorf("the description is %q", got)
 	}
-	one := m.want(200, "GET", "/user/api/v1/fleetInstances?name=bare", "")
-	if one.text("data.0.name") != "bare" || one.get("data.1") != nil {
-		t.Errorf("by name: %s", one.body)
+	one := m.Want(200, "GET", "/user/api/v1/fleetInstances?name=bare", "")
+	if one.Text("data.0.name") != "bare" || one.Get("data.1") != nil {
+		t.Errorf("by name: %s", one.Body)
 	}
-	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances?name=Bare", "").body); got != "{\"data\":[]}\n" {
+	if got := string(m.Want(200, "GET", "/user/api/v1/fleetInstances?name=Bare", "").Body); got != "{\"data\":[]}\n" {
 		t.Errorf("another name finds %s", got)
 	}
-	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances?name=", "").body); got != "{\"data\":[]}\n" {
+	if got := string(m.Want(200, "GET", "/user/api/v1/fleetInstances?name=", "").Body); got != "{\"data\":[]}\n" {
 		t.Errorf("the empty name finds %s", got)
 	}
-	single := m.want(200, "GET", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
-	if !strings.Contains(string(single.body), `"httpProxySettings":null`) || !strings.Contains(string(single.body), `"nodes":[]`) {
-		t.Errorf("a single one is %s", single.body)
+	single := m.Want(200, "GET", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
+	if !strings.Contains(string(single.Body), `"httpProxySettings":null`) || !strings.Contains(string(single.Body), `"nodes":[]`) {
+		t.Errorf("a single one is %s", single.Body)
 	}
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
-	m.refused(404, "ResourceNotFound", "no fleet service point", "GET", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
-	m.refused(404, "ResourceNotFound", "no fleet service point", "DELETE", "/user/api/v1/fleetInstances/nobody", "")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
+	m.Refused(404, "ResourceNotFound", "no fleet service point", "GET", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
+	m.Refused(404, "ResourceNotFound", "no fleet service point", "DELETE", "/user/api/v1/fleetInstances/nobody", "")
 }
 
 func TestFleetRefusals(t *testing.T) {
@@ -140,15 +141,15 @@ func TestFleetRefusals(t *testing.T) {
 		{415, "UnsupportedMediaType", "", `{"name":"a"}`, []string{"Content-Type: text/xml"}},
 		{401, "InvalidAuthorizationToken", "", `{"name":"a"}`, []string{"Authorization:"}},
 	} {
-		m.refused(c.status, c.code, c.naming, "POST", path, c.body, c.headers...)
+		m.Refused(c.status, c.code, c.naming, "POST", path, c.body, c.headers...)
 	}
-	m.refused(405, "MethodNotAllowed", "POST", "GET", path, "")
-	m.refused(405, "MethodNotAllowed", "GET", "POST", "/user/api/v1/fleetInstances", "{}")
-	m.refused(400, "InvalidQueryParameterValue", "name", "GET", "/user/api/v1/fleetInstances?name=a&name=b", "")
-	if got := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); got.get("data.1") != nil {
-		t.Errorf("a refused creation left something: %s", got.body)
+	m.Refused(405, "MethodNotAllowed", "POST", "GET", path, "")
+	m.Refused(405, "MethodNotAllowed", "GET", "POST", "/user/api/v1/fleetInstances", "{}")
+	m.Refused(400, "InvalidQueryParameterValue", "name", "GET", "/user/api/v1/fleetInstances?name=a&name=b", "")
+	if got := m.Want(200, "GET", "/user/api/v1/fleetInstances", ""); got.Get("data.1") != nil {
+		t.Errorf("a refused creation left something: %s", got.Body)
 	}
-	m.want(202, "POST", path, `{"name":"`+strings.Repeat("é", 128)+`"}`)
+	m.Want(202, "POST", path, `{"name":"`+strings.Repeat("é", 128)+`"}`)
 }
 
 // enrolment is a service point's side of enrolment, done by hand.
@@ -181,49 +182,49 @@ func (m *manager) doorClient(certificate *tls.Certificate) *http.Client {
 
 // doorGet reads from the check-in door.
 func (m *manager) doorGet(path string, certificate *tls.Certificate) (int, string) {
-	m.t.Helper()
+	m.T.Helper()
 	rs, err := m.doorClient(certificate).Get("https://" + m.checkins.Addr().String() + path)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	defer func() { _ = rs.Body.Close() }()
 	text, err := io.ReadAll(rs.Body)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return rs.StatusCode, string(text)
 }
 
 // doorPost posts to the check-in door.
 func (m *manager) doorPost(path string, body any, certificate *tls.Certificate) (int, map[string]any) {
-	m.t.Helper()
+	m.T.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	rs, err := m.doorClient(certificate).Post("https://"+m.Manager.checkins.Addr().String()+path, "application/json",
 		strings.NewReader(string(text)))
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	defer func() { _ = rs.Body.Close() }()
 	var answer map[string]any
 	if err := json.NewDecoder(rs.Body).Decode(&answer); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return rs.StatusCode, answer
 }
 
 func (m *manager) enrol(e enrolment, key string) (int, map[string]any) {
-	m.t.Helper()
+	m.T.Helper()
 	return m.doorPost(checkin.EnrolPath, checkin.EnrolRequest{RegistrationKey: key, Request: e.request, Variant: checkin.Fleet,
 		Version: "1"}, nil)
 }
 
 func (m *manager) events() (n int) {
-	m.t.Helper()
-	r := m.want(200, "GET", "/user/api/v1/fleetInstances", "")
-	return len(r.body)
+	m.T.Helper()
+	r := m.Want(200, "GET", "/user/api/v1/fleetInstances", "")
+	return len(r.Body)
 }
 
 // A registration key used twice, expired, wrong by one bit or of another manager is refused with its
@@ -282,7 +283,7 @@ func TestRegistrationKeys(t *testing.T) {
 	if status, answer := m.enrol(e, late); status != 403 || answer["code"] != "RegistrationKeyExpired" {
 		t.Errorf("an expired key: %d %v", status, answer)
 	}
-	if got := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "EXPIRED" {
+	if got := m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").Text("status"); got != "EXPIRED" {
 		t.Errorf("with an expired key the service point is %s", got)
 	}
 	if err := m.Fleet.WritePresence(context.Background(), true); err != nil {
@@ -292,7 +293,7 @@ func TestRegistrationKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, fresh := m.create("late")
-	if again != id || m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status") != "WAITING_FOR_PROVISIONING" {
+	if again != id || m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").Text("status") != "WAITING_FOR_PROVISIONING" {
 		t.Errorf("a new key for an expired service point made %s, was %s", again, id)
 	}
 	if status, answer := m.enrol(e, late); status != 403 || answer["code"] != "RegistrationKeyUnknown" {
@@ -314,7 +315,7 @@ func (e enrolment) certificateOf(t *testing.T, answer map[string]any) *tls.Certi
 }
 
 func TestCheckInDoor(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
@@ -338,33 +339,33 @@ func TestCheckInDoor(t *testing.T) {
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate); status != 200 {
 		t.Fatalf("a check-in: %d %v", status, a)
 	}
-	i := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
+	i := m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
 	for path, want := range map[string]string{"status": "HEALTHY", "connectionStatus": "CONNECTED", "version": "7", "nodes.0.hostname": "h",
 		"nodes.0.ipv6CIDRAddress": "", "nodes.0.addresses.0.isUseByAppId": "app", "nodes.0.addresses.0.isUp": "true"} {
-		if got := i.text(path); got != want {
+		if got := i.Text(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if got := members(i.get("nodes.0.addresses.1")); !slices.Equal(got, []string{"ipAddress", "type"}) {
+	if got := members(i.Get("nodes.0.addresses.1")); !slices.Equal(got, []string{"ipAddress", "type"}) {
 		t.Errorf("an address that is not ANYCAST has %v", got)
 	}
-	if !strings.Contains(string(i.body), `"dnsServers":["192.0.2.53"]`) || i.text("httpProxySettings.host") != "proxy" {
-		t.Errorf("a single one lacks its resolvers or its proxy: %s", i.body)
+	if !strings.Contains(string(i.Body), `"dnsServers":["192.0.2.53"]`) || i.Text("httpProxySettings.host") != "proxy" {
+		t.Errorf("a single one lacks its resolvers or its proxy: %s", i.Body)
 	}
-	if list := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(list.body), "dnsServers") ||
-		strings.Contains(string(list.body), "roxy") {
-		t.Errorf("the list has more than is specified: %s", list.body)
+	if list := m.Want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(list.Body), "dnsServers") ||
+		strings.Contains(string(list.Body), "roxy") {
+		t.Errorf("the list has more than is specified: %s", list.Body)
 	}
 	// An interval of a test is a second; three of them without a word, and the connection is gone,
 	// while the status stays.
 	eventually(t, "NOT_CONNECTED", func() bool {
-		return m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("connectionStatus") == "NOT_CONNECTED"
+		return m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").Text("connectionStatus") == "NOT_CONNECTED"
 	})
 	report.ErrorConditions = []string{"the quay is on fire"}
 	m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate)
-	i = m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
-	if i.text("status") != "UNHEALTHY" || i.text("errorConditions.0") != "the quay is on fire" || i.text("connectionStatus") != "CONNECTED" {
-		t.Errorf("an unhealthy service point is %s", i.body)
+	i = m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
+	if i.Text("status") != "UNHEALTHY" || i.Text("errorConditions.0") != "the quay is on fire" || i.Text("connectionStatus") != "CONNECTED" {
+		t.Errorf("an unhealthy service point is %s", i.Body)
 	}
 
 	// Renewal: both certificates are good until the new one is used.
@@ -382,7 +383,7 @@ func TestCheckInDoor(t *testing.T) {
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate); status != 410 {
 		t.Errorf("the old certificate after renewal: %d %v", status, a)
 	}
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, second); status != 410 ||
 		a["code"] != checkin.ServicePointDeleted {
 		t.Errorf("after deletion: %d %v", status, a)
@@ -412,17 +413,17 @@ func ptr[T any](v T) *T { return &v }
 
 // agent runs a real service point until the test ends or stop is called.
 func (m *manager) agent(state, variant, endpoint, key string) (diagnostics func() map[string]any, stop func()) {
-	m.t.Helper()
+	m.T.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	a, err := servicepoint.New(servicepoint.Options{State: state, Endpoint: endpoint, Key: key, Variant: variant, Diagnostics: l,
 		Version: "1.2.3",
 		Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "off", HTTP: m.URL() + "/healthz"}, ProbeInterval: 50 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -435,26 +436,26 @@ func (m *manager) agent(state, variant, endpoint, key string) (diagnostics func(
 		stopped = true
 		cancel()
 		if err := <-done; err != nil {
-			m.t.Error(err)
+			m.T.Error(err)
 		}
 	}
-	m.t.Cleanup(stop)
+	m.T.Cleanup(stop)
 	return func() map[string]any {
 		rs, err := http.Get("http://" + l.Addr().String() + "/api/v1/diagnostics")
 		if err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
 		defer func() { _ = rs.Body.Close() }()
 		var d map[string]any
 		if err := json.NewDecoder(rs.Body).Decode(&d); err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
 		return d
 	}, stop
 }
 
 func (m *manager) instance(id string) reply {
-	return m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
+	return m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
 }
 
 // ownDoor gives a place to listen at that stays free while nobody listens there: at an address of its own, where
@@ -484,7 +485,7 @@ func TestRestartOfBothEnds(t *testing.T) {
 		diagnostics, stop := m.agent(state, checkin.V4, m.RegistrationEndpoint(), key)
 		eventually(t, "HEALTHY and CONNECTED", func() bool {
 			i := m.instance(id)
-			return i.text("status") == "HEALTHY" && i.text("connectionStatus") == "CONNECTED"
+			return i.Text("status") == "HEALTHY" && i.Text("connectionStatus") == "CONNECTED"
 		})
 		eventually(t, "diagnostics of a registered v4", func() bool {
 			d := diagnostics()
@@ -496,23 +497,23 @@ func TestRestartOfBothEnds(t *testing.T) {
 		if got := members(diagnostics()); !slices.Equal(got, want) {
 			t.Errorf("diagnostics of a v4 have %v", got)
 		}
-		lastSeen = m.instance(id).text("lastSeen")
+		lastSeen = m.instance(id).Text("lastSeen")
 		stop()
 	})
 	t.Run("second", func(t *testing.T) {
 		m := startManager(t, change)
-		if got := m.instance(id).text("lastSeen"); got < lastSeen {
+		if got := m.instance(id).Text("lastSeen"); got < lastSeen {
 			t.Errorf("lastSeen went back from %s to %s", lastSeen, got)
 		}
 		m.agent(state, checkin.V4, "", "") // neither key nor endpoint
-		eventually(t, "CONNECTED again", func() bool { return m.instance(id).text("lastSeen") > lastSeen })
-		m.verify()
+		eventually(t, "CONNECTED again", func() bool { return m.instance(id).Text("lastSeen") > lastSeen })
+		m.Verify()
 	})
 }
 
 // A manager that goes and comes back finds its service points still there, without their restart.
 func TestManagerRestartsUnderAnAgent(t *testing.T) {
-	beside(t)
+	apitest.Beside(t)
 	data := t.TempDir()
 	door := ownDoor(t)
 	options := Options{Programs: all.Programs(),
@@ -527,7 +528,7 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outer := &manager{Manager: first, t: t}
+	outer := clientOf(t, first, http.DefaultClient, "")
 	diagnostics, _ := outer.agent(t.TempDir(), checkin.Fleet, first.RegistrationEndpoint(), created.RegistrationKey)
 	status := func() int {
 		return int(diagnostics()["networkConnectivity"].(map[string]any)["fleetMgmtEndpointStatus"].(float64))
@@ -538,8 +539,8 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	}
 	eventually(t, "the manager's door answers nothing", func() bool { return status() == 0 })
 	m := startManager(t, func(o *Options) { *o = options })
-	was := m.instance(created.FleetInstanceID).text("lastSeen")
-	eventually(t, "CONNECTED again", func() bool { return m.instance(created.FleetInstanceID).text("lastSeen") > was })
+	was := m.instance(created.FleetInstanceID).Text("lastSeen")
+	eventually(t, "CONNECTED again", func() bool { return m.instance(created.FleetInstanceID).Text("lastSeen") > was })
 	if got := members(diagnostics()); !slices.Equal(got, []string{"corporateHttpProxy", "networkConnectivity", "registrationStatus"}) {
 		t.Errorf("diagnostics of a fleet service point have %v", got)
 	}
@@ -554,8 +555,8 @@ func TestDeletedAndForeign(t *testing.T) {
 	state := func(d func() map[string]any) string {
 		return fmt.Sprint(d()["registrationStatus"].(map[string]any)["state"])
 	}
-	eventually(t, "CONNECTED", func() bool { return m.instance(id).text("connectionStatus") == "CONNECTED" })
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	eventually(t, "CONNECTED", func() bool { return m.instance(id).Text("connectionStatus") == "CONNECTED" })
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	eventually(t, "DEREGISTERED", func() bool { return state(diagnostics) == "DEREGISTERED" })
 
 	_, foreign := other.create("two")

@@ -33,10 +33,10 @@ func publish(t *testing.T, dir string, versions ...string) {
 
 // names gives the names of the service points that a query lists.
 func (m *manager) names(query string) (names string) {
-	m.t.Helper()
-	r := m.want(200, "GET", "/user/api/v1/fleetInstances?"+query, "")
-	for i := 0; r.get(fmt.Sprintf("data.%d", i)) != nil; i++ {
-		names += r.text(fmt.Sprintf("data.%d.name", i)) + " "
+	m.T.Helper()
+	r := m.Want(200, "GET", "/user/api/v1/fleetInstances?"+query, "")
+	for i := 0; r.Get(fmt.Sprintf("data.%d", i)) != nil; i++ {
+		names += r.Text(fmt.Sprintf("data.%d.name", i)) + " "
 	}
 	return strings.TrimSpace(names)
 }
@@ -48,8 +48,8 @@ func TestLabelsAndFilters(t *testing.T) {
 		ids[name], _ = m.create(name)
 	}
 	at := func(name string) string { return "/user/api/v1/fleetInstances/" + ids[name] }
-	m.want(200, "PATCH", at("bay"), `{"labels":{"site":"oslo","ring":"1"},"description":"deep"}`)
-	m.want(200, "PATCH", at("cape"), `{"labels":{"site":"bergen","ring":"1"}}`)
+	m.Want(200, "PATCH", at("bay"), `{"labels":{"site":"oslo","ring":"1"},"description":"deep"}`)
+	m.Want(200, "PATCH", at("cape"), `{"labels":{"site":"bergen","ring":"1"}}`)
 	for query, want := range map[string]string{
 		"label=ring=1": "bay cape",
 		"label=ring:1": "bay cape", "label=ring": "bay cape", "label=site:oslo": "bay", "label=ring:1&label=site:bergen": "cape",
@@ -65,17 +65,17 @@ func TestLabelsAndFilters(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", query, got, want)
 		}
 	}
-	m.want(200, "PATCH", at("cape"), `{"name":"Ärger Cap"}`)
+	m.Want(200, "PATCH", at("cape"), `{"name":"Ärger Cap"}`)
 	for _, part := range []string{"Ärger", "r%20cAP"} {
 		if got := m.names("nameContains=" + part); got != "Ärger Cap" {
 			t.Errorf("%s finds %q", part, got)
 		}
 	}
-	m.want(200, "PATCH", at("cape"), `{"name":"cape"}`)
-	m.want(200, "PATCH", at("bay"), `{"labels":{"ring":null},"description":null,"name":"beach"}`)
+	m.Want(200, "PATCH", at("cape"), `{"name":"cape"}`)
+	m.Want(200, "PATCH", at("bay"), `{"labels":{"ring":null},"description":null,"name":"beach"}`)
 	r := m.instance(ids["bay"])
-	if r.text("labels.site") != "oslo" || r.get("labels.ring") != nil || r.get("description") != nil || r.text("name") != "beach" {
-		t.Errorf("changed, it is %s", r.body)
+	if r.Text("labels.site") != "oslo" || r.Get("labels.ring") != nil || r.Get("description") != nil || r.Text("name") != "beach" {
+		t.Errorf("changed, it is %s", r.Body)
 	}
 	for _, c := range []struct{ code, naming, body string }{
 		{"InvalidResourceFieldValue", "labels", `{"labels":[]}`}, {"InvalidResourceFieldValue", "labels", `{"labels":null}`}, {"InvalidResourceFieldValue", "labels", `{"labels":{"a b":"c"}}`},
@@ -83,22 +83,22 @@ func TestLabelsAndFilters(t *testing.T) {
 		{"InvalidResourceFieldValue", "labels.a", `{"labels":{"a":"b\u0000"}}`}, {"InvalidResourceFieldValue", "name", `{"name":""}`}, {"InvalidResourceFieldValue", "name", `{"name":3}`},
 		{"InvalidResourceFieldValue", "description", `{"description":"a\u0000"}`},
 	} {
-		m.refused(400, c.code, c.naming, "PATCH", at("cape"), c.body)
+		m.Refused(400, c.code, c.naming, "PATCH", at("cape"), c.body)
 	}
 	var many []string
 	for i := range 70 {
 		many = append(many, fmt.Sprintf(`"l%d":"x"`, i))
 	}
-	m.refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
-	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
-	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
+	m.Refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
+	m.Refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
 	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
 		"nameContains=", "lastSeenSince=yesterday", "lastSeenBefore=2026-01-31",
 		"nodeCount=one", "nodeCount=-1", "errorCondition=",
 		"applicationStatus=WELL", "applicationUpdateStatus=OK", "limit=0", "limit=x", "limit=1&limit=2",
 		"label=a&label=a", "label=a%20b"} {
-		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
-			t.Errorf("%s: %d %s", query, r.StatusCode, r.body)
+		if r := m.Do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
+			t.Errorf("%s: %d %s", query, r.StatusCode, r.Body)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestFiltersOfWhatIsReported(t *testing.T) {
 	if status, a := m.doorPost(checkin.CheckInPath, rq, e.certificateOf(t, answer)); status != 200 {
 		t.Fatalf("a check-in: %d %v", status, a)
 	}
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
 		`{"name":"http-probe-service","configuration":{"targets":[{"address":"192.0.2.1"}]}}`)
 	for query, want := range map[string]string{
 		"errorCondition=BARNACLES": "quay", "errorCondition=rust": "", "nodeCount=1": "never quay", "nodeCount=2": "",
@@ -145,11 +145,11 @@ func TestUpdateStates(t *testing.T) {
 	_, answer := m.enrol(e, key)
 	certificate := e.certificateOf(t, answer)
 	path := "/user/api/v1/fleetInstances/" + id
-	m.refused(409, "NoReleases", "targetVersion", "PATCH", path, `{"targetVersion":"8"}`)
+	m.Refused(409, "NoReleases", "targetVersion", "PATCH", path, `{"targetVersion":"8"}`)
 	publish(t, releases, "8", "9")
-	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"10"}`)
-	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"../8"}`)
-	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":8}`)
+	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"10"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"../8"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":8}`)
 
 	sequence, interval := int64(0), 50*time.Millisecond
 	report := func(version string, u *checkin.UpdateReport) map[string]any {
@@ -167,8 +167,8 @@ func TestUpdateStates(t *testing.T) {
 	is := func(version, target, status string) {
 		t.Helper()
 		r := m.instance(id)
-		if r.text("version") != version || r.text("targetVersion") != target || r.text("updateStatus") != status {
-			t.Errorf("it is %s, want version %s, target %q, %s", r.body, version, target, status)
+		if r.Text("version") != version || r.Text("targetVersion") != target || r.Text("updateStatus") != status {
+			t.Errorf("it is %s, want version %s, target %q, %s", r.Body, version, target, status)
 		}
 	}
 	order := func(a map[string]any) (u checkin.Update) {
@@ -187,19 +187,19 @@ func TestUpdateStates(t *testing.T) {
 		return u
 	}
 	report("7", nil)
-	m.want(200, "PATCH", path, `{"targetVersion":"7"}`)
+	m.Want(200, "PATCH", path, `{"targetVersion":"7"}`)
 	is("7", "", "OK") // which it runs
-	m.want(200, "PATCH", path, `{"targetVersion":"8"}`)
+	m.Want(200, "PATCH", path, `{"targetVersion":"8"}`)
 	is("7", "8", "UPDATE_QUEUED")
 	first := order(report("7", nil))
 	report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateRunning})
 	is("7", "8", "UPDATE_RUNNING")
 	report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"})
 	is("7", "8", "UPDATE_FAILED")
-	if i := m.instance(id); i.text("updateError") != "it burns" || i.text("errorConditions") != "[]" {
-		t.Errorf("after a failed update it is %s", i.body)
+	if i := m.instance(id); i.Text("updateError") != "it burns" || i.Text("errorConditions") != "[]" {
+		t.Errorf("after a failed update it is %s", i.Body)
 	}
-	m.want(200, "PATCH", path, `{"targetVersion":"8"}`)
+	m.Want(200, "PATCH", path, `{"targetVersion":"8"}`)
 	again := order(report("7", &checkin.UpdateReport{Update: first, Status: checkin.UpdateFailed, Reason: "it burns"}))
 	if again.Asked <= first.Asked {
 		t.Errorf("asked again the order is %v, and it was %v", again, first)
@@ -211,8 +211,8 @@ func TestUpdateStates(t *testing.T) {
 		t.Errorf("the order goes on: %v", a)
 	}
 	is("8", "", "OK")
-	m.want(200, "PATCH", path, `{"targetVersion":"9"}`)
-	m.want(200, "PATCH", path, `{"targetVersion":null}`)
+	m.Want(200, "PATCH", path, `{"targetVersion":"9"}`)
+	m.Want(200, "PATCH", path, `{"targetVersion":null}`)
 	is("8", "", "OK")
 	want := "OK>UPDATE_QUEUED UPDATE_QUEUED>UPDATE_RUNNING UPDATE_RUNNING>UPDATE_FAILED UPDATE_FAILED>UPDATE_QUEUED " +
 		"UPDATE_QUEUED>UPDATE_RUNNING UPDATE_RUNNING>OK OK>UPDATE_QUEUED UPDATE_QUEUED>OK"
@@ -225,8 +225,8 @@ func TestUpdateStates(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("the moves are\n%s, want\n%s", strings.Join(got, " "), want)
 	}
-	if r := m.want(200, "GET", "/user/api/v1/releases", ""); r.text("data.0.version") != "9" || r.text("expires") == "" {
-		t.Errorf("the releases are %s", r.body)
+	if r := m.Want(200, "GET", "/user/api/v1/releases", ""); r.Text("data.0.version") != "9" || r.Text("expires") == "" {
+		t.Errorf("the releases are %s", r.Body)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestReleasesAtTheDoor(t *testing.T) {
 			t.Errorf("%s is given: %s", name, text)
 		}
 	}
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	if status, text := m.doorGet(release.Path+"metadata/1.root.json", certificate); status != 410 {
 		t.Errorf("the root for a service point that was deleted: %d %s", status, text)
 	}
@@ -267,12 +267,12 @@ func TestRefusedLogs(t *testing.T) {
 	m := startAlone(t)
 	id, _ := m.create("one")
 	path := "/user/api/v1/fleetInstances/" + id + "/applications"
-	application := m.want(202, "POST", path, `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).text("id")
-	m.refused(409, "NotConnected", "is not connected", "GET", path+"/"+application+"/log", "")
-	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/log", "")
-	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications/"+application+"/log", "")
+	application := m.Want(202, "POST", path, `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).Text("id")
+	m.Refused(409, "NotConnected", "is not connected", "GET", path+"/"+application+"/log", "")
+	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/log", "")
+	m.Refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications/"+application+"/log", "")
 	for _, bytes := range []string{"0", "-1", "x", "131073"} {
-		m.refused(400, "InvalidQueryParameterValue", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
+		m.Refused(400, "InvalidQueryParameterValue", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
 	}
 }
 
@@ -309,12 +309,12 @@ func TestWavesFollowUpdates(t *testing.T) {
 	}
 	report()
 	const path = "/user/api/v1/rollouts"
-	id := m.want(201, "POST", path, `{"version":"8","waves":[1,2,3],"mostAway":3}`).text("id")
+	id := m.Want(201, "POST", path, `{"version":"8","waves":[1,2,3],"mostAway":3}`).Text("id")
 	eventually(t, "the rollout is done", func() bool {
 		report()
-		return m.want(200, "GET", path+"/"+id, "").text("status") == "DONE"
+		return m.Want(200, "GET", path+"/"+id, "").Text("status") == "DONE"
 	})
-	if got := m.want(200, "GET", path+"/"+id, "").text("counts.UPDATED"); got != "3" {
+	if got := m.Want(200, "GET", path+"/"+id, "").Text("counts.UPDATED"); got != "3" {
 		t.Errorf("%s were updated", got)
 	}
 }
@@ -325,31 +325,31 @@ func TestRolloutsOverHTTP(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Releases = releases })
 	m.create("one")
 	const path = "/user/api/v1/rollouts"
-	m.refused(400, "MissingRequiredField", "version", "POST", path, `{}`)
+	m.Refused(400, "MissingRequiredField", "version", "POST", path, `{}`)
 	for naming, body := range map[string]string{"waves": `{"version":"8","waves":["x"]}`, "mostAway": `{"version":"8","mostAway":"-1"}`,
 		"filter": `{"version":"8","filter":{"status":"WELL"}}`, "giveUpSeconds": `{"version":"8","giveUpSeconds":"x"}`,
 		"version": `{"version":"7"}`, "windows": `{"version":"8","windows":[{"from":"x"}]}`, "timeZone": `{"version":"8","timeZone":"Local"}`} {
-		m.refused(400, "InvalidResourceFieldValue", naming, "POST", path, body)
+		m.Refused(400, "InvalidResourceFieldValue", naming, "POST", path, body)
 	}
-	m.refused(409, "NoServicePoints", "filter", "POST", path, `{"version":"8","filter":{"name":"nobody"}}`)
-	r := m.want(201, "POST", path, `{"version":"8","waves":[1,"50%"],"mostFailed":3}`)
-	id := r.text("id")
-	if r.text("total") != "1" || r.text("counts.SKIPPED") != "1" || r.text("waves.0") != "1" || r.text("mostFailed") != "3" ||
-		r.text("mostAway") != "10%" || r.text("status") != "RUNNING" && r.text("status") != "DONE" { // there is nothing to do, which is soon done
-		t.Errorf("it began as %s", r.body)
+	m.Refused(409, "NoServicePoints", "filter", "POST", path, `{"version":"8","filter":{"name":"nobody"}}`)
+	r := m.Want(201, "POST", path, `{"version":"8","waves":[1,"50%"],"mostFailed":3}`)
+	id := r.Text("id")
+	if r.Text("total") != "1" || r.Text("counts.SKIPPED") != "1" || r.Text("waves.0") != "1" || r.Text("mostFailed") != "3" ||
+		r.Text("mostAway") != "10%" || r.Text("status") != "RUNNING" && r.Text("status") != "DONE" { // there is nothing to do, which is soon done
+		t.Errorf("it began as %s", r.Body)
 	}
-	if got := m.want(200, "GET", path+"/"+id+"/members?state=SKIPPED", "").text("data.0.reason"); got != "it is not registered" {
+	if got := m.Want(200, "GET", path+"/"+id+"/members?state=SKIPPED", "").Text("data.0.reason"); got != "it is not registered" {
 		t.Errorf("who takes part: %s", got)
 	}
-	m.refused(400, "InvalidQueryParameterValue", "state", "GET", path+"/"+id+"/members?state=x", "")
-	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
-	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/members", "")
-	m.refused(404, "ResourceNotFound", "dance", "POST", path+"/"+id+"/dance", "")
-	eventually(t, "the rollout is done", func() bool { return m.want(200, "GET", path+"/"+id, "").text("status") == "DONE" })
-	m.refused(409, "RolloutState", "DONE", "POST", path+"/"+id+"/pause", "")
+	m.Refused(400, "InvalidQueryParameterValue", "state", "GET", path+"/"+id+"/members?state=x", "")
+	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
+	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/members", "")
+	m.Refused(404, "ResourceNotFound", "dance", "POST", path+"/"+id+"/dance", "")
+	eventually(t, "the rollout is done", func() bool { return m.Want(200, "GET", path+"/"+id, "").Text("status") == "DONE" })
+	m.Refused(409, "RolloutState", "DONE", "POST", path+"/"+id+"/pause", "")
 	figures := ""
 	eventually(t, "the move of the rollout is counted", func() bool { // which happens behind its commit
-		figures = string(m.want(200, "GET", "/metrics", "").body)
+		figures = string(m.Want(200, "GET", "/metrics", "").Body)
 		return strings.Contains(figures, `portolan_fleet_moves_total{field="rollout status",to="DONE"} 1`)
 	})
 	for _, line := range []string{`portolan_rollouts{status="DONE"} 1`, `portolan_service_points{status="WAITING_FOR_PROVISIONING"} 1`,
@@ -358,6 +358,6 @@ func TestRolloutsOverHTTP(t *testing.T) {
 			t.Errorf("the figures have no %s", line)
 		}
 	}
-	m.want(204, "DELETE", path+"/"+id, "")
-	m.refused(404, "ResourceNotFound", id, "DELETE", path+"/"+id, "")
+	m.Want(204, "DELETE", path+"/"+id, "")
+	m.Refused(404, "ResourceNotFound", id, "DELETE", path+"/"+id, "")
 }

@@ -16,12 +16,12 @@ import (
 // Whatever a server makes of a zone, the records of the view that follows it become the same, by as many changes as there are differences.
 func TestFollowing(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, _, _, _ := m.basics()
-	server := m.id("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs.example.net","profile":"OTHER_DNS_SERVER",`+
+	configuration, view, _, _, _ := m.Basics()
+	server := m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs.example.net","profile":"OTHER_DNS_SERVER",`+
 		`"interfaces":[{"type":"NetworkInterface","managementAddress":"127.0.0.1"}]}`)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"followedServer":{"id":`+server+`}}`)
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"far.example"}`)
-	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"ours"}`)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"followedServer":{"id":`+server+`}}`)
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"far.example"}`)
+	m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"ours"}`)
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
 	follow := func(records []wire.RR, chunk int) (left []string) {
 		t.Helper()
@@ -72,8 +72,8 @@ func TestFollowing(t *testing.T) {
 	follow(nil, 100)
 	for _, path := range []string{"/api/v2/zones/" + zone + "/resourceRecords?" + filter("type:ne('x')"),
 		"/api/v2/addresses?" + filter("name:startsWith('h')")} {
-		if r := m.want(200, "GET", path, ""); r.text("count") != "0" {
-			t.Errorf("when all is gone there is left: %s", r.body)
+		if r := m.Want(200, "GET", path, ""); r.Text("count") != "0" {
+			t.Errorf("when all is gone there is left: %s", r.Body)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // mark is a text that no user guesses: names, data and comments of hidden resources have it.
@@ -13,20 +15,20 @@ const mark = "zqmark7v"
 // TestHiddenResourcesStayHidden seeds hidden resources with a mark, then calls every operation as users with few rights, those that change
 // something as a dry run: no answer has the mark.
 func TestHiddenResourcesStayHidden(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
 	d := m.deployment("/api/v2/configurations/" + configuration)
 	zone := strings.TrimPrefix(d.zone, "/api/v2/zones/")
 	server := strings.TrimPrefix(d.server, "/api/v2/servers/")
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8","name":"`+mark+`-block"}`)
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"`+mark+`-network"}`)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.9","state":"STATIC","name":"`+mark+`-address"}`)
-	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"`+mark+`_record","recordType":"A","rdata":"192.0.2.1","comment":"`+mark+`"}`)
-	m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"`+mark+`"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8","name":"`+mark+`-block"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"`+mark+`-network"}`)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.9","state":"STATIC","name":"`+mark+`-address"}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"`+mark+`_record","recordType":"A","rdata":"192.0.2.1","comment":"`+mark+`"}`)
+	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"`+mark+`"}`)
 	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED_WITH_WARNINGS")
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.do("POST", "/api/v2/sessions", `{"username":"`+mark+`-user","password":"x"}`, "Authorization:")
+	m.Do("POST", "/api/v2/sessions", `{"username":"`+mark+`-user","password":"x"}`, "Authorization:")
 
 	eve, asEve := m.user("eve", "NO_ACCESS")
 	m.right(eve, server, "VIEW", "")
@@ -42,9 +44,9 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 		look := func(path string) {
 			t.Helper()
 			asked++
-			if r := m.do("GET", path, "", as); hidden.Match(r.body) {
-				at := hidden.FindIndex(r.body)
-				t.Errorf("%s reads at %s: %.200s", name, path, r.body[max(0, at[0]-100):])
+			if r := m.Do("GET", path, "", as); hidden.Match(r.Body) {
+				at := hidden.FindIndex(r.Body)
+				t.Errorf("%s reads at %s: %.200s", name, path, r.Body[max(0, at[0]-100):])
 			}
 		}
 		for _, op := range m.operations() {
@@ -60,16 +62,16 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 		for _, path := range []string{"/api/v2/deployments?filter=message:contains('" + mark + "')", "/api/v2/events?filter=message:contains('" +
 			mark + "')",
 			"/api/v2/deployments?orderBy=message"} {
-			if r := m.do("GET", path, "", as); r.StatusCode == 200 && r.text("count") != "0" {
-				t.Errorf("%s finds by %s: %s", name, path, r.body)
+			if r := m.Do("GET", path, "", as); r.StatusCode == 200 && r.Text("count") != "0" {
+				t.Errorf("%s finds by %s: %s", name, path, r.Body)
 			}
 		}
 	}
 	// What changes something says no more of it, whatever is sent.
-	records := m.want(200, "GET", d.zone+"/resourceRecords?limit=2", "")
+	records := m.Want(200, "GET", d.zone+"/resourceRecords?limit=2", "")
 	numbers := map[string]string{"zones": zone, "blocks": block, "networks": network, "servers": server, "configurations": configuration,
-		"resourceRecords": records.text("data.0.id"), "addresses": m.want(200, "GET", "/api/v2/addresses?filter=name:contains('"+mark+"')",
-			"").text("data.0.id")}
+		"resourceRecords": records.Text("data.0.id"), "addresses": m.Want(200, "GET", "/api/v2/addresses?filter=name:contains('"+mark+"')",
+			"").Text("data.0.id")}
 	place := regexp.MustCompile(`\{[^}]*\}`)
 	for name, as := range map[string]string{"eve": asEve, "zed": asZed, "nobody": asNobody} {
 		for _, op := range m.operations() {
@@ -82,10 +84,10 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 			for _, body := range []string{`{}`, `{"name":"x"}`, `{"id":` + numbers["resourceRecords"] + `}`, `{"linkedRecord":{"id":` +
 				numbers["resourceRecords"] + `}}`, `{"addresses":[{"id":` + numbers["addresses"] + `}]}`, `{"range":"10.77.1.0/25"}`} {
 				asked++
-				r := m.do(op.method, path, body, as, "x-portolan-dry-run: true")
-				if hidden.Match(r.body) {
-					at := hidden.FindIndex(r.body)
-					t.Errorf("%s %s %s as %s: %.200s", op.method, path, body, name, r.body[max(0, at[0]-100):])
+				r := m.Do(op.method, path, body, as, "x-portolan-dry-run: true")
+				if hidden.Match(r.Body) {
+					at := hidden.FindIndex(r.Body)
+					t.Errorf("%s %s %s as %s: %.200s", op.method, path, body, name, r.Body[max(0, at[0]-100):])
 				}
 			}
 		}
@@ -93,22 +95,22 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 	if asked < 3000 {
 		t.Errorf("%d questions were asked", asked)
 	}
-	if r := m.do("GET", "/api/v2/deployments?limit=100", ""); !hidden.Match(r.body) {
-		t.Errorf("the administrator does not read it either: %s", r.body)
+	if r := m.Do("GET", "/api/v2/deployments?limit=100", ""); !hidden.Match(r.Body) {
+		t.Errorf("the administrator does not read it either: %s", r.Body)
 	}
 }
 
 // TestHiddenAndMissingAddressesAnswerAlike gives one answer for an address that is used, one that is free, and one outside of networks.
 func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, _, network := m.basics()
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	_, _, zone, _, network := m.Basics()
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
 	bob, asBob := m.user("bob", "NO_ACCESS")
 	m.right(bob, zone, "FULL", "")
 	answers := map[string]bool{}
 	for _, address := range []string{"10.0.0.9", "10.0.0.250", "192.168.77.1"} {
-		r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"x","addresses":[{"address":"`+address+`"}]}`, asBob)
-		answers[strings.ReplaceAll(string(r.body), address, "ADDRESS")] = true
+		r := m.Do("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"x","addresses":[{"address":"`+address+`"}]}`, asBob)
+		answers[strings.ReplaceAll(string(r.Body), address, "ADDRESS")] = true
 	}
 	if len(answers) != 1 {
 		t.Errorf("the answers are %v", answers)
@@ -118,36 +120,36 @@ func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
 // TestReservationsAreNotBypassed protects what a reserved address refers to: deleting or changing it takes an approval, too.
 func TestReservationsAreNotBypassed(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
-	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+	configuration, _, _, _, network := m.Basics()
+	address := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.78","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-01"}}`)
-	mac := address.text("macAddress.id")
-	location := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/addresses/"+address.text("id"), `{"location":{"id":`+location+`}}`, mergePatch)
+	mac := address.Text("macAddress.id")
+	location := m.Want(200, "GET", "/api/v2/locations?limit=1", "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/addresses/"+address.Text("id"), `{"location":{"id":`+location+`}}`, mergePatch)
 	carol, asCarol := m.user("carol", "NO_ACCESS")
 	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	for _, path := range []string{"/api/v2/macAddresses/" + mac, "/api/v2/macAddresses?filter=id:" + mac} {
-		if r := m.do("DELETE", path, "", asCarol); r.StatusCode < 300 && r.StatusCode != 202 {
+		if r := m.Do("DELETE", path, "", asCarol); r.StatusCode < 300 && r.StatusCode != 202 {
 			t.Errorf("DELETE %s is %d", path, r.StatusCode)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses/"+address.text("id"), ""); r.text("macAddress.id") != mac {
-		t.Errorf("the address is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+address.Text("id"), ""); r.Text("macAddress.id") != mac {
+		t.Errorf("the address is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // TestRefusalsNameNothingHidden changes a network and a zone around what is hidden there: a refusal tells neither names nor numbers.
 func TestRefusalsNameNothingHidden(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, _ := m.basics()
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"seen"}`)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.213","state":"STATIC","name":"`+mark+`"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"t","linkedRecord":{"type":"ExternalHostRecord",
+	configuration, _, zone, block, _ := m.Basics()
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"seen"}`)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.213","state":"STATIC","name":"`+mark+`"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"t","linkedRecord":{"type":"ExternalHostRecord",
 		"absoluteName":"`+mark+`.example.net"}}`, "x-bcn-link-to-external-host: true")
-	template := m.id("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"z"}`)
-	m.id("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
-	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, mergePatch)
+	template := m.ID("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"z"}`)
+	m.ID("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, mergePatch)
 	hal, asHal := m.user("hal", "NO_ACCESS")
 	m.right(hal, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	m.right(hal, zone, "FULL", `,"accessOverrides":[{"resourceType":"AliasRecord","accessLevel":"HIDE"}]`)
@@ -161,44 +163,44 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 			if c.method == "PATCH" {
 				headers = append(headers, mergePatch)
 			}
-			r := m.do(c.method, "/api/v2"+c.path, c.body, headers...)
-			if text := string(r.body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
+			r := m.Do(c.method, "/api/v2"+c.path, c.body, headers...)
+			if text := string(r.Body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
 				strings.Contains(text, " more") || !strings.Contains(text, "does not see is in the way") {
 				t.Errorf("%s %s: %d %s", c.method, c.path, r.StatusCode, text)
 			}
 		}
 	}
 	// Administrators read what is in the way.
-	r := m.do("PATCH", "/api/v2/networks/"+network, `{"range":"10.77.1.0/25"}`, mergePatch)
-	if !strings.Contains(string(r.body), "10.77.1.213") {
-		t.Errorf("the administrator reads %s", r.body)
+	r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.77.1.0/25"}`, mergePatch)
+	if !strings.Contains(string(r.Body), "10.77.1.213") {
+		t.Errorf("the administrator reads %s", r.Body)
 	}
 }
 
 // TestOrdersTellNothingHidden orders by what a hidden resource is called: it is ordered as null.
 func TestOrdersTellNothingHidden(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
+	configuration, _, _, _, network := m.Basics()
 	device := func(name string) string {
-		return m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"`+name+`"}`)
+		return m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"`+name+`"}`)
 	}
 	own, hidden := device("mmm"), device("ppp-"+mark)
 	for address, of := range map[string]string{"10.0.0.51": own, "10.0.0.52": hidden} {
-		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"STATIC","device":{"id":`+of+`}}`)
+		m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"STATIC","device":{"id":`+of+`}}`)
 	}
 	lea, asLea := m.user("lea", "NO_ACCESS")
 	m.right(lea, network, "VIEW", "")
 	m.right(lea, own, "FULL", "")
 	first := func() string {
 		t.Helper()
-		r := m.want(200, "GET", "/api/v2/addresses?filter=address:in('10.0.0.51','10.0.0.52')&orderBy=device.name&limit=1", "", asLea)
-		if strings.Contains(string(r.body), mark) {
-			t.Errorf("the list is %s", r.body)
+		r := m.Want(200, "GET", "/api/v2/addresses?filter=address:in('10.0.0.51','10.0.0.52')&orderBy=device.name&limit=1", "", asLea)
+		if strings.Contains(string(r.Body), mark) {
+			t.Errorf("the list is %s", r.Body)
 		}
-		return r.text("data.0.address")
+		return r.Text("data.0.address")
 	}
 	before := first()
-	m.want(200, "PATCH", "/api/v2/devices/"+own, `{"name":"zzz"}`, asLea, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+own, `{"name":"zzz"}`, asLea, mergePatch)
 	if after := first(); after != before {
 		t.Errorf("first came %s, and after another name %s", before, after)
 	}
@@ -208,56 +210,56 @@ func TestOrdersTellNothingHidden(t *testing.T) {
 // leads to: both change a protected resource, and take an approval.
 func TestClientsOfReservationsAreProtected(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
-	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+	configuration, _, zone, _, network := m.Basics()
+	address := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.78","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-01"}}`)
-	mac := "/api/v2/macAddresses/" + address.text("macAddress.id")
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8:1::/64"}`)
-	m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	mac := "/api/v2/macAddresses/" + address.Text("macAddress.id")
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8:1::/64"}`)
+	m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"six","addresses":[{"type":"IPv6Address","address":"2001:db8:1::5","state":"STATIC"}]}`)
-	moved := m.want(200, "GET", "/api/v2/addresses?filter=address:'2001:db8:1::5'", "").text("data.0.id")
+	moved := m.Want(200, "GET", "/api/v2/addresses?filter=address:'2001:db8:1::5'", "").Text("data.0.id")
 	rex, asRex := m.user("rex", "NO_ACCESS")
 	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	tries := func(as ...string) {
 		t.Helper()
-		m.refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, mergePatch)...)
-		m.refused(403, "AccessDenied", "takes an approval", "POST", "/api/v2/addresses/"+moved+"/moves",
+		m.Refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, mergePatch)...)
+		m.Refused(403, "AccessDenied", "takes an approval", "POST", "/api/v2/addresses/"+moved+"/moves",
 			`{"type":"IPv6AddressMove","destination":{"address":"2001:db8:1::666"}}`, as...)
 	}
 	tries(asRex)
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["IPv4Address","HostRecord"]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["IPv4Address","HostRecord"]}`, mergePatch)
 	tries()
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`, mergePatch)
-	m.want(200, "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, mergePatch)
-	m.verify()
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`, mergePatch)
+	m.Want(200, "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, mergePatch)
+	m.Verify()
 }
 
 // TestRightsDoNotShakeOffApprovals gives and takes rights by privilege: who has to ask for changes does not let itself make them.
 func TestRightsDoNotShakeOffApprovals(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, _ := m.basics()
+	configuration, _, zone, _, _ := m.Basics()
 	carol, asCarol := m.user("carol", "DELETE_ACCESS_RIGHTS")
 	m.right(carol, configuration, "FULL", "")
 	right := m.right(carol, zone, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.refused(403, "AccessDenied", "has to ask", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
+	m.Refused(403, "AccessDenied", "has to ask", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
 
 	cora, asCora := m.user("cora", "ADD_ACCESS_RIGHTS")
-	group := m.id("/api/v2/groups", `{"name":"g"}`)
-	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+cora+`}`)
+	group := m.ID("/api/v2/groups", `{"name":"g"}`)
+	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+cora+`}`)
 	m.right(cora, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.right(group, configuration, "FULL", `,"accessOverrides":[{"resourceType":"TXTRecord","accessLevel":"VIEW"}]`)
-	m.refused(403, "AccessDenied", "workflowLevel", "POST", "/api/v2/accessRights",
+	m.Refused(403, "AccessDenied", "workflowLevel", "POST", "/api/v2/accessRights",
 		`{"userScope":{"id":`+cora+`},"resource":{"id":`+zone+`},"defaultAccessLevel":"FULL"}`, asCora)
 }
 
 // TestDryRunsCountWhatIsSeen tries the deletion of a hardware address that hidden addresses refer to: they are not counted.
 func TestDryRunsCountWhatIsSeen(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	address := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+	_, _, _, _, network := m.Basics()
+	address := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC","macAddress":{"address":"00-00-5E-00-53-01"}}`)
-	mac := address.text("macAddress.id")
+	mac := address.Text("macAddress.id")
 	fay, asFay := m.user("fay", "NO_ACCESS")
 	m.right(fay, mac, "FULL", "")
 	for as, changed := range map[string]string{asFay: "0", "": "1"} {
@@ -265,9 +267,9 @@ func TestDryRunsCountWhatIsSeen(t *testing.T) {
 		if as != "" {
 			headers = append(headers, as)
 		}
-		r := m.want(200, "DELETE", "/api/v2/macAddresses/"+mac, "", headers...)
-		if r.text("changed") != changed {
-			t.Errorf("%q reads %s", as, r.body)
+		r := m.Want(200, "DELETE", "/api/v2/macAddresses/"+mac, "", headers...)
+		if r.Text("changed") != changed {
+			t.Errorf("%q reads %s", as, r.Body)
 		}
 	}
 }
@@ -278,35 +280,35 @@ func TestTasksAreBounded(t *testing.T) {
 	nan, asNan := m.user("nan", "NO_ACCESS")
 	one := `{"name":"x","priority":"LOW","state":"NOT_STARTED","percentComplete":0}`
 	list := "[" + strings.Repeat(one+",", 999) + one + "]"
-	m.want(201, "POST", "/api/v2/users/"+nan+"/tasks", list, asNan, "Content-Type: application/json")
-	m.refused(409, "ResourceConflictsWithOther", "1000 tasks", "POST", "/api/v2/users/"+nan+"/tasks", one, asNan)
+	m.Want(201, "POST", "/api/v2/users/"+nan+"/tasks", list, asNan, "Content-Type: application/json")
+	m.Refused(409, "ResourceConflictsWithOther", "1000 tasks", "POST", "/api/v2/users/"+nan+"/tasks", one, asNan)
 }
 
 // TestRenamingAHostIsAskedFor renames a host that an alias leads to: it is asked for as any other change of the host.
 func TestRenamingAHostIsAskedFor(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"one","addresses":[{"address":"10.0.0.78"}]}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"other","linkedRecord":{"id":`+host+`}}`)
+	configuration, _, zone, _, network := m.Basics()
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"one","addresses":[{"address":"10.0.0.78"}]}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"other","linkedRecord":{"id":`+host+`}}`)
 	rex, asRex := m.user("rex", "NO_ACCESS")
 	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
+	m.Want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
 }
 
 // TestPendingRequestsAreBounded asks for as many changes as a user may have pending.
 func TestPendingRequestsAreBounded(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration, _, zone, _, _ := m.basics()
+	configuration, _, zone, _, _ := m.Basics()
 	rex, asRex := m.user("rex", "NO_ACCESS")
 	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	record := func(n int) string { return `{"type":"TXTRecord","name":"t` + strconv.Itoa(n) + `","text":"x"}` }
 	for n := range 100 {
-		m.want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(n), asRex)
+		m.Want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(n), asRex)
 	}
-	m.refused(409, "ResourceConflictsWithOther", "100 requests", "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
-	request := m.want(200, "GET", "/api/v2/workflowRequests?limit=1", "", asRex).text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/workflowRequests/"+request, "", asRex)
-	m.want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
+	m.Refused(409, "ResourceConflictsWithOther", "100 requests", "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
+	request := m.Want(200, "GET", "/api/v2/workflowRequests?limit=1", "", asRex).Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/workflowRequests/"+request, "", asRex)
+	m.Want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(100), asRex)
 }

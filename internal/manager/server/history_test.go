@@ -18,34 +18,34 @@ import (
 // The history says who made a change, by which credential, from where and by which program, and is found by all of it.
 func TestHistoryTellsWho(t *testing.T) {
 	m := startAlone(t)
-	created := m.want(201, "POST", "/api/v2/configurations", `{"name":"by token"}`, "User-Agent: terraform/1.9 (x\x80y)",
+	created := m.Want(201, "POST", "/api/v2/configurations", `{"name":"by token"}`, "User-Agent: terraform/1.9 (x\x80y)",
 		"x-bcn-change-control-comment: ticket 7")
-	user := m.want(200, "GET", "/api/v2/users?"+filter("name:eq('admin')"), "").text("data.0.id")
+	user := m.Want(200, "GET", "/api/v2/users?"+filter("name:eq('admin')"), "").Text("data.0.id")
 	for _, about := range []string{"client:startsWith('terraform/1.9')", "remoteAddress:eq('127.0.0.1')", "credential:startsWith('token ')",
 		"comment:contains('ticket 7')", "operation:eq('ADD_CONFIGURATION')", "creationDateTime:ge('2020-01-01T00:00:00Z')",
 		"user.id:eq(" + user + ")",
 		"principal:contains('admin')"} {
-		r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&"+filter(about), "")
-		if r.text("data.0.client") != "terraform/1.9 (xy)" || r.text("data.0.remoteAddress") != "127.0.0.1" ||
-			!strings.HasPrefix(r.text("data.0.credential"), "token ") {
-			t.Errorf("%s: %s", about, r.body)
+		r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&"+filter(about), "")
+		if r.Text("data.0.client") != "terraform/1.9 (xy)" || r.Text("data.0.remoteAddress") != "127.0.0.1" ||
+			!strings.HasPrefix(r.Text("data.0.credential"), "token ") {
+			t.Errorf("%s: %s", about, r.Body)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/configurations/"+created.text("id")+"/transactions", ""); r.count() != 1 ||
-		r.text("data.0.comment") != "ticket 7" {
-		t.Errorf("the history of the configuration: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/configurations/"+created.Text("id")+"/transactions", ""); r.Count() != 1 ||
+		r.Text("data.0.comment") != "ticket 7" {
+		t.Errorf("the history of the configuration: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("creationDateTime:gt('2100-01-01T00:00:00Z')"), ""); r.count() != 0 {
-		t.Errorf("there are transactions of the future: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?"+filter("creationDateTime:gt('2100-01-01T00:00:00Z')"), ""); r.Count() != 0 {
+		t.Errorf("there are transactions of the future: %s", r.Body)
 	}
 	// A session, and a password.
-	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	basic := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by session"}`, basic)
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, basicAuth("admin", adminPassword))
-	r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", "")
-	if r.text("data.0.credential") != "password" || r.text("data.1.credential") != "session "+session.text("id") {
-		t.Errorf("the credentials are %s", r.body)
+	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	basic := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by session"}`, basic)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, basicAuth("admin", adminPassword))
+	r := m.Want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", "")
+	if r.Text("data.0.credential") != "password" || r.Text("data.1.credential") != "session "+session.Text("id") {
+		t.Errorf("the credentials are %s", r.Body)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
 	for deadline := time.After(patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
 		select {
@@ -132,7 +132,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 		t.Errorf("nothing was done, and %q", faults)
 	}
 	figure := func(line string) bool {
-		return strings.Contains(string(m.want(200, "GET", "/metrics", "", "Authorization:").body), "\n"+line)
+		return strings.Contains(string(m.Want(200, "GET", "/metrics", "", "Authorization:").Body), "\n"+line)
 	}
 	for deadline := time.Now().Add(3 * time.Minute); !figure("portolan_history_unsent 0\n"); { // as above
 		if time.Now().After(deadline) {
@@ -141,7 +141,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // between two looks
 	}
 	if !figure("portolan_history_failures_total 0\n") || !figure("portolan_history_unsigned ") {
-		t.Errorf("the figures are %s", m.want(200, "GET", "/metrics", "", "Authorization:").body)
+		t.Errorf("the figures are %s", m.Want(200, "GET", "/metrics", "", "Authorization:").Body)
 	}
 	// Somebody changes the first transaction, and makes the whole chain anew, signed heads included.
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {

@@ -15,6 +15,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 )
@@ -28,21 +29,21 @@ var parameter = regexp.MustCompile(`\{\w+\}`)
 // operations are all that the manager describes, of both APIs, with numbers for their parameters: of what is there, where there is
 // something.
 func (m *manager) operations() (all []operation) {
-	m.t.Helper()
+	m.T.Helper()
 	text, err := Document(m.REST)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	var document struct {
 		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(text, &document); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	first := map[string]string{}
 	for _, c := range m.Address.Collections() {
 		if !c.Inner {
-			first[c.Name] = m.do("GET", "/api/v2/"+c.Path()+"?limit=1&fields=id", "").text("data.0.id")
+			first[c.Name] = m.Do("GET", "/api/v2/"+c.Path()+"?limit=1&fields=id", "").Text("data.0.id")
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
@@ -65,7 +66,7 @@ func (m *manager) operations() (all []operation) {
 		}
 	}
 	if len(all) < 1000 {
-		m.t.Fatalf("the manager describes %d operations", len(all))
+		m.T.Fatalf("the manager describes %d operations", len(all))
 	}
 	return all
 }
@@ -76,7 +77,7 @@ var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"
 // Without credentials, and with credentials that are forged, cut off, expired, revoked, ended, of somebody else or of another kind, no
 // operation does anything but say so.
 func TestNothingWithoutCredentials(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.oneOfEach()
@@ -94,18 +95,18 @@ func TestNothingWithoutCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	basic := "Authorization: Basic "
-	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	ended := session.text("basicAuthenticationCredentials")
+	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	ended := session.Text("basicAuthenticationCredentials")
 	plain, err := base64.StdEncoding.DecodeString(ended)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other, _ := m.user("other", "ADMINISTRATOR")
 	crossed := base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(plain), "admin:", "other:", 1)))
-	m.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
-	revoked := m.token
+	m.Want(200, "PATCH", "/api/v2/sessions/"+session.Text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
+	revoked := m.Token
 	all := m.operations()
-	if m.token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "again", Role: authz.Administrator,
+	if m.Token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "again", Role: authz.Administrator,
 		User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
@@ -125,14 +126,14 @@ func TestNothingWithoutCredentials(t *testing.T) {
 		base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"x","sub":"admin"}`)) + "."
 	wrong := map[string]string{"none": "Authorization:", "expired": "Authorization: Bearer " + expired,
 		"revoked": "Authorization: Bearer " + revoked,
-		"cut off": "Authorization: Bearer " + m.token[:len(m.token)-1], "longer": "Authorization: Bearer " + m.token + "x",
-		"another scheme": "Authorization: Digest " + m.token, "a token as a password": basicAuth("admin", m.token),
+		"cut off": "Authorization: Bearer " + m.Token[:len(m.Token)-1], "longer": "Authorization: Bearer " + m.Token + "x",
+		"another scheme": "Authorization: Digest " + m.Token, "a token as a password": basicAuth("admin", m.Token),
 		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
 		"the secret of a key set": "Authorization: Bearer " + secret,
 		"a key set":               basicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
 		"the number of a user": "Authorization: Bearer " + other,
-		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.token}
-	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.Token}
+	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	for _, name := range slices.Sorted(maps.Keys(wrong)) {
 		header := []string{wrong[name]}
 		if strings.HasPrefix(wrong[name], "Cookie") {
@@ -148,50 +149,50 @@ func TestNothingWithoutCredentials(t *testing.T) {
 			if slices.Contains(open, o.method+" "+o.path) {
 				continue
 			}
-			r := m.do(o.method, o.path, "", header...)
+			r := m.Do(o.method, o.path, "", header...)
 			switch {
-			case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden && r.text("code") == "InvalidAuthorizationScheme":
+			case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden && r.Text("code") == "InvalidAuthorizationScheme":
 				refused++
 			case r.StatusCode == http.StatusTooManyRequests && refused > 0: // they were judged, and now they have to wait
 			default:
-				t.Errorf("%s: %s %s answers %d %s", name, o.method, o.path, r.StatusCode, r.body)
+				t.Errorf("%s: %s %s answers %d %s", name, o.method, o.path, r.StatusCode, r.Body)
 			}
 		}
 	}
-	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+	if after := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount"); after != before {
 		t.Errorf("there were %s transactions, and are %s", before, after)
 	}
 }
 
 // allNames are what all resources are called.
 func (m *manager) allNames() map[string]bool {
-	m.t.Helper()
+	m.T.Helper()
 	all := map[string]bool{}
 	for path := "/api/v2?fields=id,name&limit=1000"; path != ""; {
-		r := m.want(200, "GET", path, "")
-		for _, row := range r.get("data").([]any) {
+		r := m.Want(200, "GET", path, "")
+		for _, row := range r.Get("data").([]any) {
 			if name, _ := row.(map[string]any)["name"].(string); len(name) > 3 {
 				all[name] = true
 			}
 		}
-		path = r.text("_links.next.href")
+		path = r.Text("_links.next.href")
 	}
 	return all
 }
 
 // A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
 func TestNothingWithoutRights(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
 	m.oneOfEach()
 	made := m.allNames()
 	user, basic := m.user("nobody", "NO_ACCESS")
-	bearer := "Authorization: Bearer " + m.want(201, "POST", "/api/v2/tokens", `{"name":"nobody","role":"administrator"}`, basic,
-		"Content-Type: application/json").text("token")
+	bearer := "Authorization: Bearer " + m.Want(201, "POST", "/api/v2/tokens", `{"name":"nobody","role":"administrator"}`, basic,
+		"Content-Type: application/json").Text("token")
 	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
 	all := m.operations()
-	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	for _, o := range all {
 		body := ""
 		if o.method != "GET" && o.method != "DELETE" {
@@ -204,22 +205,22 @@ func TestNothingWithoutRights(t *testing.T) {
 		if strings.HasPrefix(o.path, "/user/api/") || strings.HasPrefix(o.path, "/api/v1/") { // the fleet's, which take tokens alone
 			as = bearer
 		}
-		r := m.do(o.method, o.path, body, as)
+		r := m.Do(o.method, o.path, body, as)
 		if as == bearer && r.StatusCode == 401 {
-			t.Errorf("%s %s is not asked about rights: %s", o.method, o.path, r.body)
+			t.Errorf("%s %s is not asked about rights: %s", o.method, o.path, r.Body)
 		}
-		shown := strings.ReplaceAll(string(r.body), "nobody@example.net", "") // its own address
+		shown := strings.ReplaceAll(string(r.Body), "nobody@example.net", "") // its own address
 		for name := range made {
 			if strings.Contains(shown, `:"`+name+`"`) || len(name) > 8 && strings.Contains(shown, name) {
-				t.Errorf("%s %s shows %s: %d %s", o.method, o.path, name, r.StatusCode, r.body[:min(len(r.body), 400)])
+				t.Errorf("%s %s shows %s: %d %s", o.method, o.path, name, r.StatusCode, r.Body[:min(len(r.Body), 400)])
 				break
 			}
 		}
 		if r.StatusCode >= 500 && r.StatusCode != 501 || o.method != "GET" && r.StatusCode < 400 {
-			t.Errorf("%s %s answers %d %s", o.method, o.path, r.StatusCode, r.body[:min(len(r.body), 400)])
+			t.Errorf("%s %s answers %d %s", o.method, o.path, r.StatusCode, r.Body[:min(len(r.Body), 400)])
 		}
 	}
-	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+	if after := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount"); after != before {
 		t.Errorf("there were %s transactions, and are %s", before, after)
 	}
 	t.Logf("%d operations, %d names: %s", len(all), len(made), fmt.Sprint(slices.Sorted(maps.Keys(made)))[:200])
@@ -237,7 +238,7 @@ var public = map[string]string{
 
 // Routes that no document describes are known, one by one, and show nobody what things are called; a new one is not open unseen.
 func TestPublicRoutes(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
 	m.oneOfEach()
@@ -247,9 +248,9 @@ func TestPublicRoutes(t *testing.T) {
 	for _, o := range m.operations() {
 		described[o.template] = true
 	}
-	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
-	authenticators := m.want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
-	for _, one := range authenticators.get("data").([]any) {
+	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
+	authenticators := m.Want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
+	for _, one := range authenticators.Get("data").([]any) {
 		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // whoever signs in chooses among them
 	}
 	met := 0
@@ -262,18 +263,18 @@ func TestPublicRoutes(t *testing.T) {
 			continue
 		}
 		met++
-		path := strings.NewReplacer("{$}", "", "{id}", authenticators.text("data.0.id")).Replace(route)
+		path := strings.NewReplacer("{$}", "", "{id}", authenticators.Text("data.0.id")).Replace(route)
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 			for _, header := range []string{"Authorization:", "Authorization: Bearer none"} {
-				r := m.do(method, path, "", header)
+				r := m.Do(method, path, "", header)
 				if r.StatusCode >= 500 && r.StatusCode != 501 {
-					t.Errorf("%s %s answers %d %s", method, path, r.StatusCode, r.body)
+					t.Errorf("%s %s answers %d %s", method, path, r.StatusCode, r.Body)
 				}
 				if route == "/api/openapi.json" { // it is of the types, whose words are names of some
 					continue
 				}
 				for name := range made {
-					if len(name) > 4 && strings.Contains(string(r.body), `"`+name+`"`) { // "none" is a word
+					if len(name) > 4 && strings.Contains(string(r.Body), `"`+name+`"`) { // "none" is a word
 						t.Errorf("%s %s shows %s", method, path, name)
 					}
 				}
@@ -283,7 +284,7 @@ func TestPublicRoutes(t *testing.T) {
 	if met != len(public) {
 		t.Errorf("%d of %d public routes are there: %v", met, len(public), m.routes)
 	}
-	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+	if after := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount"); after != before {
 		t.Errorf("there were %s transactions, and are %s", before, after)
 	}
 }
@@ -316,18 +317,18 @@ func TestDoorRoutes(t *testing.T) {
 // Metrics tell who has shown nothing no names; who sees everything, and who reaches a listener of their own, has all of them.
 func TestMetricsWithoutNames(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"secret-plans"}`)
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/30"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"secret-plans"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/30"}`)
 	_, as := m.user("nobody", "NO_ACCESS")
 	for _, header := range []string{"Authorization:", as} {
-		text := string(m.want(200, "GET", "/metrics", "", header).body)
+		text := string(m.Want(200, "GET", "/metrics", "", header).Body)
 		if strings.Contains(text, "secret-plans") || strings.Contains(text, "10.0.0.0/30") || !strings.Contains(text, "portolan_transactions ") {
 			t.Errorf("with %q it tells %.300s", header, text)
 		}
 	}
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/metrics", "", "Authorization: Bearer ptl_none")
-	if text := string(m.want(200, "GET", "/metrics", "").body); !strings.Contains(text, `configuration="secret-plans"`) {
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/metrics", "", "Authorization: Bearer ptl_none")
+	if text := string(m.Want(200, "GET", "/metrics", "").Body); !strings.Contains(text, `configuration="secret-plans"`) {
 		t.Error("an administrator's lacks names")
 	}
 }

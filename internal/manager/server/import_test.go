@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 )
 
 // One bad row of networks or addresses stops no other. What is there gets what the file says, what is tried changes nothing, and what the
 // file does not have is named.
 func TestImportSkipsRows(t *testing.T) {
 	m := startAlone(t)
-	m.basics()
-	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").text("data.0.id")+"/blocks",
+	m.Basics()
+	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").Text("data.0.id")+"/blocks",
 		`{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	networks := func(file string, how ipam.Import) (done ipam.Imported) {
 		t.Helper()
@@ -92,18 +93,18 @@ func TestImportSkipsRows(t *testing.T) {
 	if want := []string{"172.16.0.11 b"}; !slices.Equal(done.Differences, want) {
 		t.Errorf("the differences are %q", done.Differences)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A strict file of addresses is imported whole, as the rules would have made them, or not at all, with a faulty line named.
 func TestImportAddresses(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/16"}`)
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50"}`)
+	configuration, _, _, block, network := m.Basics()
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/16"}`)
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50"}`)
 	load := func(file string) error {
 		t.Helper()
 		lines, skipped, err := ipam.ReadAddresses(strings.NewReader(file))
@@ -116,7 +117,7 @@ func TestImportAddresses(t *testing.T) {
 		return err
 	}
 	transactions := func() string {
-		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	}
 	before := transactions()
 	for file, want := range map[string]string{
@@ -148,7 +149,7 @@ func TestImportAddresses(t *testing.T) {
 	if err := load(text); err != nil {
 		t.Fatal(err)
 	}
-	m.verify()
+	m.Verify()
 	if transactions() == before {
 		t.Error("the import left no transaction")
 	}
@@ -158,21 +159,21 @@ func TestImportAddresses(t *testing.T) {
 		"/api/v2/addresses?filter=address:'2001:db8::a'&fields=state,name":           `{"state":"STATIC","name":"six"}`,
 		"/api/v2/transactions?limit=1&orderBy=desc(id)&fields=operation,description": "IMPORT_ENTITIES",
 	} {
-		if r := m.want(200, "GET", path, ""); !strings.Contains(string(r.body), want) {
-			t.Errorf("%s: %.300s, want %s", path, r.body, want)
+		if r := m.Want(200, "GET", path, ""); !strings.Contains(string(r.Body), want) {
+			t.Errorf("%s: %.300s, want %s", path, r.Body, want)
 		}
 	}
 	// An import is undone like any other transaction, and done again.
 	for range 2 {
 		if r := m.undo(m.last()); r.StatusCode != 201 {
-			t.Fatalf("undoing the import: %d %s", r.StatusCode, r.body)
+			t.Fatalf("undoing the import: %d %s", r.StatusCode, r.Body)
 		}
-		m.verify()
+		m.Verify()
 	}
 	// The next one is the next free one.
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
-		`{"type":"IPv4Address","state":"STATIC"}`); r.text("address") != "10.0.0.2" {
-		t.Errorf("the next address is %s", r.text("address"))
+	if r := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`); r.Text("address") != "10.0.0.2" {
+		t.Errorf("the next address is %s", r.Text("address"))
 	}
-	m.verify()
+	m.Verify()
 }

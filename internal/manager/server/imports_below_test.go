@@ -10,14 +10,14 @@ import (
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
 		of := func(collection, kind string) string {
-			return collection + "/" + m.want(200, "GET", "/api/v2/"+collection+"?limit=1&"+filter("type:'"+kind+"'"), "").text("data.0.id")
+			return collection + "/" + m.Want(200, "GET", "/api/v2/"+collection+"?limit=1&"+filter("type:'"+kind+"'"), "").Text("data.0.id")
 		}
 		below := map[string]string{"IPv4Block": of("blocks", "IPv4Block"), "IPv4Network": of("blocks", "IPv4Block"),
 			"IPv6Block": of("blocks", "IPv6Block"), "IPv6Network": of("blocks", "IPv6Block"), "IPv4Address": of("networks", "IPv4Network"),
 			"IPv6Address": of("networks", "IPv6Network"), "Zone": of("views", "View"), "TXTRecord": of("zones", "Zone")}
 		for _, kind := range slices.Sorted(maps.Keys(below)) {
 			table := "type\n" + kind + "\n" // whose row is refused
-			m.ended(m.want(201, "POST", "/api/v2/"+below[kind]+"/imports", table, "Content-Type: text/csv").text("id"))
+			m.ended(m.Want(201, "POST", "/api/v2/"+below[kind]+"/imports", table, "Content-Type: text/csv").Text("id"))
 		}
 	})
 }
@@ -26,31 +26,31 @@ func init() {
 // what a request that makes it would be, and the headers hold for all.
 func TestImportsBelow(t *testing.T) {
 	m := startAlone(t)
-	_, view, zone, block, network := m.basics()
+	_, view, zone, block, network := m.Basics()
 	asTable := "Content-Type: text/csv"
 	sent := func(path, table, kind, want string, headers ...string) (reply, string) {
 		t.Helper()
-		r := m.want(201, "POST", "/api/v2/"+path+"/imports", table, append(headers, asTable)...)
-		if r.text("type") != kind || r.text("state") != "QUEUED" || r.Header.Get("Location") == "" {
-			t.Fatalf("%s: %s", path, r.body)
+		r := m.Want(201, "POST", "/api/v2/"+path+"/imports", table, append(headers, asTable)...)
+		if r.Text("type") != kind || r.Text("state") != "QUEUED" || r.Header.Get("Location") == "" {
+			t.Fatalf("%s: %s", path, r.Body)
 		}
-		made, log := m.ended(r.text("id"))
+		made, log := m.ended(r.Text("id"))
 		if counts(made) != want {
 			t.Errorf("%s: %s, want %s\n%s", path, counts(made), want, log)
 		}
-		if r := m.want(200, "GET", "/api/v2/"+path+"/imports/"+r.text("id"), ""); r.text("type") != kind {
-			t.Errorf("below %s it is %s", path, r.body)
+		if r := m.Want(200, "GET", "/api/v2/"+path+"/imports/"+r.Text("id"), ""); r.Text("type") != kind {
+			t.Errorf("below %s it is %s", path, r.Body)
 		}
 		return made, log
 	}
 	sent("blocks/"+block, "type,range,name\nIPv4Network,10.7.0.0/24,a\nIPv4Network,10.7.1.0/24,b\n", "IPv4NetworkImport",
 		"COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused", "x-bcn-no-gateway: true", "x-bcn-change-control-comment: moved here")
-	r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'a'"), "")
-	if r.text("data.0.gateway") != "" {
-		t.Errorf("the header did not hold: %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'a'"), "")
+	if r.Text("data.0.gateway") != "" {
+		t.Errorf("the header did not hold: %s", r.Body)
 	}
-	if c := m.want(200, "GET", "/api/v2/networks/"+r.text("data.0.id")+"/transactions", ""); c.text("data.0.comment") != "moved here" {
-		t.Errorf("the history says %s", c.body)
+	if c := m.Want(200, "GET", "/api/v2/networks/"+r.Text("data.0.id")+"/transactions", ""); c.Text("data.0.comment") != "moved here" {
+		t.Errorf("the history says %s", c.Body)
 	}
 	_, log := sent("blocks/"+block, "type,range,name\nIPv4Network,10.7.0.0/24,again\nIPv4Network,10.7.2.0/24,c\n"+
 		"IPv4Network,172.16.0.0/24,far\n", "IPv4NetworkImport", "COMPLETED_WITH_ERRORS: 3 rows, 1 created, 0 updated, 0 unchanged, 2 refused")
@@ -68,25 +68,25 @@ func TestImportsBelow(t *testing.T) {
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused"); !strings.Contains(log, "nonsense") {
 		t.Errorf("a column that is no field: %s", log)
 	}
-	m.refused(400, "InvalidHeaderValue", "DRY_RUN", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable, "x-portolan-dry-run: true")
-	m.refused(415, "UnsupportedMediaType", "compressed", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable,
+	m.Refused(400, "InvalidHeaderValue", "DRY_RUN", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable, "x-portolan-dry-run: true")
+	m.Refused(415, "UnsupportedMediaType", "compressed", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable,
 		"Content-Encoding: gzip")
 	sent("views/"+view, "type,absoluteName\nZone,lab.test\n", "ZoneImport", "COMPLETED: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused")
 	sent("zones/"+zone, "type,name,addresses[0].address,text\nHostRecord,printer,10.0.0.77,\nTXTRecord,t,,hello\n", "ResourceRecordImport",
 		"COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused", "x-bcn-create-reverse-record: true")
-	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/imports", ""); r.text("count") != "4" {
-		t.Errorf("below the block are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/imports", ""); r.Text("count") != "4" {
+		t.Errorf("below the block are %s", r.Body)
 	}
-	made, log := m.ended(m.want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
+	made, log := m.ended(m.Want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
 		{"range":"10.9.0.0/24","name":"x","userDefinedFields":{"owner":"lab"}},{"type":"IPv4Network","range":"10.9.1.0/24"},
-		{"range":"10.9.0.0/24"},{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").text("id"))
+		{"range":"10.9.0.0/24"},{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").Text("id"))
 	if counts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" ||
 		!strings.Contains(log, "required and missing: range") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.text("data.0.gateway") != "" ||
-		r.text("data.0.range") != "10.9.0.0/24" {
-		t.Errorf("made was %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.Text("data.0.gateway") != "" ||
+		r.Text("data.0.range") != "10.9.0.0/24" {
+		t.Errorf("made was %s", r.Body)
 	}
 	for code, body := range map[string]string{
 		"MissingRequiredField":     `{"type":"IPv4NetworkImport"}`,
@@ -94,16 +94,16 @@ func TestImportsBelow(t *testing.T) {
 		"JsonDeserializationError": `{"type":"IPv4NetworkImport","resources":[null]}`,
 		"InvalidResourceType":      `{"type":"ZoneImport","resources":[{"absoluteName":"x.test"}]}`,
 	} {
-		m.refused(400, code, "", "POST", "/api/v2/blocks/"+block+"/imports", body)
+		m.Refused(400, code, "", "POST", "/api/v2/blocks/"+block+"/imports", body)
 	}
-	m.refused(400, "InvalidCsv", "type", "POST", "/api/v2/blocks/"+block+"/imports", "range\n10.7.9.0/24\n", asTable)
-	m.refused(400, "InvalidCsv", "rows", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\n", asTable)
-	m.refused(400, "InvalidResourceType", "IPv4Address", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\nIPv4Address,10.7.9.0\n",
+	m.Refused(400, "InvalidCsv", "type", "POST", "/api/v2/blocks/"+block+"/imports", "range\n10.7.9.0/24\n", asTable)
+	m.Refused(400, "InvalidCsv", "rows", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\n", asTable)
+	m.Refused(400, "InvalidResourceType", "IPv4Address", "POST", "/api/v2/blocks/"+block+"/imports", "type,range\nIPv4Address,10.7.9.0\n",
 		asTable)
-	m.refused(400, "InvalidResourceType", "HostRecord", "POST", "/api/v2/views/"+view+"/imports", "type,name\nHostRecord,x\n", asTable)
-	m.refused(400, "InvalidFileCharacterEncoding", "UTF-8", "POST", "/api/v2/blocks/"+block+"/imports",
+	m.Refused(400, "InvalidResourceType", "HostRecord", "POST", "/api/v2/views/"+view+"/imports", "type,name\nHostRecord,x\n", asTable)
+	m.Refused(400, "InvalidFileCharacterEncoding", "UTF-8", "POST", "/api/v2/blocks/"+block+"/imports",
 		"type,range\nIPv4Network,10.7.9.0/24\n", "Content-Type: text/csv; charset=iso-8859-1")
-	m.refused(404, "ResourceNotFound", "999999", "POST", "/api/v2/blocks/999999/imports", "type,range\nIPv4Network,10.7.9.0/24\n", asTable)
-	m.refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", "type,name\n", asTable)
-	m.verify()
+	m.Refused(404, "ResourceNotFound", "999999", "POST", "/api/v2/blocks/999999/imports", "type,range\nIPv4Network,10.7.9.0/24\n", asTable)
+	m.Refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", "type,name\n", asTable)
+	m.Verify()
 }

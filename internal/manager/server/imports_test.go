@@ -15,63 +15,64 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
 		body, kind := form(map[string]string{"fileInfo": `{"name":"kept.csv","contentType":"text/csv"}`}, "type,name\r\n")
-		m.id("/api/v2/imports", body, kind)
-		policy := m.want(200, "GET", "/api/v2/responsePolicies", "").text("data.0.id")
+		m.ID("/api/v2/imports", body, kind)
+		policy := m.Want(200, "GET", "/api/v2/responsePolicies", "").Text("data.0.id")
 		body, kind = form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "ads.example\n")
-		m.ended(m.want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).text("id"))
+		m.ended(m.Want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).Text("id"))
 	})
 }
 
 // imported sends a file, waits until it is worked off, and gives how it is, with its log.
 func (m *manager) imported(info, file string) (made reply, log string) {
-	m.t.Helper()
+	m.T.Helper()
 	body, kind := form(map[string]string{"fileInfo": `{"state":"QUEUED",` + info + `}`}, file)
-	return m.ended(m.want(201, "POST", "/api/v2/imports", body, kind).text("id"))
+	return m.ended(m.Want(201, "POST", "/api/v2/imports", body, kind).Text("id"))
 }
 
 // ended waits until an import is worked off.
 func (m *manager) ended(id string) (made reply, log string) {
-	m.t.Helper()
+	m.T.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		made = m.want(200, "GET", "/api/v2/imports/"+id, "")
-		if state := made.text("state"); state != "QUEUED" && state != "RUNNING" && state != "CANCELLING" {
-			return made, m.want(200, "GET", "/api/v2/imports/"+id+"/logs", "").text("data.0.contents")
+		made = m.Want(200, "GET", "/api/v2/imports/"+id, "")
+		if state := made.Text("state"); state != "QUEUED" && state != "RUNNING" && state != "CANCELLING" {
+			return made, m.Want(200, "GET", "/api/v2/imports/"+id+"/logs", "").Text("data.0.contents")
 		}
 		if time.Now().After(deadline) {
-			m.t.Fatalf("the import is still %s", made.body)
+			m.T.Fatalf("the import is still %s", made.Body)
 		}
 	}
 }
 
 // counts words how an import ended.
 func counts(r reply) string {
-	return fmt.Sprintf("%s: %s rows, %s created, %s updated, %s unchanged, %s refused", r.text("state"), r.text("rows"), r.text("created"),
-		r.text("updated"), r.text("unchanged"), r.text("refused"))
+	return fmt.Sprintf("%s: %s rows, %s created, %s updated, %s unchanged, %s refused", r.Text("state"), r.Text("rows"), r.Text("created"),
+		r.Text("updated"), r.Text("unchanged"), r.Text("refused"))
 }
 
 // What GET gives of a collection, as CSV and as JSON, can be imported again: it changes nothing, and no version. A cell that is another one
 // changes what it says, and nothing else.
 func TestImportOfWhatIsThere(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
 	m.oneOfEach()
-	network := m.want(200, "GET", "/api/v2/networks?"+filter("name:'office'"), "").text("data.0.id")
-	zone := m.want(200, "GET", "/api/v2/zones?limit=1&"+filter("type:'Zone'"), "").text("data.0.id")
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50","name":"=1+1"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"a, \"b\"; c"}`)
+	network := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'office'"), "").Text("data.0.id")
+	zone := m.Want(200, "GET", "/api/v2/zones?limit=1&"+filter("type:'Zone'"), "").Text("data.0.id")
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50","name":"=1+1"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"a, \"b\"; c"}`)
 	for _, c := range m.Address.Collections() {
 		if c.From != "resource" || c.Inner || c.Name == "imports" || c.SignIn != nil {
 			continue
 		}
-		before := m.want(200, "GET", "/api/v2/"+c.Path(), "").body
-		table := m.want(200, "GET", "/api/v2/"+c.Path(), "", "Accept: text/csv").body
-		rows := m.want(200, "GET", "/api/v2/"+c.Path(), "").text("count")
+		before := m.Want(200, "GET", "/api/v2/"+c.Path(), "").Body
+		table := m.Want(200, "GET", "/api/v2/"+c.Path(), "", "Accept: text/csv").Body
+		rows := m.Want(200, "GET", "/api/v2/"+c.Path(), "").Text("count")
 		if rows == "0" {
 			continue
 		}
@@ -85,29 +86,29 @@ func TestImportOfWhatIsThere(t *testing.T) {
 		if c.Name == "databases" { // which counts what it holds
 			continue
 		}
-		if after := m.want(200, "GET", "/api/v2/"+c.Path(), "").body; string(after) != string(before) {
+		if after := m.Want(200, "GET", "/api/v2/"+c.Path(), "").Body; string(after) != string(before) {
 			t.Errorf("%s has changed:\n%s\n%s", c.Name, before, after)
 		}
 	}
-	table := string(m.want(200, "GET", "/api/v2/networks", "", "Accept: text/csv").body)
+	table := string(m.Want(200, "GET", "/api/v2/networks", "", "Accept: text/csv").Body)
 	made, log := m.imported(`"contentType":"text/csv","comment":"renamed"`, strings.Replace(table, ",office,", ",Büro,", 1))
 	if counts(made) != "COMPLETED: 7 rows, 0 created, 1 updated, 6 unchanged, 0 refused" {
 		t.Errorf("a changed cell: %s\n%s", counts(made), log)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks/"+network, ""); r.text("name") != "Büro" {
-		t.Errorf("the network is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network, ""); r.Text("name") != "Büro" {
+		t.Errorf("the network is %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/transactions?limit=1&orderBy=desc(id)",
-		""); r.text("data.0.comment") != "renamed" {
-		t.Errorf("the history says %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/transactions?limit=1&orderBy=desc(id)",
+		""); r.Text("data.0.comment") != "renamed" {
+		t.Errorf("the history says %s", r.Body)
 	}
 }
 
 // Rows find their place: address space by its range, names by theirs, in the configuration that they say or that the import does.
 func TestImportFindsPlaces(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration, view, _, _, _ := m.basics()
+	configuration, view, _, _, _ := m.Basics()
 	space := "type,range,name,configuration.name,address,state\n" +
 		"IPv4Block,10.0.0.0/12,small,main,,\nIPv4Network,10.1.0.0/24,lab,main,,\nIPv4Address,,probe,main,10.1.0.7,STATIC\n" +
 		"IPv4Network,192.0.2.0/24,,main,,\nIPv4Address,,,main,192.0.2.7,STATIC\nIPv4Network,10.1.0.0/24,again,main,,\n" +
@@ -123,9 +124,9 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
 	}
-	lab := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "")
-	if up := lab.text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
-		m.want(200, "GET", up, "").text("name") != "small" {
+	lab := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "")
+	if up := lab.Text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
+		m.Want(200, "GET", up, "").Text("name") != "small" {
 		t.Errorf("the network lies in %s", up)
 	}
 	names := "type;absoluteName;view.name;text\nZone;eu.example.com;internal;\nTXTRecord;a.b.eu.example.com;internal;hello\n" +
@@ -140,18 +141,18 @@ func TestImportFindsPlaces(t *testing.T) {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 	hosts := "type,absoluteName,ttl,addresses[0].address\nHostRecord,h.eu.example.com,60,\n"
-	eu := m.want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'eu.example.com'"), "").text("data.0.id")
-	m.id("/api/v2/zones/"+eu+"/resourceRecords",
+	eu := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'eu.example.com'"), "").Text("data.0.id")
+	m.ID("/api/v2/zones/"+eu+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.1.0.7"}]}`)
 	if made, log = m.imported(again, hosts); counts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
-	if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'a.b.eu.example.com'"), ""); r.text("data.0.name") != "a.b" ||
-		r.text("data.0.text") != "hello" {
-		t.Errorf("the record is %s\n%s", r.body, log)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'a.b.eu.example.com'"), ""); r.Text("data.0.name") != "a.b" ||
+		r.Text("data.0.text") != "hello" {
+		t.Errorf("the record is %s\n%s", r.Body, log)
 	}
-	if r := m.want(200, "GET", "/api/v2/views/"+view+"/zones?fields=absoluteName", ""); !strings.Contains(string(r.body), "net") {
-		t.Errorf("the view has the zones %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/views/"+view+"/zones?fields=absoluteName", ""); !strings.Contains(string(r.Body), "net") {
+		t.Errorf("the view has the zones %s", r.Body)
 	}
 	// An empty cell says nothing, however often; null takes a value away.
 	gateways := "type,range,name,gateway,configuration.name\nIPv4Network,10.5.0.0/24,gw,,main\n"
@@ -161,22 +162,22 @@ func TestImportFindsPlaces(t *testing.T) {
 		}
 	}
 	gw := "/api/v2/networks?" + filter("range:'10.5.0.0/24'")
-	if r := m.want(200, "GET", gw, ""); r.text("data.0.gateway") != "10.5.0.1" {
-		t.Errorf("the gateway is %s", r.body)
+	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "10.5.0.1" {
+		t.Errorf("the gateway is %s", r.Body)
 	}
 	m.imported(`"contentType":"text/csv"`, strings.Replace(gateways, "gw,,", "null,null,", 1))
-	if r := m.want(200, "GET", gw, ""); r.text("data.0.gateway") != "" || r.text("data.0.name") != "" {
-		t.Errorf("the gateway is still there: %s", r.body)
+	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "" || r.Text("data.0.name") != "" {
+		t.Errorf("the gateway is still there: %s", r.Body)
 	}
 	// What may lie below several kinds of resources is not put anywhere.
 	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"DHCPv4ClientOption","code":6,"value":["10.0.0.5"]}`+"\n"+
 		`{"type":"Tag","name":"lost","_links":{"up":{"href":"/api/v2/tagGroups/99999999"}}}`)
-	if made.text("refused") != "2" || !strings.Contains(log, "into") {
+	if made.Text("refused") != "2" || !strings.Contains(log, "into") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 	// References are changed and taken away by their ids.
-	country := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
-	lab2 := lab.text("data.0.id")
+	country := m.Want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").Text("data.0.id")
+	lab2 := lab.Text("data.0.id")
 	for _, step := range []struct{ cells, want, location string }{
 		{country + ",", "1 updated, 0 unchanged, 0 refused", country},
 		{country + ",Nowhere", "0 updated, 0 unchanged, 1 refused", country},
@@ -185,9 +186,9 @@ func TestImportFindsPlaces(t *testing.T) {
 		{"null,Switzerland", "1 updated, 0 unchanged, 0 refused", ""},
 	} {
 		made, log := m.imported(`"contentType":"text/csv"`, "id,location.id,location.name\n"+lab2+","+step.cells+"\n")
-		r := m.want(200, "GET", "/api/v2/networks/"+lab2, "")
-		if !strings.Contains(counts(made), step.want) || r.text("location.id") != step.location {
-			t.Errorf("%s: %s, %s\n%s", step.cells, counts(made), r.text("location"), log)
+		r := m.Want(200, "GET", "/api/v2/networks/"+lab2, "")
+		if !strings.Contains(counts(made), step.want) || r.Text("location.id") != step.location {
+			t.Errorf("%s: %s, %s\n%s", step.cells, counts(made), r.Text("location"), log)
 		}
 	}
 	// Or by texts: their keys, or their paths.
@@ -197,10 +198,10 @@ func TestImportFindsPlaces(t *testing.T) {
 		{"locations/XX", "0 updated, 0 unchanged, 1 refused", country}, {"null", "1 updated, 0 unchanged, 0 refused", ""},
 	} {
 		made, log := m.imported(`"contentType":"text/csv"`, "type,range,configuration,location\nIPv4Network,10.1.0.0/24,main,"+step.cell+"\n")
-		r := m.want(200, "GET", "/api/v2/networks/"+lab2, "")
-		if !strings.Contains(counts(made), step.want) || r.text("location.id") != step.location ||
-			made.text("refused") == "1" && !strings.Contains(log, "location") {
-			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.text("location"), log)
+		r := m.Want(200, "GET", "/api/v2/networks/"+lab2, "")
+		if !strings.Contains(counts(made), step.want) || r.Text("location.id") != step.location ||
+			made.Text("refused") == "1" && !strings.Contains(log, "location") {
+			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.Text("location"), log)
 		}
 	}
 	// A secret that is made is not shown, and that is said.
@@ -209,7 +210,7 @@ func TestImportFindsPlaces(t *testing.T) {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
-	group := m.id("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
+	group := m.ID("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
 	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+
 		`{"type":"TagGroup","name":"floors"}`+"\n")
 	if counts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" {
@@ -224,19 +225,19 @@ func TestImportFindsPlaces(t *testing.T) {
 // All rows or none; a trial; what is to be done with rows; headers that hold for all of them.
 func TestImportModes(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, _, network := m.basics()
+	_, _, zone, _, network := m.Basics()
 	at := func(mode string) string {
 		return `"contentType":"text/csv","into":"networks/` + network + `/addresses",` + mode
 	}
 	total := func() string {
-		return m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+filter("state:'STATIC'"), "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+filter("state:'STATIC'"), "").Text("totalCount")
 	}
 	const two, three = "type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.0.0.21,STATIC\n",
 		"type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.9.0.21,STATIC\nIPv4Address,10.0.0.22,STATIC\n"
 	made, log := m.imported(at(`"mode":"ALL_OR_NOTHING"`), three)
 	if counts(made) != "FAILED: 3 rows, 0 created, 0 updated, 0 unchanged, 1 refused" || total() != "0" ||
-		!strings.Contains(made.text("message"), "nothing was imported") || !strings.Contains(log, "line 3: ") {
-		t.Errorf("%s, %s addresses, %s\n%s", counts(made), total(), made.text("message"), log)
+		!strings.Contains(made.Text("message"), "nothing was imported") || !strings.Contains(log, "line 3: ") {
+		t.Errorf("%s, %s addresses, %s\n%s", counts(made), total(), made.Text("message"), log)
 	}
 	if made, log = m.imported(at(`"mode":"DRY_RUN"`), three); counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" ||
 		total() != "0" {
@@ -265,8 +266,8 @@ func TestImportModes(t *testing.T) {
 	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.text("count") != "0" {
-		t.Errorf("a refused row has left %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.Text("count") != "0" {
+		t.Errorf("a refused row has left %s", r.Body)
 	}
 	made, _ = m.imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
 	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 1 created, 0 updated, 0 unchanged, 2 refused" {
@@ -276,9 +277,9 @@ func TestImportModes(t *testing.T) {
 
 // Files that cannot be read end their import and say where; what comes before stays. A row that cannot be read is refused.
 func TestImportOfBadFiles(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	m.basics()
+	m.Basics()
 	for _, c := range []struct{ kind, file, message string }{
 		{"text/csv", "\ufeff", "the file is empty"},
 		{"text/csv", "name,name\na,b\n", "names the column name twice"},
@@ -292,9 +293,9 @@ func TestImportOfBadFiles(t *testing.T) {
 		{"text/csv", "type,name\nTag,\"" + strings.Repeat("x", 5<<20), "a line has more than"},
 		{"application/json", `[{"type":"TagGroup","name":"c"}`, "ends within its list"},
 	} {
-		if made, _ := m.imported(`"contentType":"`+c.kind+`"`, c.file); made.text("state") != "FAILED" ||
-			!strings.Contains(made.text("message"), c.message) {
-			t.Errorf("%s %q: %s", c.kind, c.file, made.body)
+		if made, _ := m.imported(`"contentType":"`+c.kind+`"`, c.file); made.Text("state") != "FAILED" ||
+			!strings.Contains(made.Text("message"), c.message) {
+			t.Errorf("%s %q: %s", c.kind, c.file, made.Body)
 		}
 	}
 	for _, c := range []struct{ kind, file, log string }{ // rows that cannot be read are refused, and the others are not
@@ -311,7 +312,7 @@ func TestImportOfBadFiles(t *testing.T) {
 		}
 	}
 	// Rows of empty cells are no rows, however many there are.
-	if made, _ := m.imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.text("created") != "1" {
+	if made, _ := m.imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.Text("created") != "1" {
 		t.Errorf("behind empty rows: %s", counts(made))
 	}
 	made, log := m.imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
@@ -333,10 +334,10 @@ func TestImportOfBadFiles(t *testing.T) {
 			}
 		}
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, "type,id,state\nResourceImport,1,CANCELLED\n"); made.text("refused") != "1" {
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,id,state\nResourceImport,1,CANCELLED\n"); made.Text("refused") != "1" {
 		t.Errorf("an import of imports: %s\n%s", counts(made), log)
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, "type,name,location,location.id\nTagGroup,parts,,5\n"); made.text("created") != "1" {
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,name,location,location.id\nTagGroup,parts,,5\n"); made.Text("created") != "1" {
 		t.Errorf("a whole and a part: %s\n%s", counts(made), log)
 	}
 	var users strings.Builder
@@ -344,7 +345,7 @@ func TestImportOfBadFiles(t *testing.T) {
 	for i := range 17 {
 		fmt.Fprintf(&users, "User,u%d,a long password %d,u%d@example.com,NO_ACCESS,API\n", i, i, i)
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, users.String()); made.text("created") != "17" {
+	if made, log := m.imported(`"contentType":"text/csv"`, users.String()); made.Text("created") != "17" {
 		t.Errorf("users: %s\n%s", counts(made), log)
 	}
 	if counts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 2 created, 0 updated, 0 unchanged, 5 refused" {
@@ -355,11 +356,11 @@ func TestImportOfBadFiles(t *testing.T) {
 // What an import cannot be is refused when it is sent; how it moves is refused where it cannot.
 func TestImportRefusals(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	send := func(status int, code, naming, info, file string) {
 		t.Helper()
 		body, kind := form(map[string]string{"fileInfo": info}, file)
-		m.refused(status, code, naming, "POST", "/api/v2/imports", body, kind)
+		m.Refused(status, code, naming, "POST", "/api/v2/imports", body, kind)
 	}
 	send(400, "MissingRequiredField", "fileData", `{"contentType":"text/csv"}`, "")
 	send(400, "UnsupportedImportFileType", "contentType", `{"contentType":"application/vnd.bcn.proteus-migration+xml; v=3.0"}`, "<x/>")
@@ -373,55 +374,55 @@ func TestImportRefusals(t *testing.T) {
 	send(400, "InvalidHeaderValue", "x-bcn-same-as-zone", `{"contentType":"text/csv","headers":{"x-bcn-same-as-zone":"perhaps"}}`, "x")
 	send(400, "InvalidEnumValue", "state", `{"contentType":"text/csv","state":"RUNNING"}`, "x")
 	body, kind := form(map[string]string{"fileInfo": `{"contentType":"text/csv","into":"tagGroups"}`}, "name\nx\n")
-	id := m.id("/api/v2/imports", body, kind)
+	id := m.ID("/api/v2/imports", body, kind)
 	at := "/api/v2/imports/" + id
-	m.refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
-	if r := m.want(200, "PATCH", at, `{"state":"CANCELLED"}`, mergePatch); r.text("state") != "CANCELLED" || r.text("completionDateTime") == "" {
-		t.Errorf("cancelled: %s", r.body)
+	m.Refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
+	if r := m.Want(200, "PATCH", at, `{"state":"CANCELLED"}`, mergePatch); r.Text("state") != "CANCELLED" || r.Text("completionDateTime") == "" {
+		t.Errorf("cancelled: %s", r.Body)
 	}
-	m.refused(409, "ImportState", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
-	m.refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, mergePatch)
-	m.want(405, "PUT", at, `{"state":"QUEUED"}`)
-	m.want(204, "DELETE", at, "")
+	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
+	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, mergePatch)
+	m.Want(405, "PUT", at, `{"state":"QUEUED"}`)
+	m.Want(204, "DELETE", at, "")
 	if n := m.rows("SELECT count(*) FROM import_part"); n != 0 {
 		t.Errorf("%d parts of files stay", n)
 	}
-	m.id("/api/v2/users", `{"name":"reader","password":"long enough 1","securityPrivilege":"NO_ACCESS","accessType":"API","email":"r@example.com"}`)
+	m.ID("/api/v2/users", `{"name":"reader","password":"long enough 1","securityPrivilege":"NO_ACCESS","accessType":"API","email":"r@example.com"}`)
 	reader := basicAuth("reader", "long enough 1")
-	m.want(403, "POST", "/api/v2/imports", body, kind, reader)
-	if r := m.want(200, "GET", "/api/v2/imports", "", reader); r.text("count") != "0" {
-		t.Errorf("a reader sees %s", r.body)
+	m.Want(403, "POST", "/api/v2/imports", body, kind, reader)
+	if r := m.Want(200, "GET", "/api/v2/imports", "", reader); r.Text("count") != "0" {
+		t.Errorf("a reader sees %s", r.Body)
 	}
 }
 
 // Names for a response policy: one in each line, at once.
 func TestImportOfPolicyItems(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
-	policy := m.id("/api/v2/configurations/"+configuration+"/responsePolicies", `{"type":"ResponsePolicy","name":"bad","policyType":"BLOCKLIST"}`)
+	configuration, _, _, _, _ := m.Basics()
+	policy := m.ID("/api/v2/configurations/"+configuration+"/responsePolicies", `{"type":"ResponsePolicy","name":"bad","policyType":"BLOCKLIST"}`)
 	at := "/api/v2/responsePolicies/" + policy
 	body, kind := form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "\ufeff# remarks\nads.example\n\nTrackers.Example\nads.example\nno good\n")
-	r := m.want(201, "POST", at+"/imports", body, kind)
-	if r.text("type") != "ResponsePolicyItemImport" || r.text("contentType") != "text/plain" || r.text("name") != "names.txt" {
-		t.Errorf("it is %s", r.body)
+	r := m.Want(201, "POST", at+"/imports", body, kind)
+	if r.Text("type") != "ResponsePolicyItemImport" || r.Text("contentType") != "text/plain" || r.Text("name") != "names.txt" {
+		t.Errorf("it is %s", r.Body)
 	}
-	made, log := m.ended(r.text("id"))
+	made, log := m.ended(r.Text("id"))
 	if counts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" || !strings.Contains(log, "line 6: ") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
-	if r := m.want(200, "GET", at+"/policyItems?orderBy=name&fields=name", ""); r.text("data.0.name") != "ads.example" ||
-		r.text("data.1.name") != "trackers.example" {
-		t.Errorf("the policy has %s", r.body)
+	if r := m.Want(200, "GET", at+"/policyItems?orderBy=name&fields=name", ""); r.Text("data.0.name") != "ads.example" ||
+		r.Text("data.1.name") != "trackers.example" {
+		t.Errorf("the policy has %s", r.Body)
 	}
-	if r := m.want(200, "GET", at+"/imports", ""); r.text("count") != "1" {
-		t.Errorf("the policy's imports are %s", r.body)
+	if r := m.Want(200, "GET", at+"/imports", ""); r.Text("count") != "1" {
+		t.Errorf("the policy's imports are %s", r.Body)
 	}
 	body, kind = form(map[string]string{"fileInfo": `{"contentType":"text/csv"}`}, "x")
-	m.refused(400, "UnsupportedImportFileType", "contentType", "POST", at+"/imports", body, kind)
-	m.want(204, "DELETE", at+"/imports/"+made.text("id"), "")
+	m.Refused(400, "UnsupportedImportFileType", "contentType", "POST", at+"/imports", body, kind)
+	m.Want(204, "DELETE", at+"/imports/"+made.Text("id"), "")
 	body, kind = form(map[string]string{"fileInfo": `{"name":"more"}`}, "more.example")
-	m.ended(m.want(201, "POST", at+"/imports", body, kind).text("id"))
-	m.want(204, "DELETE", at, "") // with its imports
+	m.ended(m.Want(201, "POST", at+"/imports", body, kind).Text("id"))
+	m.Want(204, "DELETE", at, "") // with its imports
 	if n := m.rows("SELECT count(*) FROM import_part") + m.rows("SELECT count(*) FROM import_line"); n != 0 {
 		t.Errorf("%d rows of imports stay", n)
 	}
@@ -429,7 +430,7 @@ func TestImportOfPolicyItems(t *testing.T) {
 
 // A manager that is started again goes on where it was: every row is done once. One that is cancelled stops.
 func TestImportGoesOn(t *testing.T) {
-	beside(t)
+	apitest.Beside(t)
 	data := t.TempDir()
 	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: adminPassword, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
@@ -437,11 +438,11 @@ func TestImportGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &manager{Manager: first, t: t, http: http.DefaultClient}
-	if m.token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "one", Role: authz.Administrator, User: "admin"}); err != nil {
+	m := clientOf(t, first, http.DefaultClient, "")
+	if m.Token, err = m.Identity.CreateToken(t.Context(), identity.Grant{Name: "one", Role: authz.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, zone, _, _ := m.basics()
+	_, _, zone, _, _ := m.Basics()
 	var file strings.Builder
 	file.WriteString("type,name,text\n")
 	const rows = 1000
@@ -451,8 +452,8 @@ func TestImportGoesOn(t *testing.T) {
 	whole := file.String() + "TXTRecord,n0,t\n" // which the first row is about, also behind the restart
 	info := `{"contentType":"text/csv","state":"QUEUED","into":"zones/` + zone + `/resourceRecords"}`
 	body, kind := form(map[string]string{"fileInfo": info}, whole)
-	id := m.id("/api/v2/imports", body, kind)
-	eventually(t, "rows are worked off", func() bool { return m.want(200, "GET", "/api/v2/imports/"+id, "").text("rows") != "0" })
+	id := m.ID("/api/v2/imports", body, kind)
+	eventually(t, "rows are worked off", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("rows") != "0" })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -463,22 +464,22 @@ func TestImportGoesOn(t *testing.T) {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 	body, kind = form(map[string]string{"fileInfo": info}, file.String())
-	second := m.id("/api/v2/imports", body, kind)
+	second := m.ID("/api/v2/imports", body, kind)
 	body, kind = form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
-	id = m.id("/api/v2/imports", body, kind)
-	eventually(t, "it runs", func() bool { return m.want(200, "GET", "/api/v2/imports/"+id, "").text("state") == "RUNNING" })
-	m.refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")
-	m.want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, mergePatch)
-	if made, _ := m.ended(id); made.text("state") != "CANCELLED" {
-		t.Errorf("it is %s", made.body)
+	id = m.ID("/api/v2/imports", body, kind)
+	eventually(t, "it runs", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("state") == "RUNNING" })
+	m.Refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")
+	m.Want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, mergePatch)
+	if made, _ := m.ended(id); made.Text("state") != "CANCELLED" {
+		t.Errorf("it is %s", made.Body)
 	}
-	if made, _ := m.ended(second); made.text("unchanged") != fmt.Sprint(rows) { // all of them are there
+	if made, _ := m.ended(second); made.Text("unchanged") != fmt.Sprint(rows) { // all of them are there
 		t.Errorf("the same again: %s", counts(made))
 	}
-	events := m.want(200, "GET", "/api/v2/events?"+filter("category:'MIGRATION'"), "")
+	events := m.Want(200, "GET", "/api/v2/events?"+filter("category:'MIGRATION'"), "")
 	var kinds []string
 	var list struct{ Data []struct{ EventType string } }
-	if err := json.Unmarshal(events.body, &list); err != nil {
+	if err := json.Unmarshal(events.Body, &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range list.Data {
@@ -486,15 +487,15 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	if fmt.Sprint(kinds) != "[INFO SUCCESS WARNING]" {
-		t.Errorf("the events are %s", events.body)
+		t.Errorf("the events are %s", events.Body)
 	}
 }
 
 // rows asks the database for a number.
 func (m *manager) rows(query string) (n int) {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error { return tx.QueryRow(query).Scan(&n) }); err != nil {
-		m.t.Fatal(err)
+	m.T.Helper()
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error { return tx.QueryRow(query).Scan(&n) }); err != nil {
+		m.T.Fatal(err)
 	}
 	return n
 }
@@ -503,7 +504,7 @@ func (m *manager) rows(query string) (n int) {
 func TestImportTwice(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	_, view, zone, _, network := m.basics()
+	_, view, zone, _, network := m.Basics()
 	for into, file := range map[string]string{
 		"zones/" + zone + "/resourceRecords": "type,name,text,addresses[0].address,linkedRecord.absoluteName,recordType,rdata\n" +
 			"HostRecord,twice,,10.0.0.77,,,\nTXTRecord,twice,a,,,,\nTXTRecord,twice,b,,,,\nAliasRecord,alias,,,twice.example.com,,\n" +
@@ -519,7 +520,7 @@ func TestImportTwice(t *testing.T) {
 		for n := range 2 {
 			made, log := m.imported(`"contentType":"text/csv","into":"`+into+`"`, file)
 			field := []string{"created", "unchanged"}[n]
-			if made.text(field) != made.text("rows") {
+			if made.Text(field) != made.Text("rows") {
 				t.Errorf("%s, time %d: %s\n%s", into, n+1, counts(made), log)
 			}
 		}
@@ -530,7 +531,7 @@ func TestImportTwice(t *testing.T) {
 func TestImportChangesTTL(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	_, _, zone, _, _ := m.basics()
+	_, _, zone, _, _ := m.Basics()
 	at := `"contentType":"application/json","into":"zones/` + zone + `/resourceRecords"`
 	for _, one := range [][2]string{
 		{`[{"type":"TXTRecord","name":"a","text":"t"},{"type":"TXTRecord","name":null,"text":"apex"}]`, "2 created, 0 updated, 0 unchanged"},
@@ -549,12 +550,12 @@ func TestImportChangesTTL(t *testing.T) {
 // An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
 // below, and nothing where a row is refused. What holds resources of rows stays.
 func TestImportPrunes(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	once(t)
 	m := startManager(t)
-	configuration, _, _, _, network := m.basics()
-	group := m.id("/api/v2/tagGroups", `{"name":"prunes"}`)
-	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"plan"}`)
+	configuration, _, _, _, network := m.Basics()
+	group := m.ID("/api/v2/tagGroups", `{"name":"prunes"}`)
+	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"plan"}`)
 	at := `"contentType":"text/csv","into":"configurations/` + configuration + `","tag":"tags/plan"`
 	head := "type,range,address,state,name\n"
 	one, two := "IPv4Network,10.7.0.0/24,,,one\n", "IPv4Network,10.7.1.0/24,,,two\n"
@@ -562,18 +563,18 @@ func TestImportPrunes(t *testing.T) {
 	expect := func(step, info, file, want, said string) {
 		t.Helper()
 		made, log := m.imported(at+info, file)
-		if got := counts(made) + ", " + made.text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
+		if got := counts(made) + ", " + made.Text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
 			t.Errorf("%s: %s, want %s\n%s\nwithout %q", step, got, want, log, said)
 		}
 	}
 	there := func(address string) string {
-		return m.want(200, "GET", "/api/v2/addresses?total=true&"+filter("address:'"+address+"' and state:'STATIC'"), "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/addresses?total=true&"+filter("address:'"+address+"' and state:'STATIC'"), "").Text("totalCount")
 	}
 	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
 		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
 		body, kind := form(map[string]string{"fileInfo": info}, head)
 		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
-		m.refused(status, code, "", "POST", "/api/v2/imports", body, kind)
+		m.Refused(status, code, "", "POST", "/api/v2/imports", body, kind)
 	}
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as a killed manager leaves it
 		return tx.Write("INSERT INTO import_met (import, resource, at) VALUES (7, 1, 'line 1')")
@@ -595,11 +596,11 @@ func TestImportPrunes(t *testing.T) {
 	// Below another resource nothing of these is looked at.
 	made, log := m.imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
 		"type,address,state\nIPv4Address,10.0.0.99,STATIC\n")
-	if made.text("deleted") != "0" || made.text("created") != "1" {
+	if made.Text("deleted") != "0" || made.Text("created") != "1" {
 		t.Errorf("elsewhere: %s\n%s", counts(made), log)
 	}
-	elsewhere := m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
+	elsewhere := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
 	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
 		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.1.0/24")
@@ -611,15 +612,15 @@ func TestImportPrunes(t *testing.T) {
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
 	eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
 	// A file without rows deletes nothing, and no file the resource that it is imported into.
-	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
+	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
 		"nothing is deleted: the file has no rows")
 	expect("its target", `,"prune":true`, head+"MACPool,,,,p\n",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.1.0/24")
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "")
-	pool := m.want(200, "GET", "/api/v2/macPools?"+filter("name:'p'"), "").text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/macPools/"+pool, "")
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "")
+	pool := m.Want(200, "GET", "/api/v2/macPools?"+filter("name:'p'"), "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/macPools/"+pool, "")
 	// A host goes with its last address: it is a row of the file, and both stay.
 	hosts := "type,absoluteName,address,addresses[0].address,state\n"
 	host := "HostRecord,h.example.com,,10.0.0.50,\n"
@@ -631,8 +632,8 @@ func TestImportPrunes(t *testing.T) {
 		expect("both, before "+mode, "", hosts+"IPv4Address,,10.0.0.50,,STATIC\n"+host,
 			"COMPLETED", "")
 		expect("with a host, "+mode, `,"prune":true,"mode":"`+mode+`"`, hosts+host, want, "")
-		hosts := m.want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "")
-		if n := hosts.text("totalCount"); n != "1" {
+		hosts := m.Want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "")
+		if n := hosts.Text("totalCount"); n != "1" {
 			t.Fatalf("%s: there are %s hosts", mode, n)
 		}
 	}
@@ -642,7 +643,7 @@ func TestImportPrunes(t *testing.T) {
 		expect("a gateway", "", gateway+"IPv4Address,,10.7.1.1,\n", "COMPLETED", "")
 		expect("a gateway that is pruned", `,"prune":true,"mode":"`+mode+`"`, gateway, "COMPLETED",
 			"not in the file, kept because its deletion would change resources of rows: IPv4Address 10.7.1.1")
-		if at := m.want(200, "GET", "/api/v2/networks?"+filter("range:'10.7.1.0/24'"), "").text("data.0.gateway"); at != "10.7.1.1" {
+		if at := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.7.1.0/24'"), "").Text("data.0.gateway"); at != "10.7.1.1" {
 			t.Errorf("%s: the gateway is %q", mode, at)
 		}
 	}
@@ -658,7 +659,7 @@ func TestImportPrunes(t *testing.T) {
 func TestImportTriesLongFiles(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	_, _, zone, _, _ := m.basics()
+	_, _, zone, _, _ := m.Basics()
 	file := strings.Builder{}
 	file.WriteString("type,name,text\n")
 	const rows = 300
@@ -675,12 +676,12 @@ func TestImportTriesLongFiles(t *testing.T) {
 func TestImportAtTheTop(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	made, log := m.imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
 		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
-		m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")+`},"resource":{"id":`+configuration+
+		m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")+`},"resource":{"id":`+configuration+
 		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
-	if made.text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
+	if made.Text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
 }
@@ -690,14 +691,14 @@ func TestImportAtTheTop(t *testing.T) {
 func TestImportOfLongLines(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	m.basics()
+	m.Basics()
 	var file strings.Builder
 	for i := range 600 {
 		fmt.Fprintf(&file, `{"type":"MACPool","name":"pool %d","description":"%s"}`+"\n", i, strings.Repeat("x", 8<<10))
 	}
 	made, log := m.imported(`"contentType":"application/x-ndjson","into":"configurations/`+
-		m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id")+`","mode":"DRY_RUN"`, file.String())
-	if made.text("state") == "FAILED" || made.text("rows") != "600" {
+		m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id")+`","mode":"DRY_RUN"`, file.String())
+	if made.Text("state") == "FAILED" || made.Text("rows") != "600" {
 		t.Errorf("%s\n%.500s", counts(made), log)
 	}
 }
@@ -705,7 +706,7 @@ func TestImportOfLongLines(t *testing.T) {
 func TestDryRunOfChangedRows(t *testing.T) {
 	once(t)
 	m := startManager(t)
-	m.basics()
+	m.Basics()
 	var file strings.Builder
 	file.WriteString("type,range,address,state,name\nIPv4Block,10.90.0.0/16,,,\n")
 	const networks, addresses = 8, 60
@@ -718,7 +719,7 @@ func TestDryRunOfChangedRows(t *testing.T) {
 	for i := range networks * addresses {
 		fmt.Fprintf(&file, "IPv4Address,,10.90.%d.%d,STATIC,h%d\n", i/addresses, 10+i%addresses, i)
 	}
-	into := `"contentType":"text/csv","into":"configurations/` + m.want(200, "GET", "/api/v2/configurations", "").text("data.0.id") + `"`
+	into := `"contentType":"text/csv","into":"configurations/` + m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id") + `"`
 	tried, log := m.imported(into+`,"mode":"DRY_RUN"`, file.String())
 	made, _ := m.imported(into, file.String())
 	if counts(tried) != counts(made) {

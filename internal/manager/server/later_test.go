@@ -12,30 +12,31 @@ import (
 	"testing"
 
 	"portolan/internal/engine/published"
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"moved"}`)
+		at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"moved"}`)
 		for _, f := range []struct{ family, whole, block, blockTo, network, networkTo, address, addressTo string }{
 			{"IPv4", "10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16", "10.8.0.0/24", "10.9.0.0/24", "10.9.0.5", "10.9.0.6"},
 			{"IPv6", "2001:db8::/32", "2001:db8:1::/48", "2001:db8:2::/48", "2001:db8:8::/64", "2001:db8:9::/64", "2001:db8:9::5", "2001:db8:9::6"},
 		} {
-			below := "/api/v2/blocks/" + m.id(at+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.whole+`"}`)
+			below := "/api/v2/blocks/" + m.ID(at+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.whole+`"}`)
 			move := func(collection, id, kind, to string) {
-				m.id("/api/v2/"+collection+"/"+id+"/moves", `{"type":"`+f.family+kind+`Move","destination":{`+to+`}}`)
+				m.ID("/api/v2/"+collection+"/"+id+"/moves", `{"type":"`+f.family+kind+`Move","destination":{`+to+`}}`)
 			}
-			move("blocks", m.id(below+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.block+`"}`), "Block", `"range":"`+f.blockTo+`"`)
-			network := m.id(below+"/networks", `{"type":"`+f.family+`Network","range":"`+f.network+`"}`)
+			move("blocks", m.ID(below+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.block+`"}`), "Block", `"range":"`+f.blockTo+`"`)
+			network := m.ID(below+"/networks", `{"type":"`+f.family+`Network","range":"`+f.network+`"}`)
 			move("networks", network, "Network", `"range":"`+f.networkTo+`"`)
-			move("addresses", m.id("/api/v2/networks/"+network+"/addresses", `{"type":"`+f.family+`Address","state":"STATIC","address":"`+f.address+`"}`),
+			move("addresses", m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"`+f.family+`Address","state":"STATIC","address":"`+f.address+`"}`),
 				"Address", `"address":"`+f.addressTo+`"`)
 		}
-		view := m.id(at+"/views", `{"name":"moved"}`)
-		zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
-		record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
-		m.id("/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
-		m.id("/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
+		view := m.ID(at+"/views", `{"name":"moved"}`)
+		zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
+		record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+		m.ID("/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
+		m.ID("/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
 	})
 }
 
@@ -68,82 +69,82 @@ func TestLaterOperationsAreServed(t *testing.T) {
 // A field that release 9.6 calls otherwise is shown, taken and found by both names; two different values are refused.
 func TestFieldsOfTwoNames(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, block, network := m.basics()
+	_, view, _, block, network := m.Basics()
 	path := "/api/v2/networks/" + network
 	both := func(want string) {
 		t.Helper()
-		if r := m.want(200, "GET", path, ""); r.text("pingBeforeAssignEnabled") != want || r.text("pingBeforeAssignmentEnabled") != want {
-			t.Errorf("it should be %q: %s", want, r.body)
+		if r := m.Want(200, "GET", path, ""); r.Text("pingBeforeAssignEnabled") != want || r.Text("pingBeforeAssignmentEnabled") != want {
+			t.Errorf("it should be %q: %s", want, r.Body)
 		}
 	}
-	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignmentEnabled":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignmentEnabled":true}`, mergePatch)
 	both("true") // from above
-	m.want(200, "PATCH", path, `{"pingBeforeAssignmentEnabled":false}`, mergePatch)
+	m.Want(200, "PATCH", path, `{"pingBeforeAssignmentEnabled":false}`, mergePatch)
 	both("false")
-	whole := string(m.want(200, "GET", path, "").body)
-	m.want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignEnabled":false`, `"pingBeforeAssignEnabled":true`, 1))
+	whole := string(m.Want(200, "GET", path, "").Body)
+	m.Want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignEnabled":false`, `"pingBeforeAssignEnabled":true`, 1))
 	both("true")
-	whole = string(m.want(200, "GET", path, "").body)
-	m.want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignmentEnabled":true`, `"pingBeforeAssignmentEnabled":false`, 1))
+	whole = string(m.Want(200, "GET", path, "").Body)
+	m.Want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignmentEnabled":true`, `"pingBeforeAssignmentEnabled":false`, 1))
 	both("false")
-	m.refused(400, "ConflictingResourceFieldValues", "pingBeforeAssignmentEnabled", "PATCH", path,
+	m.Refused(400, "ConflictingResourceFieldValues", "pingBeforeAssignmentEnabled", "PATCH", path,
 		`{"pingBeforeAssignEnabled":true,"pingBeforeAssignmentEnabled":null}`, mergePatch)
-	m.refused(400, "JsonDeserializationError", "pingBeforeAssignmentEnabled", "PATCH", path, `{"pingBeforeAssignmentEnabled":"maybe"}`, mergePatch)
+	m.Refused(400, "JsonDeserializationError", "pingBeforeAssignmentEnabled", "PATCH", path, `{"pingBeforeAssignmentEnabled":"maybe"}`, mergePatch)
 	for _, name := range []string{"pingBeforeAssignEnabled", "pingBeforeAssignmentEnabled"} {
-		if r := m.want(200, "GET", "/api/v2/networks?"+filter(name+":false"), ""); r.count() != 1 {
-			t.Errorf("by %s are found %s", name, r.body)
+		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(name+":false"), ""); r.Count() != 1 {
+			t.Errorf("by %s are found %s", name, r.Body)
 		}
 	}
 	// What is the same in all of a type is found, too.
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"kinds.example"}`)
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"kinds.example"}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	m.id(records, `{"type":"TXTRecord","name":"a","text":"x"}`)
-	m.id(records, `{"type":"GenericRecord","name":"b","recordType":"TLSA","rdata":"3 1 1 AA"}`)
+	m.ID(records, `{"type":"TXTRecord","name":"a","text":"x"}`)
+	m.ID(records, `{"type":"GenericRecord","name":"b","recordType":"TLSA","rdata":"3 1 1 AA"}`)
 	for expr, want := range map[string]int{"recordType:'TXT'": 1, "recordType:'TLSA'": 1, "recordType:in('TXT','TLSA')": 2,
 		"recordType:'MX'":      0,
 		"recordType:ne('TXT')": 1, "recordType:contains('T')": 2, "recordType:'TXT' and name:'b'": 0} {
-		if r := m.want(200, "GET", records+"?"+filter(expr), ""); r.count() != want {
-			t.Errorf("%s finds %s", expr, r.body)
+		if r := m.Want(200, "GET", records+"?"+filter(expr), ""); r.Count() != want {
+			t.Errorf("%s finds %s", expr, r.Body)
 		}
 	}
-	if r := m.want(200, "GET", records+"?"+filter("name:'a'"), ""); r.text("data.0.recordType") != "TXT" {
-		t.Errorf("it is %s", r.body)
+	if r := m.Want(200, "GET", records+"?"+filter("name:'a'"), ""); r.Text("data.0.recordType") != "TXT" {
+		t.Errorf("it is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Moves of release 9.6 are of the type of what is moved, and say where from and where to.
 func TestMovesByType(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, _, network := m.basics()
-	was := m.want(200, "GET", "/api/v2/networks/"+network, "").text("range")
+	_, view, _, _, network := m.Basics()
+	was := m.Want(200, "GET", "/api/v2/networks/"+network, "").Text("range")
 	moves := "/api/v2/networks/" + network + "/moves"
-	m.refused(400, "InvalidMoveDestination", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/25"}}`)
-	m.refused(400, "InvalidResourceFieldValue", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"everywhere"}}`)
-	m.refused(400, "MissingRequiredField", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{}}`)
-	r := m.want(201, "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/24"}}`)
-	if r.text("source.range") != was || r.text("destination.range") != "10.0.128.0/24" {
-		t.Errorf("the move is %s", r.body)
+	m.Refused(400, "InvalidMoveDestination", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/25"}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"everywhere"}}`)
+	m.Refused(400, "MissingRequiredField", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{}}`)
+	r := m.Want(201, "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/24"}}`)
+	if r.Text("source.range") != was || r.Text("destination.range") != "10.0.128.0/24" {
+		t.Errorf("the move is %s", r.Body)
 	}
-	if now := m.want(200, "GET", "/api/v2/networks/"+network, "").text("range"); now != "10.0.128.0/24" {
+	if now := m.Want(200, "GET", "/api/v2/networks/"+network, "").Text("range"); now != "10.0.128.0/24" {
 		t.Errorf("the network is at %s", now)
 	}
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.128.9","state":"STATIC"}`)
-	m.refused(400, "InvalidResourceFieldValue", "type", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv6AddressMove","destination":{"address":"2001:db8::1"}}`)
-	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv4AddressMove","destination":{"address":"10.0.128.10"}}`)
-	if now := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("address"); now != "10.0.128.10" {
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.128.9","state":"STATIC"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "type", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv6AddressMove","destination":{"address":"2001:db8::1"}}`)
+	m.Want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv4AddressMove","destination":{"address":"10.0.128.10"}}`)
+	if now := m.Want(200, "GET", "/api/v2/addresses/"+address, "").Text("address"); now != "10.0.128.10" {
 		t.Errorf("the address is %s", now)
 	}
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
-	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
-	m.want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
-	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
-	if now := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName"); now != "b.after.example" {
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+	m.Want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
+	m.Want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
+	if now := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "").Text("absoluteName"); now != "b.after.example" {
 		t.Errorf("the record is %s", now)
 	}
-	m.refused(409, "ZoneNotFound", "no zone for", "POST", "/api/v2/resourceRecords/"+record+"/moves",
+	m.Refused(409, "ZoneNotFound", "no zone for", "POST", "/api/v2/resourceRecords/"+record+"/moves",
 		`{"type":"ResourceRecordMove","destination":{"absoluteName":"b.nowhere.test"}}`)
-	m.verify()
+	m.Verify()
 }
 
 // Every type that release 9.6 has is there, and every field, but for those that docs/status.md names.
@@ -172,9 +173,9 @@ func TestLaterFields(t *testing.T) {
 
 // Filters see what is in effect: for random settings in a tree of blocks they find what GET shows, and nothing else.
 func TestFiltersSeeWhatComesDown(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"tree"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"tree"}`)
 	random := rand.New(rand.NewPCG(7, 11))
 	settings := func() string {
 		return []string{"", `,"pingBeforeAssignEnabled":true`, `,"pingBeforeAssignEnabled":false`, `,"highWaterMark":80`, `,"highWaterMark":90`}[random.IntN(5)]
@@ -191,13 +192,13 @@ func TestFiltersSeeWhatComesDown(t *testing.T) {
 		if at == 0 {
 			body = fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/16"%s}`, n, settings())
 		}
-		r := m.do("POST", paths[at]+"/blocks", body)
+		r := m.Do("POST", paths[at]+"/blocks", body)
 		if r.StatusCode != 201 {
 			continue
 		}
-		paths, prefixes = append(paths, "/api/v2/blocks/"+r.text("id")), append(prefixes, r.text("range"))
-		if r := m.do("POST", paths[len(paths)-1]+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"/%d"%s}`, 26, settings())); r.StatusCode == 201 {
-			m.do("POST", "/api/v2/networks/"+r.text("id")+"/ranges", `{"type":"IPv4DHCPRange","range":"2,10"`+
+		paths, prefixes = append(paths, "/api/v2/blocks/"+r.Text("id")), append(prefixes, r.Text("range"))
+		if r := m.Do("POST", paths[len(paths)-1]+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"/%d"%s}`, 26, settings())); r.StatusCode == 201 {
+			m.Do("POST", "/api/v2/networks/"+r.Text("id")+"/ranges", `{"type":"IPv4DHCPRange","range":"2,10"`+
 				strings.ReplaceAll(settings(), `,"pingBefore`, `,"name":"x","nothing`)+`}`)
 		}
 	}
@@ -207,17 +208,17 @@ func TestFiltersSeeWhatComesDown(t *testing.T) {
 				continue
 			}
 			shown := map[string]string{}
-			all := m.want(200, "GET", "/api/v2/"+collection+"?limit=1000", "")
-			list, _ := all.get("data").([]any)
+			all := m.Want(200, "GET", "/api/v2/"+collection+"?limit=1000", "")
+			list, _ := all.Get("data").([]any)
 			for i := range list {
-				shown[all.text(fmt.Sprintf("data.%d.id", i))] = all.text(fmt.Sprintf("data.%d.%s", i, field))
+				shown[all.Text(fmt.Sprintf("data.%d.id", i))] = all.Text(fmt.Sprintf("data.%d.%s", i, field))
 			}
 			ask := func(expr string, want func(value string) bool) {
 				found := map[string]bool{}
-				r := m.want(200, "GET", "/api/v2/"+collection+"?limit=1000&"+filter(expr), "")
-				list, _ := r.get("data").([]any)
+				r := m.Want(200, "GET", "/api/v2/"+collection+"?limit=1000&"+filter(expr), "")
+				list, _ := r.Get("data").([]any)
 				for i := range list {
-					found[r.text(fmt.Sprintf("data.%d.id", i))] = true
+					found[r.Text(fmt.Sprintf("data.%d.id", i))] = true
 				}
 				for id, value := range shown {
 					if want(value) != found[id] {
@@ -238,20 +239,20 @@ func TestFiltersSeeWhatComesDown(t *testing.T) {
 // Items of a template can be given in its own body, which makes them all that it has but for the gateway.
 func TestTemplateItemsInBody(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
+	configuration, _, _, _, network := m.Basics()
 	templates := "/api/v2/configurations/" + configuration + "/templates"
 	const list = `{"type":"IPv4Template","name":"office","templateItems":[
 		{"type":"IPv4GatewayTemplateItem","startOffset":2,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"},
 		{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"},
 		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}`
-	id := m.id(templates, list)
+	id := m.ID(templates, list)
 	items := "/api/v2/templates/" + id + "/templateItems?orderBy=id"
 	said := func() (all string) {
 		t.Helper()
-		r := m.want(200, "GET", items, "")
-		for i := range r.count() {
+		r := m.Want(200, "GET", items, "")
+		for i := range r.Count() {
 			at := fmt.Sprintf("data.%d.", i)
-			all += r.text(at + "type")[4:8] + r.text(at+"startOffset") + r.text(at+"name") + " "
+			all += r.Text(at + "type")[4:8] + r.Text(at+"startOffset") + r.Text(at+"name") + " "
 		}
 		return all
 	}
@@ -259,7 +260,7 @@ func TestTemplateItemsInBody(t *testing.T) {
 		t.Errorf("it has %s", got)
 	}
 	at := "/api/v2/templates/" + id
-	printers := m.want(200, "GET", items+"&"+filter("name:'printers'"), "").text("data.0.id")
+	printers := m.Want(200, "GET", items+"&"+filter("name:'printers'"), "").Text("data.0.id")
 	for _, refused := range []struct{ code, field, list string }{
 		{"MissingRequiredField", "templateItems[1]: required and missing: size",
 			`{"id":` + printers + `},{"type":"IPv4GroupTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS","name":"x"}`},
@@ -272,14 +273,14 @@ func TestTemplateItemsInBody(t *testing.T) {
 		{"InvalidResourceType", "templateItems[0]: type", `{"type":"IPv4Network","startOffset":1}`},
 		{"ValueLessThanMinimum", "templateItems[0]: startOffset", `{"type":"IPv4GatewayTemplateItem","startOffset":0}`},
 	} {
-		m.refused(400, refused.code, refused.field, "PATCH", at, `{"templateItems":[`+refused.list+`]}`, mergePatch)
+		m.Refused(400, refused.code, refused.field, "PATCH", at, `{"templateItems":[`+refused.list+`]}`, mergePatch)
 	}
-	m.refused(400, "JsonDeserializationError", "templateItems", "PATCH", at, `{"templateItems":{}}`, mergePatch)
-	m.want(200, "PATCH", at, strings.Replace(list, `"type":"IPv4Template","name":"office",`, "", 1), mergePatch)
-	if got := m.want(200, "GET", items+"&"+filter("name:'printers'"), "").text("data.0.id"); got != printers {
+	m.Refused(400, "JsonDeserializationError", "templateItems", "PATCH", at, `{"templateItems":{}}`, mergePatch)
+	m.Want(200, "PATCH", at, strings.Replace(list, `"type":"IPv4Template","name":"office",`, "", 1), mergePatch)
+	if got := m.Want(200, "GET", items+"&"+filter("name:'printers'"), "").Text("data.0.id"); got != printers {
 		t.Errorf("what is there already was made anew: %s, was %s", got, printers)
 	}
-	r := m.want(200, "PATCH", at, `{"templateItems":[{"id":`+printers+`,"name":"scanners","colour":"red"},
+	r := m.Want(200, "PATCH", at, `{"templateItems":[{"id":`+printers+`,"name":"scanners","colour":"red"},
 		{"type":"IPv4DHCPRangeTemplateItem","startOffset":20,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"clients"}]}`,
 		mergePatch)
 	if got := said(); got != "Gate2 Grou10scanners DHCP20clients " || r.Header.Get("X-Portolan-Ignored") != "templateItems%5B0%5D.colour" {
@@ -289,26 +290,26 @@ func TestTemplateItemsInBody(t *testing.T) {
 	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
 		t.Errorf("undone, it has %s", got)
 	}
-	m.want(200, "PUT", at, `{"name":"office"}`) // says nothing of items
+	m.Want(200, "PUT", at, `{"name":"office"}`) // says nothing of items
 	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
 		t.Errorf("after a PUT without items it has %s", got)
 	}
-	m.want(200, "PATCH", at, `{"templateItems":null}`, mergePatch)
+	m.Want(200, "PATCH", at, `{"templateItems":null}`, mergePatch)
 	if got := said(); got != "Gate2 " {
 		t.Errorf("it has %s", got)
 	}
 	m.applied(`{"into":"configurations/main","resources":[{"type":"IPv4Template","name":"branch","templateItems":[
 		{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}]}]}`)
-	m.verify()
+	m.Verify()
 }
 
 // What is written in another notation than it is kept in is the same: hardware addresses, DUIDs and names, in documents, in tables and in
 // filters.
 func TestOtherNotationsAreTheSame(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, _ := m.basics()
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	configuration, _, zone, _, _ := m.Basics()
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
 	m.applied(`{"into":"configurations/` + configuration + `","resources":[
 		{"type":"MACAddress","address":"00:00:5e:00:53:07","name":"crane"},
 		{"type":"IPv4Address","address":"10.0.0.77","state":"DHCP_RESERVED","macAddress":{"address":"0000.5e00.5308"}},
@@ -320,63 +321,63 @@ func TestOtherNotationsAreTheSame(t *testing.T) {
 		{"type":"IPv6Address","address":"2001:db8::8","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","clientIdentifier":"00 01 00 01 2a bb"}]}`)
 	m.applied(`{"into":"zones/` + zone + `","resources":[{"type":"HostRecord","name":"quay","addresses":[{"address":"10.0.0.78"}]},{"type":"AliasRecord","name":"far","linkedRecord":{"absoluteName":"quay.example.com."}}]}`)
 	for _, text := range []string{"000100012ABB", "00:01:00:01:2a:bb", "00-01-00-01-2A-bb"} {
-		if r := m.want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:'"+text+"'"), ""); r.count() != 1 {
-			t.Errorf("%s finds %s", text, r.body)
+		if r := m.Want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:'"+text+"'"), ""); r.Count() != 1 {
+			t.Errorf("%s finds %s", text, r.Body)
 		}
-		if r := m.want(200, "GET", "/api/v2/search?q="+url.QueryEscape(text), ""); !strings.Contains(string(r.body), `"DHCPUniqueIdentifier"`) {
-			t.Errorf("a search for %s finds %s", text, r.body)
+		if r := m.Want(200, "GET", "/api/v2/search?q="+url.QueryEscape(text), ""); !strings.Contains(string(r.Body), `"DHCPUniqueIdentifier"`) {
+			t.Errorf("a search for %s finds %s", text, r.Body)
 		}
 	}
 	for _, part := range []string{"startsWith('00:01:00')", "contains('01-2a')", "endsWith('2a bb')"} {
-		if r := m.want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:"+part), ""); r.count() == 0 {
-			t.Errorf("duid:%s finds %s", part, r.body)
+		if r := m.Want(200, "GET", "/api/v2/clientIdentifiers?"+filter("duid:"+part), ""); r.Count() == 0 {
+			t.Errorf("duid:%s finds %s", part, r.Body)
 		}
 	}
 	// Names are the same in either case.
-	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"other"}`)
-	large := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"EXAMPLE.org"}`)
+	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"other"}`)
+	large := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"EXAMPLE.org"}`)
 	m.applied(`{"into":"zones/` + large + `","resources":[{"type":"HostRecord","absoluteName":"quay.example.org","addresses":[{"address":"10.0.0.79"}]},
 		{"type":"AliasRecord","absoluteName":"pier.example.org","linkedRecord":{"absoluteName":"QUAY.example.org"}},
 		{"type":"MXRecord","absoluteName":"mail.example.ORG","priority":10,"linkedRecord":{"absoluteName":"quay.example.org"}},
 		{"type":"GenericRecord","absoluteName":"txt.example.org","recordType":"TXT","rdata":"\"x\""}]}`)
-	m.refused(400, "InvalidFilterValue", "duid", "GET", "/api/v2/clientIdentifiers?"+filter("duid:'00:01'"), "")
+	m.Refused(400, "InvalidFilterValue", "duid", "GET", "/api/v2/clientIdentifiers?"+filter("duid:'00:01'"), "")
 	want := "COMPLETED: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused"
 	if made, log := m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`"`, "type,address,macAddress.address,clientIdentifier.duid\n"+
 		"IPv4Address,10.0.0.77,00:00:5e:00:53:08,\nIPv6Address,2001:db8::7,,00:01:00:01:2A:CC\n"); counts(made) != want {
 		t.Errorf("%s\n%s", counts(made), log)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // applied applies a document twice: the second time nothing changes.
 func (m *manager) applied(document string) {
-	m.t.Helper()
-	m.want(200, "POST", "/api/v2/apply", document)
-	if r := m.want(200, "POST", "/api/v2/apply", document); r.get("transaction") != nil {
-		m.t.Errorf("applied again it changes something: %s", r.body)
+	m.T.Helper()
+	m.Want(200, "POST", "/api/v2/apply", document)
+	if r := m.Want(200, "POST", "/api/v2/apply", document); r.Get("transaction") != nil {
+		m.T.Errorf("applied again it changes something: %s", r.Body)
 	}
 }
 
 // Restricted ranges can be given in the bodies of views and zones; they are kept with the blocks and networks.
 func TestRestrictedRangesInBody(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
+	configuration, view, zone, block, network := m.Basics()
 	ranges := func(path string, headers ...string) (ids []string) {
-		r := m.want(200, "GET", path+"/restrictedRanges?orderBy=id", "", headers...)
-		for i := range r.count() {
-			ids = append(ids, r.text(fmt.Sprintf("data.%d.id", i)))
+		r := m.Want(200, "GET", path+"/restrictedRanges?orderBy=id", "", headers...)
+		for i := range r.Count() {
+			ids = append(ids, r.Text(fmt.Sprintf("data.%d.id", i)))
 		}
 		return ids
 	}
 	both := `{"restrictedRanges":[{"id":` + block + `},{"id":` + network + `},{"id":` + network + `}]}`
 	for _, path := range []string{"/api/v2/views/" + view, "/api/v2/zones/" + zone} {
-		m.want(200, "PATCH", path, both, mergePatch)
+		m.Want(200, "PATCH", path, both, mergePatch)
 		if got := ranges(path); !slices.Equal(got, []string{block, network}) {
 			t.Errorf("%s has %s", path, got)
 		}
-		m.want(200, "PATCH", path, `{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch)
+		m.Want(200, "PATCH", path, `{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch)
 		fewer := m.last()
-		m.want(200, "PATCH", path, `{"userDefinedFields":{"a":"b"}}`, mergePatch) // says nothing of ranges
+		m.Want(200, "PATCH", path, `{"userDefinedFields":{"a":"b"}}`, mergePatch) // says nothing of ranges
 		if got := ranges(path); !slices.Equal(got, []string{network}) {
 			t.Errorf("%s has %s", path, got)
 		}
@@ -385,58 +386,58 @@ func TestRestrictedRangesInBody(t *testing.T) {
 		if got := ranges(path); !slices.Equal(got, []string{block, network}) {
 			t.Errorf("undone, %s has %s", path, got)
 		}
-		m.refused(400, "InvalidInlinedResource", "restrictedRanges", "PATCH", path, `{"restrictedRanges":[{"range":"10.0.0.0/24"}]}`, mergePatch)
-		m.refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", path, `{"restrictedRanges":[{"id":999999999}]}`,
+		m.Refused(400, "InvalidInlinedResource", "restrictedRanges", "PATCH", path, `{"restrictedRanges":[{"range":"10.0.0.0/24"}]}`, mergePatch)
+		m.Refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", path, `{"restrictedRanges":[{"id":999999999}]}`,
 			mergePatch)
-		m.refused(400, "InvalidResourceFieldValue", "restrictedRanges[1]: id", "PATCH", path,
+		m.Refused(400, "InvalidResourceFieldValue", "restrictedRanges[1]: id", "PATCH", path,
 			`{"restrictedRanges":[{"id":`+block+`},{"id":`+configuration+`}]}`, mergePatch)
 	}
-	second := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"second","restrictedRanges":[{"id":`+network+`}]}`)
+	second := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"second","restrictedRanges":[{"id":`+network+`}]}`)
 	if got := ranges("/api/v2/views/" + second); !slices.Equal(got, []string{network}) {
 		t.Errorf("a new view has %s", got)
 	}
 	// Who does not see a block leaves it where it is.
-	bob := m.id("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
+	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
 	as := basicAuth("bob", "a-long-password")
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, mergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, mergePatch, as)
 	if got := ranges("/api/v2/views/" + view); !slices.Equal(got, []string{block, network}) {
 		t.Errorf("bob, who sees none, left %s", got)
 	}
-	m.refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", "/api/v2/views/"+view,
+	m.Refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", "/api/v2/views/"+view,
 		`{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch, as)
-	m.want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":null}`, mergePatch)
 	if got := ranges("/api/v2/views/" + view); len(got) > 0 {
 		t.Errorf("with null there are %s", got)
 	}
 	m.applied(`{"into":"configurations/main","resources":[{"type":"View","name":"third","restrictedRanges":["blocks/10.0.0.0/8"]}]}`)
-	m.verify()
+	m.Verify()
 }
 
 // What release 9.6 has and nothing acts upon is refused by its name.
 func TestLaterRefusals(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
+	configuration, _, zone, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
-	m.refused(400, "UnsupportedResourceFieldValue", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":true}`, mergePatch)
-	m.refused(400, "JsonDeserializationError", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":"yes"}`, mergePatch)
-	m.want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, mergePatch)
-	if r := m.want(200, "GET", at, ""); r.get("dynamicUpdateEnabled") != false {
-		t.Errorf("shown is %s", r.body)
+	m.Refused(400, "UnsupportedResourceFieldValue", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":true}`, mergePatch)
+	m.Refused(400, "JsonDeserializationError", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":"yes"}`, mergePatch)
+	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, mergePatch)
+	if r := m.Want(200, "GET", at, ""); r.Get("dynamicUpdateEnabled") != false {
+		t.Errorf("shown is %s", r.Body)
 	}
 	for expr, want := range map[string]int{"dynamicUpdateEnabled:false": 1, "dynamicUpdateEnabled:true": 0} {
-		if r := m.want(200, "GET", "/api/v2/networks?"+filter(expr), ""); r.count() != want {
-			t.Errorf("%s finds %s", expr, r.body)
+		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(expr), ""); r.Count() != want {
+			t.Errorf("%s finds %s", expr, r.Body)
 		}
 	}
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	m.refused(400, "UnsupportedResourceFieldValue", "linkedRecord", "POST", records,
+	m.Refused(400, "UnsupportedResourceFieldValue", "linkedRecord", "POST", records,
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}],"dependentRecords":[{"type":"AliasRecord","name":"a"}]}`)
-	m.id(records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}],"dependentRecords":[]}`)
+	m.ID(records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}],"dependentRecords":[]}`)
 	for _, field := range []string{"serviceProviderAccount", "serviceProviderApiKey"} {
-		m.refused(400, "UnsupportedResourceFieldValue", field, "POST", "/api/v2/configurations/"+configuration+"/servers",
+		m.Refused(400, "UnsupportedResourceFieldValue", field, "POST", "/api/v2/configurations/"+configuration+"/servers",
 			`{"type":"Server","name":"cloud","profile":"CLOUD_DNS_SERVER","`+field+
 				`":"x","interfaces":[{"name":"c.example","managementAddress":"10.0.0.9"}]}`)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -5,26 +5,26 @@ import "testing"
 // A place below its country has the UN/LOCODE that its code says; other places have none.
 func TestLocodes(t *testing.T) {
 	m := startAlone(t)
-	norway := "/api/v2/locations/" + m.want(200, "GET", "/api/v2/locations?"+filter("code:'NO'"), "").text("data.0.id") + "/locations"
+	norway := "/api/v2/locations/" + m.Want(200, "GET", "/api/v2/locations?"+filter("code:'NO'"), "").Text("data.0.id") + "/locations"
 	var oslo string
 	for code, want := range map[string]string{"OSL": "NO OSL", "NOBGO": "NO BGO", "NO TRD": "NO TRD", "depot": "", "OSLO": "", "O1L": ""} {
-		r := m.want(201, "POST", norway, `{"name":"a place","code":"`+code+`"}`)
-		if r.text("locode") != want || r.text("country") != "Norway" {
-			t.Errorf("%s is %s", code, r.body)
+		r := m.Want(201, "POST", norway, `{"name":"a place","code":"`+code+`"}`)
+		if r.Text("locode") != want || r.Text("country") != "Norway" {
+			t.Errorf("%s is %s", code, r.Body)
 		}
 		if code == "OSL" {
-			oslo = r.text("id")
+			oslo = r.Text("id")
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/locations?"+filter("locode:'NO OSL'"), ""); r.text("data.0.id") != oslo {
-		t.Errorf("by its UN/LOCODE is found %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/locations?"+filter("locode:'NO OSL'"), ""); r.Text("data.0.id") != oslo {
+		t.Errorf("by its UN/LOCODE is found %s", r.Body)
 	}
-	if r := m.want(201, "POST", "/api/v2/locations/"+oslo+"/locations", `{"name":"Hall 1","code":"HAL"}`); r.get("locode") != nil {
-		t.Errorf("what lies in a place has the UN/LOCODE %s", r.body)
+	if r := m.Want(201, "POST", "/api/v2/locations/"+oslo+"/locations", `{"name":"Hall 1","code":"HAL"}`); r.Get("locode") != nil {
+		t.Errorf("what lies in a place has the UN/LOCODE %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/locations/"+oslo, `{"code":"depot 2"}`, mergePatch)
-	if r := m.want(200, "GET", "/api/v2/locations/"+oslo, ""); r.get("locode") != nil {
-		t.Errorf("another code leaves %s", r.body)
+	m.Want(200, "PATCH", "/api/v2/locations/"+oslo, `{"code":"depot 2"}`, mergePatch)
+	if r := m.Want(200, "GET", "/api/v2/locations/"+oslo, ""); r.Get("locode") != nil {
+		t.Errorf("another code leaves %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -17,17 +17,17 @@ func TestLogs(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.AccessLog = journal })
 	m.options.Log.Error("the quay is full", "ships", 12)
 	m.options.Log.Warn("nobody asked for this")
-	list := m.want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")
-	if list.count() != 3 || list.text("data.0.name") != "access.log" || list.text("data.1.name") != "audit.log" ||
-		list.text("data.2.name") != "manager.log" {
-		t.Fatalf("there are %s", list.body)
+	list := m.Want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")
+	if list.Count() != 3 || list.Text("data.0.name") != "access.log" || list.Text("data.1.name") != "audit.log" ||
+		list.Text("data.2.name") != "manager.log" {
+		t.Fatalf("there are %s", list.Body)
 	}
-	if list.get("data.1.size") != nil || list.text("data.0.size") == "" || list.text("data.2.modificationDateTime") == "" {
-		t.Errorf("they are %s", list.body)
+	if list.Get("data.1.size") != nil || list.Text("data.0.size") == "" || list.Text("data.2.modificationDateTime") == "" {
+		t.Errorf("they are %s", list.Body)
 	}
-	self := list.text("data.2._links.self.href")
+	self := list.Text("data.2._links.self.href")
 	bytes := func(path string) string {
-		return string(m.want(200, "GET", path, "", "Accept: application/octet-stream").body)
+		return string(m.Want(200, "GET", path, "", "Accept: application/octet-stream").Body)
 	}
 	var found struct {
 		Msg   string
@@ -51,43 +51,43 @@ func TestLogs(t *testing.T) {
 	if text := bytes(self); !strings.HasPrefix(text, "earlier\n{") || !strings.Contains(text, "quay") {
 		t.Errorf("both files are %s", text)
 	}
-	if text := bytes(list.text("data.0._links.self.href")); !strings.Contains(text, "GET /api/v2/logs") {
+	if text := bytes(list.Text("data.0._links.self.href")); !strings.Contains(text, "GET /api/v2/logs") {
 		t.Errorf("the access log is %s", text)
 	}
-	m.refused(409, "ResourceConflictsWithOther", "--audit-log", "GET", list.text("data.1._links.self.href"), "",
+	m.Refused(409, "ResourceConflictsWithOther", "--audit-log", "GET", list.Text("data.1._links.self.href"), "",
 		"Accept: application/octet-stream")
-	m.want(405, "DELETE", self, "")
-	m.want(405, "POST", "/api/v2/logs", `{"name":"x"}`)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/systemLogs", "")
-	if r := m.want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.count() != 3 || r.text("data.0._links.self.href") == "" {
-		t.Errorf("everything has %s", r.body)
+	m.Want(405, "DELETE", self, "")
+	m.Want(405, "POST", "/api/v2/logs", `{"name":"x"}`)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/systemLogs", "")
+	if r := m.Want(200, "GET", "/api/v2?"+filter("type:'SystemLog'"), ""); r.Count() != 3 || r.Text("data.0._links.self.href") == "" {
+		t.Errorf("everything has %s", r.Body)
 	}
 	analyst, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := m.want(200, "GET", "/api/v2/logs", "", "Authorization: Bearer "+analyst); r.count() != 0 {
-		t.Errorf("somebody else sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/logs", "", "Authorization: Bearer "+analyst); r.Count() != 0 {
+		t.Errorf("somebody else sees %s", r.Body)
 	}
 	for _, path := range []string{self, "/api/v2/" + self[strings.LastIndex(self, "/")+1:]} {
-		if r := m.do("GET", path, "", "Authorization: Bearer "+analyst); r.StatusCode != 403 && r.StatusCode != 404 {
-			t.Errorf("somebody else is answered %d %s", r.StatusCode, r.body)
+		if r := m.Do("GET", path, "", "Authorization: Bearer "+analyst); r.StatusCode != 403 && r.StatusCode != 404 {
+			t.Errorf("somebody else is answered %d %s", r.StatusCode, r.Body)
 		}
 	}
 	// A user sees them by a right of its own, and by no other.
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, "", "FULL", "")
-	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 0 {
-		t.Errorf("a user without the right sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/logs", "", as); r.Count() != 0 {
+		t.Errorf("a user without the right sees %s", r.Body)
 	}
-	m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+
+	m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+
 		`},"administrativeAccessRights":[{"resourceType":"Log","accessLevel":"VIEW"}]}`)
-	if r := m.want(200, "GET", "/api/v2/logs", "", as); r.count() != 3 {
-		t.Errorf("a user with the right sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/logs", "", as); r.Count() != 3 {
+		t.Errorf("a user with the right sees %s", r.Body)
 	}
-	if r := m.want(200, "GET", self, "", as, "Accept: application/octet-stream"); !strings.Contains(string(r.body), "quay") {
-		t.Errorf("a user with the right reads %s", r.body)
+	if r := m.Want(200, "GET", self, "", as, "Accept: application/octet-stream"); !strings.Contains(string(r.Body), "quay") {
+		t.Errorf("a user with the right reads %s", r.Body)
 	}
-	m.want(405, "DELETE", self, "", as)
-	m.verify()
+	m.Want(405, "DELETE", self, "", as)
+	m.Verify()
 }

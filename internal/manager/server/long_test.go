@@ -15,20 +15,21 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 )
 
 // Tests that need size: make test-long runs them, on both databases.
 
 func onlyLong(t *testing.T) {
 	t.Helper()
-	if os.Getenv(longTests) == "" {
+	if os.Getenv(apitest.LongTests) == "" {
 		t.Skip("this needs size; make test-long runs it")
 	}
 }
 
 // sized is how many of something a test makes: a fifth on PostgreSQL, where each costs round trips.
 func sized(n int) int {
-	if os.Getenv(onPostgres) != "" {
+	if os.Getenv(apitest.OnPostgres) != "" {
 		return n / 5
 	}
 	return n
@@ -36,8 +37,8 @@ func sized(n int) int {
 
 // large imports networks, each a /24 with so many addresses, into the configuration main.
 func (m *manager) large(networks, addresses int) {
-	m.t.Helper()
-	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").text("data.0.id")+"/blocks",
+	m.T.Helper()
+	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").Text("data.0.id")+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	var file strings.Builder
 	file.WriteString("network,netmask,name,gateway\n")
@@ -49,7 +50,7 @@ func (m *manager) large(networks, addresses int) {
 		_, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines, ipam.Import{})
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if addresses == 0 {
 		return
@@ -66,7 +67,7 @@ func (m *manager) large(networks, addresses int) {
 		_, err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, ipam.Import{})
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 
@@ -74,23 +75,23 @@ func (m *manager) large(networks, addresses int) {
 func TestLongWork(t *testing.T) {
 	onlyLong(t)
 	m := startManager(t)
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/configurations", `{"name":"other"}`)
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations", `{"name":"other"}`)
 	began := time.Now()
 	m.large(sized(61_000), 0)
 	t.Logf("%d networks imported in %v", sized(61_000), time.Since(began))
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("gateway:'10.20.7.1'"), ""); r.text("count") != "1" {
-		t.Errorf("a network is not found by its gateway: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("gateway:'10.20.7.1'"), ""); r.Text("count") != "1" {
+		t.Errorf("a network is not found by its gateway: %s", r.Body)
 	}
-	wide := m.want(200, "GET", "/api/v2/blocks?limit=1&"+filter("type:'IPv4Block'"), "").text("data.0.id")
-	one := m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'other'", "").text("data.0.id")+"/blocks",
+	wide := m.Want(200, "GET", "/api/v2/blocks?limit=1&"+filter("type:'IPv4Block'"), "").Text("data.0.id")
+	one := m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?filter=name:'other'", "").Text("data.0.id")+"/blocks",
 		`{"type":"IPv4Block","range":"192.168.0.0/16"}`)
-	elsewhere := m.id("/api/v2/blocks/"+one+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/17"}`)
+	elsewhere := m.ID("/api/v2/blocks/"+one+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/17"}`)
 	// Deleting all of it holds up no change of another configuration for long, where changes run side by side.
 	stop := make(chan struct{})
 	var longest atomic.Int64
 	var all sync.WaitGroup
-	if os.Getenv(onPostgres) != "" {
+	if os.Getenv(apitest.OnPostgres) != "" {
 		all.Go(func() {
 			for {
 				select {
@@ -99,29 +100,29 @@ func TestLongWork(t *testing.T) {
 				default:
 				}
 				began := time.Now()
-				if r := m.do("POST", "/api/v2/networks/"+elsewhere+"/addresses",
+				if r := m.Do("POST", "/api/v2/networks/"+elsewhere+"/addresses",
 					`{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != http.StatusCreated {
-					t.Errorf("an assignment elsewhere: %d %s", r.StatusCode, r.body)
+					t.Errorf("an assignment elsewhere: %d %s", r.StatusCode, r.Body)
 				}
 				longest.Store(max(longest.Load(), int64(time.Since(began))))
 			}
 		})
 	}
 	began = time.Now()
-	m.want(204, "DELETE", "/api/v2/blocks/"+wide, "")
+	m.Want(204, "DELETE", "/api/v2/blocks/"+wide, "")
 	t.Logf("they were deleted in %v; the longest assignment elsewhere took %v", time.Since(began), time.Duration(longest.Load()))
 	close(stop)
 	all.Wait()
-	m.verify()
+	m.Verify()
 }
 
 // 60,000 addresses of one network go in one request, and come back in another.
 func TestLongDelete(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/16"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/16"}`)
 	var file strings.Builder
 	file.WriteString("address\n")
 	for i := 2; i < 60_002; i++ {
@@ -135,22 +136,22 @@ func TestLongDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	m.want(204, "DELETE", "/api/v2/networks/"+network, "")
+	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	t.Logf("deleted in %v", time.Since(began))
 	began = time.Now()
 	if r := m.undo(m.last()); r.StatusCode != 201 {
-		t.Fatalf("undoing it: %d %s", r.StatusCode, r.body)
+		t.Fatalf("undoing it: %d %s", r.StatusCode, r.Body)
 	}
 	t.Logf("and undone in %v", time.Since(began))
-	m.verify()
+	m.Verify()
 }
 
 // A zone of 100,000 hosts is imported where there are many networks with marks and policies to be asked.
 func TestLongZone(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
 	m.large(1200, 0)
 	var file strings.Builder
 	file.WriteString("$ORIGIN example.\n$TTL 300\n@ SOA ns hostmaster 1 2 3 4 5\n@ NS ns\nns A 10.0.0.250\n")
@@ -173,7 +174,7 @@ func TestLongZone(t *testing.T) {
 func TestLongFeed(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)
-	m.id("/api/v2/configurations", `{"name":"main"}`)
+	m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.large(1200, 200)
 	runtime.GC()
 	var before, now runtime.MemStats
@@ -206,6 +207,6 @@ func TestLongFeed(t *testing.T) {
 		t.Errorf("%d changes take %d MiB", seen, grown>>20)
 	}
 	began := time.Now()
-	m.verify()
+	m.Verify()
 	t.Logf("%d changes; verified in %v", seen, time.Since(began))
 }

@@ -29,14 +29,14 @@ var metricName = regexp.MustCompile(`portolan_[a-z_]+`)
 
 // asksFor reports names in an expression that no metric has.
 func (m *manager) asksFor(known map[string]bool, where, expression string) {
-	m.t.Helper()
+	m.T.Helper()
 	for _, name := range metricName.FindAllString(expression, -1) {
 		base := name
 		for _, end := range []string{"_bucket", "_sum", "_count"} {
 			base = strings.TrimSuffix(base, end)
 		}
 		if !known[name] && !known[base] {
-			m.t.Errorf("%s asks for %s, which there is not", where, name)
+			m.T.Errorf("%s asks for %s, which there is not", where, name)
 		}
 	}
 }

@@ -16,12 +16,12 @@ func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		w := &world{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"world %d"}`, round))}
-		w.view = m.id("/api/v2/configurations/"+w.configuration+"/views", `{"name":"v"}`)
+		w := &world{m: m, rt: rt, configuration: m.ID("/api/v2/configurations", fmt.Sprintf(`{"name":"world %d"}`, round))}
+		w.view = m.ID("/api/v2/configurations/"+w.configuration+"/views", `{"name":"v"}`)
 		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
 			w.step()
 		}
-		m.verify()
+		m.Verify()
 		if t.Failed() {
 			rt.FailNow()
 		}
@@ -30,9 +30,9 @@ func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 		if w.undone {
 			status = http.StatusNotFound
 		}
-		m.want(status, "DELETE", "/api/v2/configurations/"+w.configuration, "")
+		m.Want(status, "DELETE", "/api/v2/configurations/"+w.configuration, "")
 	})
-	m.verify()
+	m.Verify()
 }
 
 // world is what a round has made.
@@ -55,12 +55,12 @@ func (w *world) pick(list []string) string {
 
 // add creates something where the rules let it, and remembers it.
 func (w *world) add(list *[]string, path, body string, headers ...string) {
-	r := w.m.do("POST", "/api/v2/"+path, body, headers...)
+	r := w.m.Do("POST", "/api/v2/"+path, body, headers...)
 	if r.StatusCode >= 500 {
-		w.rt.Fatalf("POST %s %s: %d %s", path, body, r.StatusCode, r.body)
+		w.rt.Fatalf("POST %s %s: %d %s", path, body, r.StatusCode, r.Body)
 	}
 	if r.StatusCode == http.StatusCreated {
-		*list = append(*list, r.text("id"))
+		*list = append(*list, r.Text("id"))
 	}
 }
 
@@ -69,17 +69,17 @@ func (w *world) do(method, path, body string) {
 	if method == "PATCH" {
 		headers = append(headers, mergePatch)
 	}
-	if r := w.m.do(method, "/api/v2/"+path, body, headers...); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
-		w.rt.Fatalf("%s %s %s: %d %s", method, path, body, r.StatusCode, r.body)
+	if r := w.m.Do(method, "/api/v2/"+path, body, headers...); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
+		w.rt.Fatalf("%s %s %s: %d %s", method, path, body, r.StatusCode, r.Body)
 	}
 }
 
 // undo takes back one of the latest transactions, tried first or not, forced or not. Whatever of it is
 // refused changes nothing.
 func (w *world) undo() {
-	r := w.m.do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")
+	r := w.m.Do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")
 	n := w.number(5)
-	id := r.text(fmt.Sprintf("data.%d.id", n))
+	id := r.Text(fmt.Sprintf("data.%d.id", n))
 	if id == "" {
 		return
 	}
@@ -90,10 +90,10 @@ func (w *world) undo() {
 	if w.number(3) == 0 {
 		headers = append(headers, "x-portolan-dry-run: true")
 	}
-	if r := w.m.do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+id+`}`, headers...); r.StatusCode >= 500 {
-		w.rt.Fatalf("undoing %s: %d %s", id, r.StatusCode, r.body)
+	if r := w.m.Do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+id+`}`, headers...); r.StatusCode >= 500 {
+		w.rt.Fatalf("undoing %s: %d %s", id, r.StatusCode, r.Body)
 	}
-	w.undone = w.m.do("GET", "/api/v2/configurations/"+w.configuration, "").StatusCode == http.StatusNotFound
+	w.undone = w.m.Do("GET", "/api/v2/configurations/"+w.configuration, "").StatusCode == http.StatusNotFound
 }
 
 // number draws a small number, so that things often meet.

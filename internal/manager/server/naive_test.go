@@ -101,15 +101,15 @@ func (n *naive) tree() string {
 
 // find gives the id of a network by its range, which no other one has.
 func (n *naive) find(p *plot) string {
-	return n.m.want(200, "GET", "/api/v2/networks?filter=range:'"+p.text()+"'%20and%20configuration.id:"+n.configuration, "").text("data.0.id")
+	return n.m.Want(200, "GET", "/api/v2/networks?filter=range:'"+p.text()+"'%20and%20configuration.id:"+n.configuration, "").Text("data.0.id")
 }
 
 // try sends a change and fails where it is not answered as the model says.
 func (n *naive) try(ok bool, method, path, body string, headers ...string) reply {
-	n.m.t.Helper()
-	r := n.m.do(method, "/api/v2"+path, body, headers...)
+	n.m.T.Helper()
+	r := n.m.Do(method, "/api/v2"+path, body, headers...)
 	if got := r.StatusCode < 300; got != ok || r.StatusCode >= 500 {
-		n.rt.Fatalf("%s %s %s answers %d %s\nthe model says %v of\n%s", method, path, body, r.StatusCode, r.body, ok, n.tree())
+		n.rt.Fatalf("%s %s %s answers %d %s\nthe model says %v of\n%s", method, path, body, r.StatusCode, r.Body, ok, n.tree())
 	}
 	return r
 }
@@ -158,7 +158,7 @@ func (n *naive) block() {
 	}
 	r := n.try(ok, "POST", path+"/blocks", `{"type":"IPv4Block","range":"`+p.text()+`"}`)
 	if ok {
-		p.id = r.text("id")
+		p.id = r.Text("id")
 		above.below = outside
 		put(above, p)
 		for _, q := range inside {
@@ -198,10 +198,10 @@ func (n *naive) network() {
 	if !ok {
 		return
 	}
-	if r.text("range") != p.text() {
-		n.rt.Fatalf("the network is %s, the model says %s in\n%s", r.text("range"), p.text(), n.tree())
+	if r.Text("range") != p.text() {
+		n.rt.Fatalf("the network is %s, the model says %s in\n%s", r.Text("range"), p.text(), n.tree())
 	}
-	p.id = r.text("id")
+	p.id = r.Text("id")
 	p.gateway, _ = p.hosts()
 	p.used[p.gateway] = true
 	put(above, p)
@@ -227,8 +227,8 @@ func (n *naive) address() {
 	if !ok {
 		return
 	}
-	if r.text("address") != at4(a).String() {
-		n.rt.Fatalf("the address is %s, the model says %s in\n%s", r.text("address"), at4(a), n.tree())
+	if r.Text("address") != at4(a).String() {
+		n.rt.Fatalf("the address is %s, the model says %s in\n%s", r.Text("address"), at4(a), n.tree())
 	}
 	p.used[a] = true
 }
@@ -240,7 +240,7 @@ func (n *naive) release() {
 	}
 	list := slices.Sorted(maps.Keys(p.used))
 	a := list[rapid.IntRange(0, len(list)-1).Draw(n.rt, "which")]
-	id := n.m.want(200, "GET", "/api/v2/networks/"+p.id+"/addresses?filter=address:'"+at4(a).String()+"'", "").text("data.0.id")
+	id := n.m.Want(200, "GET", "/api/v2/networks/"+p.id+"/addresses?filter=address:'"+at4(a).String()+"'", "").Text("data.0.id")
 	n.try(true, "DELETE", "/addresses/"+id, "")
 	delete(p.used, a)
 	if p.gateway == a {
@@ -332,7 +332,7 @@ func TestAddressTreeAgainstNaiveModel(t *testing.T) {
 	round, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		n := &naive{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"naive %d"}`, round)), root: &plot{}}
+		n := &naive{m: m, rt: rt, configuration: m.ID("/api/v2/configurations", fmt.Sprintf(`{"name":"naive %d"}`, round)), root: &plot{}}
 		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
 			steps++
 			switch rapid.IntRange(0, 15).Draw(rt, "op") {
@@ -357,7 +357,7 @@ func TestAddressTreeAgainstNaiveModel(t *testing.T) {
 		if got, want := m.tree(n.configuration), n.tree(); got != want {
 			rt.Fatalf("the tree is\n%s\nthe model says\n%s", got, want)
 		}
-		m.verify()
+		m.Verify()
 	})
 	t.Logf("%d changes in %d rounds", steps, round)
 }
@@ -416,7 +416,7 @@ func (n *names) named(absolute string) *domain {
 }
 
 func (n *names) zoneID(d *domain) string {
-	return n.m.want(200, "GET", "/api/v2/zones?filter=absoluteName:'"+d.absolute()+"'%20and%20view.id:"+n.view, "").text("data.0.id")
+	return n.m.Want(200, "GET", "/api/v2/zones?filter=absoluteName:'"+d.absolute()+"'%20and%20view.id:"+n.view, "").Text("data.0.id")
 }
 
 func (n *names) label() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(n.rt, "label") }
@@ -497,7 +497,7 @@ func (n *names) record() {
 	}
 	r := n.try(ok, "POST", "/zones/"+n.zoneID(d)+"/resourceRecords", body)
 	if ok {
-		e.id = r.text("id")
+		e.id = r.Text("id")
 		d.records = append(d.records, e)
 	}
 }
@@ -542,10 +542,10 @@ func (n *names) compare() {
 	}
 	for _, list := range []string{"zones?limit=1000&filter=type:'Zone'%20and%20view.id:" + n.view,
 		"resourceRecords?limit=1000&filter=type:ne('ExternalHostRecord')%20and%20configuration.id:" + n.configuration} {
-		r := n.m.want(200, "GET", "/api/v2/"+list, "")
-		all, _ := r.get("data").([]any)
+		r := n.m.Want(200, "GET", "/api/v2/"+list, "")
+		all, _ := r.Get("data").([]any)
 		for i := range all {
-			got = append(got, r.text(fmt.Sprintf("data.%d.type", i))+" "+r.text(fmt.Sprintf("data.%d.absoluteName", i)))
+			got = append(got, r.Text(fmt.Sprintf("data.%d.type", i))+" "+r.Text(fmt.Sprintf("data.%d.absoluteName", i)))
 		}
 	}
 	slices.Sort(want)
@@ -561,11 +561,11 @@ func TestZoneTreeAgainstNaiveModel(t *testing.T) {
 	round, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		n := &names{naive: &naive{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)),
+		n := &names{naive: &naive{m: m, rt: rt, configuration: m.ID("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)),
 			root: &plot{}}, top: &domain{}}
-		n.view = m.id("/api/v2/configurations/"+n.configuration+"/views", `{"name":"v"}`)
-		hosts := m.want(200, "GET", "/api/v2/views/"+n.view+"/zones?"+filter("type:'ExternalHostsZone'"), "").text("data.0.id")
-		n.host = m.id("/api/v2/zones/"+hosts+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
+		n.view = m.ID("/api/v2/configurations/"+n.configuration+"/views", `{"name":"v"}`)
+		hosts := m.Want(200, "GET", "/api/v2/views/"+n.view+"/zones?"+filter("type:'ExternalHostsZone'"), "").Text("data.0.id")
+		n.host = m.ID("/api/v2/zones/"+hosts+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
 		for range rapid.IntRange(10, 50).Draw(rt, "steps") {
 			steps++
 			switch rapid.IntRange(0, 9).Draw(rt, "op") {
@@ -580,7 +580,7 @@ func TestZoneTreeAgainstNaiveModel(t *testing.T) {
 			}
 		}
 		n.compare()
-		m.verify()
+		m.Verify()
 	})
 	t.Logf("%d changes in %d rounds", steps, round)
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"portolan/internal/testkit/apitest"
+
 	"golang.org/x/tools/go/packages"
 )
 
 // A refusal that is worded with something of a resource has the number of the resource among its arguments: by the number it is told in
 // other words to who does not see the resource (resource.API.Conceal).
 func TestRefusalsNameResourcesByNumber(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 		packages.NeedImports | packages.NeedDeps, Dir: "../../.."}, "./internal/...")
 	if err != nil || packages.PrintErrors(loaded) > 0 {

@@ -22,32 +22,32 @@ type machine struct {
 
 // machine enrols one.
 func (m *manager) machine(name, key string) *machine {
-	m.t.Helper()
-	e := newEnrolment(m.t)
+	m.T.Helper()
+	e := newEnrolment(m.T)
 	status, answer := m.enrol(e, key)
 	if status != 200 {
-		m.t.Fatalf("%s cannot enrol: %d %v", name, status, answer)
+		m.T.Fatalf("%s cannot enrol: %d %v", name, status, answer)
 	}
-	return &machine{m: m, name: name, enrolment: e, certificate: e.certificateOf(m.t, answer)}
+	return &machine{m: m, name: name, enrolment: e, certificate: e.certificateOf(m.T, answer)}
 }
 
 // ask checks in.
 func (c *machine) ask(rq checkin.Request) (int, map[string]any) {
-	c.m.t.Helper()
+	c.m.T.Helper()
 	rq.Sequence, rq.Digest = c.sequence, fmt.Sprint(c.sequence)
 	return c.m.doorPost(checkin.CheckInPath, rq, c.certificate)
 }
 
 // report reports what runs, and what is wrong.
 func (c *machine) report(desired int64, applications []checkin.Application, conditions ...string) map[string]any {
-	c.m.t.Helper()
+	c.m.T.Helper()
 	c.sequence++
 	r := reportOf(conditions...)
 	r.Applied, r.Applications = desired, applications
 	r.Nodes = []checkin.Node{{ID: c.name, Name: c.name, Hostname: c.name}}
 	status, a := c.ask(checkin.Request{Desired: desired, Report: r})
 	if status != 200 {
-		c.m.t.Fatalf("%s: a check-in gives %d %v", c.name, status, a)
+		c.m.T.Fatalf("%s: a check-in gives %d %v", c.name, status, a)
 	}
 	return a
 }
@@ -56,18 +56,18 @@ func (c *machine) report(desired int64, applications []checkin.Application, cond
 // one comes in its place.
 func TestNodesOfAServicePoint(t *testing.T) {
 	m := startAlone(t)
-	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
-	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":"two"}`)
-	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
-	id, key := created.text("fleetInstanceID"), created.text("registrationKey")
+	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
+	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":"two"}`)
+	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
+	id, key := created.Text("fleetInstanceID"), created.Text("registrationKey")
 	path := "/user/api/v1/fleetInstances/" + id
 	is := func(status, connection string, conditions ...string) {
 		t.Helper()
 		r := m.instance(id)
-		if r.text("status") != status || r.text("connectionStatus") != connection || r.text("nodeCount") != "2" {
-			t.Errorf("it is %s, want %s %s", r.body, status, connection)
+		if r.Text("status") != status || r.Text("connectionStatus") != connection || r.Text("nodeCount") != "2" {
+			t.Errorf("it is %s, want %s %s", r.Body, status, connection)
 		}
-		text := fmt.Sprint(r.get("errorConditions"))
+		text := fmt.Sprint(r.Get("errorConditions"))
 		for _, one := range conditions {
 			if !strings.Contains(text, one) {
 				t.Errorf("the conditions are %s without %s", text, one)
@@ -88,8 +88,8 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	b := m.machine("bert", key)
 	b.report(0, nil)
 	is("HEALTHY", "CONNECTED")
-	if r := m.instance(id); r.text("nodes.0.name") != "anna" || r.text("nodes.1.name") != "bert" {
-		t.Errorf("the nodes are %s", r.body)
+	if r := m.instance(id); r.Text("nodes.0.name") != "anna" || r.Text("nodes.1.name") != "bert" {
+		t.Errorf("the nodes are %s", r.Body)
 	}
 	if status, answer := m.enrol(newEnrolment(t), key); status != 403 || answer["code"] != "RegistrationKeyUsed" {
 		t.Errorf("a third machine gets %d %v", status, answer)
@@ -109,8 +109,8 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	b.report(0, nil)
 	is("HEALTHY", "CONNECTED")
 
-	application := m.want(202, "POST", path+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).
-		text("id")
+	application := m.Want(202, "POST", path+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).
+		Text("id")
 	_, answer := a.ask(checkin.Request{})
 	desired := int64(answer["desired"].(float64))
 	as := func(status string, conditions ...string) []checkin.Application {
@@ -118,10 +118,10 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	}
 	runs := func(status, condition string) {
 		t.Helper()
-		if r := m.instance(id); r.text("applications.0.status") != status ||
-			!strings.Contains(fmt.Sprint(r.get("applications.0.errorConditions")),
+		if r := m.instance(id); r.Text("applications.0.status") != status ||
+			!strings.Contains(fmt.Sprint(r.Get("applications.0.errorConditions")),
 				condition) {
-			t.Errorf("it runs %s, want %s %s", r.body, status, condition)
+			t.Errorf("it runs %s, want %s %s", r.Body, status, condition)
 		}
 	}
 	a.report(desired, as("HEALTHY"))
@@ -138,54 +138,54 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	runs("HEALTHY", "") // where it runs
 
 	nodes := path + "/nodes/"
-	m.refused(404, "ResourceNotFound", "nobody", "DELETE", nodes+"nobody", "")
-	m.refused(409, "NodesInUse", "node-2", "PATCH", path, `{"nodeCount":1}`)
-	m.want(204, "DELETE", nodes+id+"-node-2", "")
+	m.Refused(404, "ResourceNotFound", "nobody", "DELETE", nodes+"nobody", "")
+	m.Refused(409, "NodesInUse", "node-2", "PATCH", path, `{"nodeCount":1}`)
+	m.Want(204, "DELETE", nodes+id+"-node-2", "")
 	if status, answer := b.ask(checkin.Request{Desired: desired}); status != 410 || answer["code"] != checkin.NodeRemoved {
 		t.Errorf("a node that was taken away gets %d %v", status, answer)
 	}
 	if status, answer := m.enrol(b.enrolment, key); status != 403 {
 		t.Errorf("a node that was taken away enrols again: %d %v", status, answer)
 	}
-	m.refused(409, "LastNode", "only node", "DELETE", nodes+id+"-node-1", "")
+	m.Refused(409, "LastNode", "only node", "DELETE", nodes+id+"-node-1", "")
 	a.report(desired, as("HEALTHY"))
-	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodeCount") != "1" {
-		t.Errorf("with one node it is %s", r.body)
+	if r := m.instance(id); r.Text("status") != "HEALTHY" || r.Text("nodeCount") != "1" {
+		t.Errorf("with one node it is %s", r.Body)
 	}
-	added := m.want(202, "POST", path+"/nodes", "")
+	added := m.Want(202, "POST", path+"/nodes", "")
 	if status, answer := m.enrol(newEnrolment(t), key); status != 403 {
 		t.Errorf("the key from before gives %d %v", status, answer)
 	}
-	c := m.machine("cara", added.text("registrationKey"))
+	c := m.machine("cara", added.Text("registrationKey"))
 	c.report(desired, as("HEALTHY"))
 	is("HEALTHY", "CONNECTED")
 	if status, answer := b.ask(checkin.Request{Desired: desired}); status != 410 {
 		t.Errorf("a node whose place was taken gets %d %v", status, answer)
 	}
 	a.report(desired, as("HEALTHY"))
-	events := string(m.want(200, "GET", path+"/events", "").body)
+	events := string(m.Want(200, "GET", path+"/events", "").Body)
 	if !strings.Contains(events, `"field":"nodeConnectionStatus"`) || !strings.Contains(events, id+"-node-2") {
 		t.Errorf("the events are %s", events)
 	}
 
-	again := m.want(202, "POST", path+"/registrationKey", "").text("registrationKey")
+	again := m.Want(202, "POST", path+"/registrationKey", "").Text("registrationKey")
 	for _, one := range []*machine{a, c} {
 		if status, answer := one.ask(checkin.Request{Desired: desired}); status != 410 {
 			t.Errorf("behind a new key %s gets %d %v", one.name, status, answer)
 		}
 	}
 	m.machine("dora", again).report(desired, nil)
-	m.want(204, "DELETE", path, "")
-	if r := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(r.body), id) {
-		t.Errorf("it stays: %s", r.body)
+	m.Want(204, "DELETE", path, "")
+	if r := m.Want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(r.Body), id) {
+		t.Errorf("it stays: %s", r.Body)
 	}
 }
 
 // Two real service points are nodes of one; one that ends is missed at once.
 func TestRealNodes(t *testing.T) {
 	m := startManager(t)
-	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
-	id, key := created.text("fleetInstanceID"), created.text("registrationKey")
+	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
+	id, key := created.Text("fleetInstanceID"), created.Text("registrationKey")
 	var stops []func()
 	for range 2 {
 		_, stop := m.service(servicepoint.Options{State: filepath.Join(t.TempDir(), "state"), Endpoint: m.RegistrationEndpoint(), Key: key,
@@ -194,16 +194,16 @@ func TestRealNodes(t *testing.T) {
 	}
 	eventually(t, "both are there", func() bool {
 		r := m.instance(id)
-		return r.text("status") == "HEALTHY" && r.text("nodes.1.id") != ""
+		return r.Text("status") == "HEALTHY" && r.Text("nodes.1.id") != ""
 	})
 	stops[0]()
 	eventually(t, "one is missed", func() bool {
 		r := m.instance(id)
-		return r.text("status") == "UNHEALTHY" && r.text("connectionStatus") == "CONNECTED" &&
-			strings.Contains(r.text("errorConditions.0"), "is not connected")
+		return r.Text("status") == "UNHEALTHY" && r.Text("connectionStatus") == "CONNECTED" &&
+			strings.Contains(r.Text("errorConditions.0"), "is not connected")
 	})
 	stops[1]()
-	eventually(t, "none is there", func() bool { return m.instance(id).text("connectionStatus") == "NOT_CONNECTED" })
+	eventually(t, "none is there", func() bool { return m.instance(id).Text("connectionStatus") == "NOT_CONNECTED" })
 }
 
 // Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for
@@ -211,15 +211,15 @@ func TestRealNodes(t *testing.T) {
 // has its place.
 func TestPlaceOfARemovedNode(t *testing.T) {
 	m := startAlone(t)
-	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
-	id := created.text("fleetInstanceID")
+	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
+	id := created.Text("fleetInstanceID")
 	path := "/user/api/v1/fleetInstances/" + id
-	key := m.want(202, "POST", path+"/registrationKey", "").text("registrationKey")
+	key := m.Want(202, "POST", path+"/registrationKey", "").Text("registrationKey")
 	a, b := m.machine("anna", key), m.machine("bert", key)
 	a.report(0, nil)
 	b.report(0, nil)
-	m.want(204, "DELETE", path+"/nodes/"+id+"-node-2", "")
-	c := m.machine("cara", m.want(202, "POST", path+"/nodes", "").text("registrationKey"))
+	m.Want(204, "DELETE", path+"/nodes/"+id+"-node-2", "")
+	c := m.machine("cara", m.Want(202, "POST", path+"/nodes", "").Text("registrationKey"))
 	c.report(0, nil)
 	for range 2 {
 		if status, answer := b.ask(checkin.Request{}); status != 410 {
@@ -232,18 +232,18 @@ func TestPlaceOfARemovedNode(t *testing.T) {
 	if status, answer := c.ask(checkin.Request{}); status != 200 {
 		t.Errorf("who has the place gets %d %v", status, answer)
 	}
-	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "cara" ||
-		r.text("nodes.1.connectionStatus") != "CONNECTED" {
-		t.Errorf("it is %s", r.body)
+	if r := m.instance(id); r.Text("status") != "HEALTHY" || r.Text("nodes.1.name") != "cara" ||
+		r.Text("nodes.1.connectionStatus") != "CONNECTED" {
+		t.Errorf("it is %s", r.Body)
 	}
 	// Where the first one goes, one is enough, and the other goes on.
-	m.want(204, "DELETE", path+"/nodes/"+id+"-node-1", "")
+	m.Want(204, "DELETE", path+"/nodes/"+id+"-node-1", "")
 	if status, answer := c.ask(checkin.Request{}); status != 200 {
 		t.Errorf("the only one gets %d %v", status, answer)
 	}
 	c.report(0, nil)
-	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodeCount") != "1" || r.get("nodes.1") != nil {
-		t.Errorf("with one node it is %s", r.body)
+	if r := m.instance(id); r.Text("status") != "HEALTHY" || r.Text("nodeCount") != "1" || r.Get("nodes.1") != nil {
+		t.Errorf("with one node it is %s", r.Body)
 	}
 }
 
@@ -252,12 +252,12 @@ func TestNodesBeforeTheFirstReport(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
 	a := m.machine("anna", key)
-	m.want(200, "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":2}`)
+	m.Want(200, "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":2}`)
 	a.report(0, nil)
 	m.machine("bert", key).report(0, nil)
-	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "bert" {
-		t.Errorf("it is %s", r.body)
+	if r := m.instance(id); r.Text("status") != "HEALTHY" || r.Text("nodes.1.name") != "bert" {
+		t.Errorf("it is %s", r.Body)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":0}`)
-	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":null}`)
+	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":0}`)
+	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":null}`)
 }

@@ -11,17 +11,17 @@ import (
 // A day of an organisation: three teams, each with its part of the addresses and names, an auditor, automation, and an approver.
 func TestOrganisation(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"corporate"}`)
-	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
-	top := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"corp.example"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"corporate"}`)
+	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
+	top := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"corp.example"}`)
 	type team struct{ group, block, zone, member, as string }
 	teams := map[string]team{}
 	for i, name := range []string{"campus", "factory", "labs"} {
-		x := team{group: m.id("/api/v2/groups", `{"name":"`+name+`"}`)}
-		x.block = m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.`+string(rune('1'+i))+`.0.0/16","name":"`+name+`"}`)
-		x.zone = m.id("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"`+name+`"}`)
+		x := team{group: m.ID("/api/v2/groups", `{"name":"`+name+`"}`)}
+		x.block = m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.`+string(rune('1'+i))+`.0.0/16","name":"`+name+`"}`)
+		x.zone = m.ID("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"`+name+`"}`)
 		x.member, x.as = m.user("of-"+name, "VIEW_MY_ACCESS_RIGHTS")
-		m.want(201, "POST", "/api/v2/groups/"+x.group+"/users", `{"id":`+x.member+`}`)
+		m.Want(201, "POST", "/api/v2/groups/"+x.group+"/users", `{"id":`+x.member+`}`)
 		workflow := ""
 		if name == "labs" { // who ask for what they change
 			workflow = `,"workflowLevel":"RECOMMEND"`
@@ -32,7 +32,7 @@ func TestOrganisation(t *testing.T) {
 		teams[name] = x
 	}
 	auditor, asAuditor := m.user("auditor", "NO_ACCESS")
-	m.want(200, "PATCH", "/api/v2/users/"+auditor, `{"historyPrivilege":"ADMINISTRATOR"}`)
+	m.Want(200, "PATCH", "/api/v2/users/"+auditor, `{"historyPrivilege":"ADMINISTRATOR"}`)
 	m.right(auditor, "", "VIEW", "")
 	approver, asApprover := m.user("approver", "NO_ACCESS")
 	m.right(approver, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
@@ -49,43 +49,43 @@ func TestOrganisation(t *testing.T) {
 	networks := map[string]string{}
 	for _, name := range []string{"campus", "factory"} {
 		x := teams[name]
-		networks[name] = m.id("/api/v2/blocks/"+x.block+"/networks", `{"type":"IPv4Network","range":"10.`+map[string]string{"campus": "1",
+		networks[name] = m.ID("/api/v2/blocks/"+x.block+"/networks", `{"type":"IPv4Network","range":"10.`+map[string]string{"campus": "1",
 			"factory": "2"}[name]+`.0.0/24","name":"`+name+`-office"}`, x.as)
-		m.id("/api/v2/zones/"+x.zone+"/resourceRecords", `{"type":"HostRecord","name":"printer","addresses":[{"address":"10.`+map[string]string{"campus": "1",
+		m.ID("/api/v2/zones/"+x.zone+"/resourceRecords", `{"type":"HostRecord","name":"printer","addresses":[{"address":"10.`+map[string]string{"campus": "1",
 			"factory": "2"}[name]+`.0.9"}]}`, x.as)
-		if r := m.want(200, "GET", "/api/v2/networks", "", x.as); r.count() != 1 {
-			t.Errorf("%s sees %s", name, r.body)
+		if r := m.Want(200, "GET", "/api/v2/networks", "", x.as); r.Count() != 1 {
+			t.Errorf("%s sees %s", name, r.Body)
 		}
-		if r := m.want(200, "GET", "/api/v2/search?q=printer", "", x.as); strings.Contains(string(r.body), map[string]string{"campus": "factory",
+		if r := m.Want(200, "GET", "/api/v2/search?q=printer", "", x.as); strings.Contains(string(r.Body), map[string]string{"campus": "factory",
 			"factory": "campus"}[name]) {
-			t.Errorf("%s finds %s", name, r.body)
+			t.Errorf("%s finds %s", name, r.Body)
 		}
 	}
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+networks["factory"], "", teams["campus"].as)
-	m.refused(404, "ResourceNotFound", "", "POST", "/api/v2/blocks/"+teams["factory"].block+"/networks", `{"type":"IPv4Network","range":"10.2.9.0/24"}`,
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+networks["factory"], "", teams["campus"].as)
+	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/blocks/"+teams["factory"].block+"/networks", `{"type":"IPv4Network","range":"10.2.9.0/24"}`,
 		teams["campus"].as)
 
 	// Noon: automation adds hosts of the factory, and deletes none.
-	host := m.id("/api/v2/zones/"+teams["factory"].zone+"/resourceRecords", `{"type":"HostRecord","name":"robot-1","addresses":[{"address":"10.2.0.20"}]}`,
+	host := m.ID("/api/v2/zones/"+teams["factory"].zone+"/resourceRecords", `{"type":"HostRecord","name":"robot-1","addresses":[{"address":"10.2.0.20"}]}`,
 		asRobot)
-	m.refused(403, "AccessDenied", "FULL", "DELETE", "/api/v2/resourceRecords/"+host, "", asRobot)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+networks["campus"], "", asRobot)
+	m.Refused(403, "AccessDenied", "FULL", "DELETE", "/api/v2/resourceRecords/"+host, "", asRobot)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+networks["campus"], "", asRobot)
 
 	// Afternoon: the labs ask, the approver approves one and denies another.
 	labs := teams["labs"]
 	request, _ := m.requested("POST", "/api/v2/blocks/"+labs.block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24","name":"bench"}`, labs.as)
-	m.refused(404, "ResourceNotFound", "", "GET", request, "", teams["campus"].as)
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asApprover)
+	m.Refused(404, "ResourceNotFound", "", "GET", request, "", teams["campus"].as)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asApprover)
 	second, _ := m.requested("POST", "/api/v2/zones/"+labs.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"x"}`, labs.as)
-	m.want(200, "PATCH", second, `{"state":"DENIED"}`, asApprover, "x-bcn-change-control-comment: the name is taken outside")
-	if r := m.want(200, "GET", "/api/v2/networks", "", labs.as); r.count() != 1 || r.text("data.0.name") != "bench" {
-		t.Errorf("the labs see %s", r.body)
+	m.Want(200, "PATCH", second, `{"state":"DENIED"}`, asApprover, "x-bcn-change-control-comment: the name is taken outside")
+	if r := m.Want(200, "GET", "/api/v2/networks", "", labs.as); r.Count() != 1 || r.Text("data.0.name") != "bench" {
+		t.Errorf("the labs see %s", r.Body)
 	}
 
 	// Evening: the auditor sees who did what, by which credential, and changes nothing.
-	r := m.want(200, "GET", "/api/v2/transactions?limit=1000&orderBy=id", "", asAuditor)
+	r := m.Want(200, "GET", "/api/v2/transactions?limit=1000&orderBy=id", "", asAuditor)
 	found := map[string]bool{}
-	for _, row := range r.get("data").([]any) {
+	for _, row := range r.Get("data").([]any) {
 		one := row.(map[string]any)
 		user, _ := one["user"].(map[string]any)
 		name, _ := user["name"].(string)
@@ -101,10 +101,10 @@ func TestOrganisation(t *testing.T) {
 			t.Errorf("the auditor does not find %q among %v", want, found)
 		}
 	}
-	m.refused(403, "AccessDenied", "VIEW", "PATCH", "/api/v2/networks/"+networks["campus"], `{"name":"x"}`, asAuditor)
+	m.Refused(403, "AccessDenied", "VIEW", "PATCH", "/api/v2/networks/"+networks["campus"], `{"name":"x"}`, asAuditor)
 
 	// And somebody leaves: what the account did stays, and it does nothing more.
-	m.want(200, "PATCH", "/api/v2/users/"+teams["campus"].member, `{"accountLocked":true}`)
-	m.want(401, "GET", "/api/v2/networks", "", teams["campus"].as)
+	m.Want(200, "PATCH", "/api/v2/users/"+teams["campus"].member, `{"accountLocked":true}`)
+	m.Want(401, "GET", "/api/v2/networks", "", teams["campus"].as)
 	m.sound()
 }

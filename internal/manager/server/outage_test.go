@@ -9,16 +9,17 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
 )
 
 // A PostgreSQL that hangs is AWAY, as one that is gone: by readiness and status, each within its time; it is READY with its next answer.
 func TestDatabaseHangs(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	if err := database.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +30,8 @@ func TestDatabaseHangs(t *testing.T) {
 	})
 	defer resume()
 	for _, path := range []string{"/readyz", "/api/v2/networks/" + network} { // the second one is bounded since the first has noticed it
-		if r := m.do("GET", path, ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseUnavailable" {
-			t.Errorf("GET %s of a database that hangs: %d %s", path, r.StatusCode, r.body)
+		if r := m.Do("GET", path, ""); r.StatusCode != http.StatusServiceUnavailable || r.Text("code") != "DatabaseUnavailable" {
+			t.Errorf("GET %s of a database that hangs: %d %s", path, r.StatusCode, r.Body)
 		}
 	}
 	if is, since, why := m.Store.Condition(); is != store.Away || since.IsZero() || why == nil {
@@ -43,8 +44,8 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	resume()
 	eventually(t, "the database is there again", func() bool {
-		r := m.do("GET", "/readyz", "", "Authorization:")
-		return r.StatusCode == http.StatusOK && r.text("database") == "READY"
+		r := m.Do("GET", "/readyz", "", "Authorization:")
+		return r.StatusCode == http.StatusOK && r.Text("database") == "READY"
 	})
 	if is, _, _ := m.Store.Condition(); is != store.Ready {
 		t.Errorf("the condition is %s", is)
@@ -53,11 +54,11 @@ func TestDatabaseHangs(t *testing.T) {
 
 // A damaged page of PostgreSQL is a condition, and check names its table and goes on behind it.
 func TestDamagedPostgreSQL(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })
-	m.basics()
+	m.Basics()
 	path := ""
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT pg_relation_filepath('txn')").Scan(&path)
@@ -70,9 +71,9 @@ func TestDamagedPostgreSQL(t *testing.T) {
 	if err := errors.Join(database.Kill(), database.Spoil(path), database.Revive()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the database is there again", func() bool { return m.do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
-	if r := m.do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseDamaged" {
-		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.body)
+	eventually(t, "the database is there again", func() bool { return m.Do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
+	if r := m.Do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.Text("code") != "DatabaseDamaged" {
+		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.Body)
 	}
 	if is, _, _ := m.Store.Condition(); is != store.Damaged {
 		t.Errorf("the condition is %s", is)
@@ -93,29 +94,29 @@ func TestDamagedPostgreSQL(t *testing.T) {
 // The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
 // goes on, without being started again, and what was acknowledged is there.
 func TestDatabaseGoesAndComes(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })
-	configuration, _, _, _, network := m.basics()
+	configuration, _, _, _, network := m.Basics()
 	if err := database.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []reply{
-		m.do("GET", "/api/v2/networks/"+network, ""), m.do("GET", "/api/v2/networks", ""),
-		m.do("POST", "/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`), m.do("GET", "/user/api/v1/fleetInstances", ""),
-		m.do("GET", "/readyz", "", "Authorization:"),
+		m.Do("GET", "/api/v2/networks/"+network, ""), m.Do("GET", "/api/v2/networks", ""),
+		m.Do("POST", "/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`), m.Do("GET", "/user/api/v1/fleetInstances", ""),
+		m.Do("GET", "/readyz", "", "Authorization:"),
 	} {
-		if r.StatusCode != http.StatusServiceUnavailable || r.text("code") != "DatabaseUnavailable" || r.Header.Get("Retry-After") == "" {
-			t.Errorf("%s %s without a database: %d %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.body)
+		if r.StatusCode != http.StatusServiceUnavailable || r.Text("code") != "DatabaseUnavailable" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s %s without a database: %d %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.Body)
 		}
 	}
-	m.want(http.StatusOK, "GET", "/healthz", "", "Authorization:")
+	m.Want(http.StatusOK, "GET", "/healthz", "", "Authorization:")
 	if err := database.Revive(); err != nil {
 		t.Fatal(err)
 	}
-	m.want(http.StatusOK, "GET", "/readyz", "", "Authorization:")
-	m.want(http.StatusOK, "GET", "/api/v2/networks/"+network, "")
-	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`)
-	m.verify()
+	m.Want(http.StatusOK, "GET", "/readyz", "", "Authorization:")
+	m.Want(http.StatusOK, "GET", "/api/v2/networks/"+network, "")
+	m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`)
+	m.Verify()
 }

@@ -12,31 +12,31 @@ func TestOwnTokens(t *testing.T) {
 	m := startAlone(t)
 	const at, secret = "/api/v2/tokens", "a long password"
 	for _, name := range []string{"ada", "bob"} {
-		m.want(201, "POST", "/api/v2/users", `{"name":"`+name+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"`+
+		m.Want(201, "POST", "/api/v2/users", `{"name":"`+name+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"`+
 			secret+`"}`)
 	}
 	ada, bob, admin := basicAuth("ada", secret), basicAuth("bob", secret), basicAuth("admin", adminPassword)
-	made := m.want(201, "POST", at, `{"name":"ci"}`, ada)
-	if made.text("user") != "ada" || made.text("role") != "analyst" || !strings.HasPrefix(made.text("token"), "ptl_") ||
-		made.Header.Get("Location") != at+"/"+made.text("id") {
-		t.Errorf("a token is made: %s", made.body)
+	made := m.Want(201, "POST", at, `{"name":"ci"}`, ada)
+	if made.Text("user") != "ada" || made.Text("role") != "analyst" || !strings.HasPrefix(made.Text("token"), "ptl_") ||
+		made.Header.Get("Location") != at+"/"+made.Text("id") {
+		t.Errorf("a token is made: %s", made.Body)
 	}
-	as := "Authorization: Bearer " + made.text("token")
-	m.want(200, "GET", "/api/v2/networks", "", as)
-	if r := m.want(200, "GET", at, "", ada); r.count() != 1 || strings.Contains(string(r.body), "ptl_") || r.text("data.0.name") != "ci" {
-		t.Errorf("ada sees %s", r.body)
+	as := "Authorization: Bearer " + made.Text("token")
+	m.Want(200, "GET", "/api/v2/networks", "", as)
+	if r := m.Want(200, "GET", at, "", ada); r.Count() != 1 || strings.Contains(string(r.Body), "ptl_") || r.Text("data.0.name") != "ci" {
+		t.Errorf("ada sees %s", r.Body)
 	}
-	if r := m.want(200, "GET", at, "", bob); r.count() != 0 {
-		t.Errorf("bob sees %s", r.body)
+	if r := m.Want(200, "GET", at, "", bob); r.Count() != 0 {
+		t.Errorf("bob sees %s", r.Body)
 	}
-	if r := m.want(200, "GET", at, "", admin); r.count() != 2 { // with that of the test
-		t.Errorf("an administrator sees %s", r.body)
+	if r := m.Want(200, "GET", at, "", admin); r.Count() != 2 { // with that of the test
+		t.Errorf("an administrator sees %s", r.Body)
 	}
 	// By the cookie of a session, too; as a key set; for others by administrators alone.
 	cookie := m.atConsole(`{"username":"ada","password":"` + secret + `"}`)
-	set := m.want(201, "POST", at, `{"name":"exchange","kind":"keyset","role":"administrator"}`, "Authorization:", cookie)
-	m.want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+set.text("clientId")+
-		`","clientSecret":"`+set.text("clientSecret")+`"}}`, "Authorization:")
+	set := m.Want(201, "POST", at, `{"name":"exchange","kind":"keyset","role":"administrator"}`, "Authorization:", cookie)
+	m.Want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+set.Text("clientId")+
+		`","clientSecret":"`+set.Text("clientSecret")+`"}}`, "Authorization:")
 	for _, c := range []struct {
 		status                     int
 		code, naming, body, header string
@@ -49,74 +49,74 @@ func TestOwnTokens(t *testing.T) {
 		{400, "InvalidResourceFieldValue", "name", `{"name":" x"}`, ada}, {400, "InvalidResourceFieldValue", "name", `{"name":"x\u202e"}`, ada},
 		{403, "AccessDenied", "a token does not", `{"name":"x"}`, as}, {401, "InvalidAuthorizationToken", "", `{"name":"x"}`, "Authorization:"},
 	} {
-		m.refused(c.status, c.code, c.naming, "POST", at, c.body, c.header)
+		m.Refused(c.status, c.code, c.naming, "POST", at, c.body, c.header)
 	}
-	if r := m.want(201, "POST", at, `{"name":"for another","user":"bob"}`, ada); r.text("user") != "ada" { // which means nothing
-		t.Errorf("a token of another: %s", r.body)
+	if r := m.Want(201, "POST", at, `{"name":"for another","user":"bob"}`, ada); r.Text("user") != "ada" { // which means nothing
+		t.Errorf("a token of another: %s", r.Body)
 	}
-	m.refused(400, "InvalidHeaderValue", "not tried", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
-	m.refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
-	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.text("id"), "", bob)
-	m.refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
-	m.refused(405, "MethodNotAllowed", "", "GET", at+"/"+made.text("id"), "", ada)
-	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/a/b", "", ada)
-	m.want(204, "DELETE", at+"/"+made.text("id"), "", ada)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", as)
-	if r := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1", ""); !strings.Contains(r.text("data.0.message"), `ada revoked the bearer token "ci"`) {
-		t.Errorf("the last event is %s", r.body)
+	m.Refused(400, "InvalidHeaderValue", "not tried", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
+	m.Refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
+	m.Refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.Text("id"), "", bob)
+	m.Refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
+	m.Refused(405, "MethodNotAllowed", "", "GET", at+"/"+made.Text("id"), "", ada)
+	m.Refused(404, "ResourceNotFound", "", "DELETE", at+"/a/b", "", ada)
+	m.Want(204, "DELETE", at+"/"+made.Text("id"), "", ada)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", as)
+	if r := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1", ""); !strings.Contains(r.Text("data.0.message"), `ada revoked the bearer token "ci"`) {
+		t.Errorf("the last event is %s", r.Body)
 	}
 	// A password that somebody else sets ends what the user, or who had its password, has made; one's own does not.
-	kept := "Authorization: Bearer " + m.want(201, "POST", at, `{"name":"kept"}`, ada).text("token")
-	who := m.want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/users/"+who, `{"password":"another password"}`, ada)
-	m.want(200, "GET", "/api/v2/networks", "", kept)
-	m.want(200, "PATCH", "/api/v2/users/"+who, `{"password":"`+secret+`"}`)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", kept)
+	kept := "Authorization: Bearer " + m.Want(201, "POST", at, `{"name":"kept"}`, ada).Text("token")
+	who := m.Want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/users/"+who, `{"password":"another password"}`, ada)
+	m.Want(200, "GET", "/api/v2/networks", "", kept)
+	m.Want(200, "PATCH", "/api/v2/users/"+who, `{"password":"`+secret+`"}`)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", kept)
 	// A user has so many, and no more.
 	for range 100 {
-		m.want(201, "POST", at, `{"name":"many"}`, ada)
+		m.Want(201, "POST", at, `{"name":"many"}`, ada)
 	}
-	m.refused(409, "TooManyTokens", "ada", "POST", at, `{"name":"one more"}`, ada)
+	m.Refused(409, "TooManyTokens", "ada", "POST", at, `{"name":"one more"}`, ada)
 	// Who must set a new password makes none.
-	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'bob'"), "").text("data.0.id"), `{"passwordResetRequired":true}`)
-	m.refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
+	m.Want(200, "PATCH", "/api/v2/users/"+m.Want(200, "GET", "/api/v2/users?"+filter("name:'bob'"), "").Text("data.0.id"), `{"passwordResetRequired":true}`)
+	m.Refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
 }
 
 // Whoever has a token may end it, and no other.
 func TestTokenEndsItself(t *testing.T) {
 	m := startAlone(t)
 	made := func(name string) (id, token string) {
-		r := m.want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"analyst"}`, basicAuth("admin", adminPassword))
-		return r.text("id"), r.text("token")
+		r := m.Want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"analyst"}`, basicAuth("admin", adminPassword))
+		return r.Text("id"), r.Text("token")
 	}
 	first, token := made("first")
 	second, _ := made("second")
-	m.refused(403, "AccessDenied", "a token does not", "DELETE", "/api/v2/tokens/"+second, "", "Authorization: Bearer "+token)
-	m.want(204, "DELETE", "/api/v2/tokens/"+first, "", "Authorization: Bearer "+token)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
+	m.Refused(403, "AccessDenied", "a token does not", "DELETE", "/api/v2/tokens/"+second, "", "Authorization: Bearer "+token)
+	m.Want(204, "DELETE", "/api/v2/tokens/"+first, "", "Authorization: Bearer "+token)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
 }
 
 // A token that is good for some collections changes those alone, and reads what its role does.
 func TestScopesOfTokens(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
+	_, _, zone, block, network := m.Basics()
 	_, own := m.user("ada", "NO_ACCESS")
 	admin := basicAuth("admin", adminPassword)
 	made := func(scopes string) string {
 		t.Helper()
-		r := m.want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator","scopes":`+scopes+`}`, admin)
-		return "Authorization: Bearer " + r.text("token")
+		r := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator","scopes":`+scopes+`}`, admin)
+		return "Authorization: Bearer " + r.Text("token")
 	}
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
-	location := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
+	location := m.Want(200, "GET", "/api/v2/locations?limit=1", "").Text("data.0.id")
 	records := made(`["resourceRecords","zones","resourceRecords"]`)
 	for _, path := range []string{"", "/networks/" + network, "/search?q=10.0.0.0", "/transactions", "/zones/" + zone + "/resourceRecords"} {
-		m.want(200, "GET", "/api/v2"+path, "", records)
+		m.Want(200, "GET", "/api/v2"+path, "", records)
 	}
-	record := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`, records).text("id")
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"y"}`, records)
-	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"dynamicUpdateEnabled":true}`, records)
-	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"/api/v2/resourceRecords/`+record+`","body":{"text":"z"}}]}`, records)
+	record := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`, records).Text("id")
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"y"}`, records)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"dynamicUpdateEnabled":true}`, records)
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"/api/v2/resourceRecords/`+record+`","body":{"text":"z"}}]}`, records)
 	for _, c := range []struct{ method, path, body, scope string }{
 		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`, "addresses"},
 		{"PATCH", "/networks/" + network, `{"name":"x"}`, "networks"},
@@ -132,60 +132,60 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/locations/" + location + "/annotatedResources", `{"id":` + network + `}`, "addresses"},
 		{"POST", "/webhooks", `{}`, "address"},
 	} {
-		m.refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
+		m.Refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
 			records)
 	}
-	m.refused(403, "AccessDenied", "this takes the scope networks", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "this takes the scope networks", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"PATCH","path":"/api/v2/networks/`+network+`","body":{"name":"x"}}]}`, records)
-	m.refused(403, "AccessDenied", "this takes the scope", "POST", "/api/v2/apply",
+	m.Refused(403, "AccessDenied", "this takes the scope", "POST", "/api/v2/apply",
 		`{"resources":[{"type":"Configuration","name":"another"}]}`, records)
-	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", records)
+	m.Refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", records)
 
 	fleet := made(`["fleet"]`)
-	m.want(200, "GET", "/user/api/v1/fleetInstances", "", fleet)
+	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", fleet)
 	for _, path := range []string{"/networks", "/search?q=x", "/changes", "/tokens", "/status"} {
-		m.refused(403, "AccessDenied", "the scope address", "GET", "/api/v2"+path, "", fleet)
+		m.Refused(403, "AccessDenied", "the scope address", "GET", "/api/v2"+path, "", fleet)
 	}
 	whole := made(`["address"]`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, whole)
-	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", whole)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, whole)
+	m.Refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", whole)
 	both := made(`["networks","fleet"]`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"y"}`, both)
-	m.want(200, "GET", "/user/api/v1/fleetInstances", "", both)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"y"}`, both)
+	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", both)
 
 	// A link counts by what it leads from, from whichever end it is made.
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"id":`+address+`}]}`)
-	other := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"id":`+address+`}]}`)
+	other := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
 	of := made(`["addresses","deployments"]`)
-	m.refused(403, "AccessDenied", "the scope resourceRecords", "POST", "/api/v2/addresses/"+other+"/resourceRecords",
+	m.Refused(403, "AccessDenied", "the scope resourceRecords", "POST", "/api/v2/addresses/"+other+"/resourceRecords",
 		`{"id":`+host+`,"type":"HostRecord"}`, of)
-	m.refused(403, "AccessDenied", "the scope resourceRecords", "DELETE", "/api/v2/addresses/"+address+"/resourceRecords/"+host, "", of)
-	m.want(201, "POST", "/api/v2/addresses/"+other+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`, records)
+	m.Refused(403, "AccessDenied", "the scope resourceRecords", "DELETE", "/api/v2/addresses/"+address+"/resourceRecords/"+host, "", of)
+	m.Want(201, "POST", "/api/v2/addresses/"+other+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`, records)
 
 	// Who has a token may end it.
-	list := m.want(200, "GET", "/api/v2/tokens", "", admin)
+	list := m.Want(200, "GET", "/api/v2/tokens", "", admin)
 	id := m.tokenID(list, `["fleet"]`)
-	m.refused(403, "AccessDenied", "the scope address", "DELETE", "/api/v2/tokens/"+m.tokenID(list, `["address"]`), "", fleet)
-	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", fleet)
-	m.want(401, "GET", "/user/api/v1/fleetInstances", "", fleet)
+	m.Refused(403, "AccessDenied", "the scope address", "DELETE", "/api/v2/tokens/"+m.tokenID(list, `["address"]`), "", fleet)
+	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", fleet)
+	m.Want(401, "GET", "/user/api/v1/fleetInstances", "", fleet)
 
 	// Access tokens are good for what their key set is; nobody gets more by a scope than the user may.
-	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"ks","kind":"keyset","role":"administrator","scopes":["fleet"]}`,
+	set := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ks","kind":"keyset","role":"administrator","scopes":["fleet"]}`,
 		admin)
-	access := m.want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+
-		set.text("clientId")+`","clientSecret":"`+set.text("clientSecret")+`"}}`).text("accessToken")
-	m.want(200, "GET", "/user/api/v1/fleetInstances", "", "Authorization: Bearer "+access)
-	m.refused(403, "AccessDenied", "the scope address", "GET", "/api/v2/networks", "", "Authorization: Bearer "+access)
-	hers := m.want(201, "POST", "/api/v2/tokens", `{"name":"h","role":"administrator","scopes":["networks"]}`, own).text("token")
-	m.want(404, "PATCH", "/api/v2/networks/"+network, `{"name":"z"}`, "Authorization: Bearer "+hers)
+	access := m.Want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+
+		set.Text("clientId")+`","clientSecret":"`+set.Text("clientSecret")+`"}}`).Text("accessToken")
+	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", "Authorization: Bearer "+access)
+	m.Refused(403, "AccessDenied", "the scope address", "GET", "/api/v2/networks", "", "Authorization: Bearer "+access)
+	hers := m.Want(201, "POST", "/api/v2/tokens", `{"name":"h","role":"administrator","scopes":["networks"]}`, own).Text("token")
+	m.Want(404, "PATCH", "/api/v2/networks/"+network, `{"name":"z"}`, "Authorization: Bearer "+hers)
 
 	for _, wrong := range []string{`["network"]`, `[""]`, `"networks"`, `[1]`, `["tokens"]`, `["users"]`,
 		`["transactions"]`, `[]`, `["networks",""]`} {
-		m.refused(400, "InvalidResourceFieldValue", "scopes", "POST", "/api/v2/tokens", `{"name":"w","scopes":`+wrong+`}`, admin)
+		m.Refused(400, "InvalidResourceFieldValue", "scopes", "POST", "/api/v2/tokens", `{"name":"w","scopes":`+wrong+`}`, admin)
 	}
-	list = m.want(200, "GET", "/api/v2/tokens", "", admin)
-	if !strings.Contains(string(list.body), `"scopes":["resourceRecords","zones"]`) {
-		t.Errorf("the list does not say what tokens are good for: %s", list.body)
+	list = m.Want(200, "GET", "/api/v2/tokens", "", admin)
+	if !strings.Contains(string(list.Body), `"scopes":["resourceRecords","zones"]`) {
+		t.Errorf("the list does not say what tokens are good for: %s", list.Body)
 	}
 }
 
@@ -195,47 +195,47 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	_, admin := m.session()
 	says := func(operation, description, comment string) string {
 		t.Helper()
-		r := m.want(200, "GET", "/api/v2/transactions/"+m.last(), "")
-		if r.text("operation") != operation || r.text("description") != description || r.text("comment") != comment ||
-			r.text("principal") != "admin" || !strings.HasPrefix(r.text("credential"), "session ") || r.text("remoteAddress") != "127.0.0.1" {
-			t.Errorf("the history says %s, want %s %q", r.body, operation, description)
+		r := m.Want(200, "GET", "/api/v2/transactions/"+m.last(), "")
+		if r.Text("operation") != operation || r.Text("description") != description || r.Text("comment") != comment ||
+			r.Text("principal") != "admin" || !strings.HasPrefix(r.Text("credential"), "session ") || r.Text("remoteAddress") != "127.0.0.1" {
+			t.Errorf("the history says %s, want %s %q", r.Body, operation, description)
 		}
-		return r.text("id")
+		return r.Text("id")
 	}
-	made := m.want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator"}`, admin, "x-bcn-change-control-comment: for the build")
-	id := made.text("id")
+	made := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator"}`, admin, "x-bcn-change-control-comment: for the build")
+	id := made.Text("id")
 	number := says("ADD_TOKEN", `Made the bearer token "ci" (`+id+`) of admin, administrator for everything`, "for the build")
-	m.refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
-	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
+	m.Refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
 	revoked := says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
-	m.want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing
+	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing
 	if now := m.last(); now != revoked {
 		t.Errorf("revoked again, that is transaction %s", now)
 	}
-	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"fleet","kind":"keyset","scopes":["fleet"]}`, admin).text("id")
+	set := m.Want(201, "POST", "/api/v2/tokens", `{"name":"fleet","kind":"keyset","scopes":["fleet"]}`, admin).Text("id")
 	before := says("ADD_KEY_SET", `Made the key set "fleet" (`+set+`) of admin, analyst for fleet`, "")
-	m.refused(400, "InvalidHeaderValue", "x-bcn-change-control-comment", "POST", "/api/v2/tokens", `{"name":"x"}`, admin,
+	m.Refused(400, "InvalidHeaderValue", "x-bcn-change-control-comment", "POST", "/api/v2/tokens", `{"name":"x"}`, admin,
 		"x-bcn-change-control-comment: "+strings.Repeat("x", 5000))
-	m.refused(400, "InvalidResourceFieldValue", "expires", "POST", "/api/v2/tokens", `{"name":"x","expires":"never"}`, admin)
-	m.refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/tokens/nothing", "", admin)
+	m.Refused(400, "InvalidResourceFieldValue", "expires", "POST", "/api/v2/tokens", `{"name":"x","expires":"never"}`, admin)
+	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/tokens/nothing", "", admin)
 	if now := m.last(); now != before {
 		t.Errorf("nothing was changed, and that is transaction %s", now)
 	}
-	if text := string(m.want(200, "GET", "/api/v2/transactions", "").body); strings.Contains(text, made.text("token")) {
+	if text := string(m.Want(200, "GET", "/api/v2/transactions", "").Body); strings.Contains(text, made.Text("token")) {
 		t.Error("the history has a token")
 	}
-	m.verify()
+	m.Verify()
 }
 
 // tokenID gives the number of the first token of a list that has some scopes.
 func (m *manager) tokenID(list reply, scopes string) string {
-	m.t.Helper()
-	for i := range list.count() {
+	m.T.Helper()
+	for i := range list.Count() {
 		at := fmt.Sprintf("data.%d.", i)
-		if raw, err := json.Marshal(list.get(at + "scopes")); err == nil && string(raw) == scopes {
-			return list.text(at + "id")
+		if raw, err := json.Marshal(list.Get(at + "scopes")); err == nil && string(raw) == scopes {
+			return list.Text(at + "id")
 		}
 	}
-	m.t.Fatalf("no token is good for %s: %s", scopes, list.body)
+	m.T.Fatalf("no token is good for %s: %s", scopes, list.Body)
 	return ""
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -31,32 +32,32 @@ type waiter struct {
 
 // provisioned gives a service point that has enrolled and reported: its id and its certificate.
 func (m *manager) provisioned(name string) (id string, certificate *tls.Certificate) {
-	m.t.Helper()
+	m.T.Helper()
 	id, key := m.create(name)
-	e := newEnrolment(m.t)
+	e := newEnrolment(m.T)
 	_, answer := m.enrol(e, key)
-	certificate = e.certificateOf(m.t, answer)
+	certificate = e.certificateOf(m.T, answer)
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Digest: "d", Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
 		ErrorConditions: []string{}}}, certificate); status != 200 {
-		m.t.Fatalf("a first check-in: %d %v", status, a)
+		m.T.Fatalf("a first check-in: %d %v", status, a)
 	}
 	return id, certificate
 }
 
 // waiter connects a service point.
 func (m *manager) waiter(certificate *tls.Certificate) *waiter {
-	m.t.Helper()
+	m.T.Helper()
 	config := &tls.Config{RootCAs: m.authority.Pool(), ServerName: checkin.ServerName, MinVersion: tls.VersionTLS13,
 		Certificates: []tls.Certificate{*certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	conn, err := tls.Dial("tcp", m.checkins.Addr().String(), config)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
-	m.t.Cleanup(func() { _ = conn.Close() })
+	m.T.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
-	return &waiter{t: m.t, conn: conn, in: bufio.NewReader(conn)}
+	return &waiter{t: m.T, conn: conn, in: bufio.NewReader(conn)}
 }
 
 // send sends a check-in that waits, with what is put behind it.
@@ -103,18 +104,18 @@ func (m *manager) waiting() int {
 
 // order changes what a service point is to run.
 func (m *manager) order(id string) {
-	m.t.Helper()
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
+	m.T.Helper()
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications",
 		`{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
 }
 
 // desiredOf is which version of what a service point is to run there is.
 func (m *manager) desiredOf(id string) (desired int64) {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+	m.T.Helper()
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT desired FROM service_point WHERE id = ?", id).Scan(&desired)
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return desired
 }
@@ -126,7 +127,7 @@ func startPatient(t *testing.T, change ...func(*Options)) *manager {
 
 // TestCheckInsWaitWithoutGoroutines holds check-ins open, orders something, and has their connections go on.
 func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startPatient(t)
 	const many = 40
 	ids, all := make([]string, many), make([]*waiter, many)
@@ -251,7 +252,7 @@ func TestParkedConnections(t *testing.T) {
 	gone.answer(200)
 	gone.send("HTTP/1.1", "")
 	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
-	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	gone.answer(410)
 	// The connection is as good as any.
 	gone.send("HTTP/1.1", "")
@@ -260,7 +261,7 @@ func TestParkedConnections(t *testing.T) {
 
 // TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
 func TestContentWaits(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startPatient(t)
 	_, certificate := m.provisioned("one")
 	w := m.waiter(certificate)
@@ -318,7 +319,7 @@ func TestCheckInsEndWithTheManager(t *testing.T) {
 	t.Run("a manager", func(t *testing.T) {
 		m := startPatient(t)
 		_, certificate := m.provisioned("one")
-		m.t = whole // the connection outlives this
+		m.T = whole // the connection outlives this
 		w = m.waiter(certificate)
 		w.send("HTTP/1.1", "")
 		w.answer(200) // what it is to run

@@ -18,19 +18,19 @@ import (
 func TestPeopleSignInAtAProvider(t *testing.T) {
 	m := startAlone(t)
 	p := authntest.NewProvider(t)
-	sso := m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username",`+
+	sso := m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username",`+
 		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","clientId":"portolan",`+
 		`"clientSecret":"hush","authorizationOption":"BASIC","caCertificate":`+quoted(p.Trusted())+`}`)
 	other := authntest.NewProvider(t)
-	partner := m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"preferred_username",`+
+	partner := m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"preferred_username",`+
 		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+other.URL+`","audience":"portolan","clientId":"portolan",`+
 		`"clientSecret":"hush","caCertificate":`+quoted(other.Trusted())+`}`)
-	m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"programs alone","enabled":true,"userClaim":"sub","groupClaim":"groups",`+
+	m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"programs alone","enabled":true,"userClaim":"sub","groupClaim":"groups",`+
 		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"https://192.0.2.1/","audience":"portolan"}`)
-	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
-	if r := m.want(200, "GET", "/sign-in/providers", "", "Authorization:"); r.text("data.0.name") != "sso" ||
-		r.text("data.1.name") != "partner" || r.get("data.2") != nil {
-		t.Errorf("the providers are %s", r.body)
+	m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	if r := m.Want(200, "GET", "/sign-in/providers", "", "Authorization:"); r.Text("data.0.name") != "sso" ||
+		r.Text("data.1.name") != "partner" || r.Get("data.2") != nil {
+		t.Errorf("the providers are %s", r.Body)
 	}
 	if r := m.visit("/sign-in/" + sso + "0"); r.Header.Get("Location") != "/#refused=ResourceNotFound" {
 		t.Errorf("an unknown provider: %d %s", r.StatusCode, r.Header.Get("Location"))
@@ -93,10 +93,10 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 	if in.StatusCode != 303 || in.Header.Get("Location") != "/" || kept == "" {
 		t.Fatalf("who was let in comes to %d %s %v", in.StatusCode, in.Header.Get("Location"), in.Header)
 	}
-	current := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+kept)
-	if seen := m.want(200, "GET", "/api/v2/sessions/"+current.text("id"), ""); seen.text("user.name") != "carol" ||
-		seen.text("authenticator.name") != "sso" {
-		t.Errorf("the session is %s", seen.body)
+	current := m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+kept)
+	if seen := m.Want(200, "GET", "/api/v2/sessions/"+current.Text("id"), ""); seen.Text("user.name") != "carol" ||
+		seen.Text("authenticator.name") != "sso" {
+		t.Errorf("the session is %s", seen.Body)
 	}
 	if r := try(attempt{query: url.Values{"iss": {p.URL}}}); r.Header.Get("Location") != "/" {
 		t.Errorf("the issuer by its name: %s", r.Header.Get("Location"))
@@ -136,36 +136,36 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		}
 	}
 	// A disabled provider lets nobody in, and what its people have made is no good.
-	carol := m.want(201, "POST", "/api/v2/tokens", `{"name":"hers"}`, "Authorization:", "Cookie: "+kept).text("token")
-	m.want(200, "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
-	m.want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":false}`)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization:", "Cookie: "+kept)
-	m.want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":true}`)
+	carol := m.Want(201, "POST", "/api/v2/tokens", `{"name":"hers"}`, "Authorization:", "Cookie: "+kept).Text("token")
+	m.Want(200, "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
+	m.Want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":false}`)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization:", "Cookie: "+kept)
+	m.Want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":true}`)
 	p.Close()
 	if r := m.visit("/sign-in/" + sso); r.Header.Get("Location") != "/#refused=AuthenticatorUnavailable" {
 		t.Errorf("a provider that is away: %s", r.Header.Get("Location"))
 	}
-	m.refused(400, "MissingRequiredField", "clientSecret", "PATCH", "/api/v2/authenticators/"+sso, `{"issuer":"https://192.0.2.2"}`)
+	m.Refused(400, "MissingRequiredField", "clientSecret", "PATCH", "/api/v2/authenticators/"+sso, `{"issuer":"https://192.0.2.2"}`)
 	m.sound()
 }
 
 // visit asks for a page as a browser does, and gives where it is sent on to.
 func (m *manager) visit(path string, headers ...string) *http.Response {
-	m.t.Helper()
-	r, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, m.URL()+path, nil)
+	m.T.Helper()
+	r, err := http.NewRequestWithContext(m.T.Context(), http.MethodGet, m.URL()+path, nil)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := answer.Body.Close(); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return answer
 }

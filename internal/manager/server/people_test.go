@@ -8,19 +8,21 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		m.id("/api/v2/groups", `{"name":"operators"}`)
-		m.id("/api/v2/userDefinedFieldDefinitions", `{"name":"owner","displayName":"Owner","resourceType":"Device","dataType":"TEXT"}`)
-		m.id("/api/v2/userDefinedLinkDefinitions",
+		m.ID("/api/v2/groups", `{"name":"operators"}`)
+		m.ID("/api/v2/userDefinedFieldDefinitions", `{"name":"owner","displayName":"Owner","resourceType":"Device","dataType":"TEXT"}`)
+		m.ID("/api/v2/userDefinedLinkDefinitions",
 			`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`)
-		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
-		m.id(at+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
+		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		m.ID(at+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
 			`"networkBoundaries":["10.0.0.0/24"]}`)
-		m.id("/api/v2/networks/"+m.want(200, "GET", "/api/v2/networks?"+filter("type:'IPv6Network'"),
-			"").text("data.0.id")+"/reconciliationPolicies",
+		m.ID("/api/v2/networks/"+m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv6Network'"),
+			"").Text("data.0.id")+"/reconciliationPolicies",
 			`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)
 	})
 }
@@ -28,44 +30,44 @@ func init() {
 // Users are in groups, from either side; what a group would have to act upon is refused.
 func TestGroups(t *testing.T) {
 	m := startAlone(t)
-	user := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
+	user := m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
-	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
-	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
-	m.refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS"}`)
-	m.refused(400, "InvalidEnumValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
-	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
-	if r := m.want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.text("data.0.id") != user {
-		t.Errorf("its members are %s", r.body)
+	group := m.ID("/api/v2/groups", `{"name":"operators","description":"at night"}`)
+	m.Refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
+	m.Refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS"}`)
+	m.Refused(400, "InvalidEnumValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
+	m.Want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
+	if r := m.Want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.Text("data.0.id") != user {
+		t.Errorf("its members are %s", r.Body)
 	}
-	m.refused(409, "ResourceAlreadyExists", user, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
-	m.want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
-	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`,"type":"User"}`)
-	if r := m.want(200, "GET", "/api/v2/users/"+user+"/groups/"+group, ""); r.text("name") != "operators" {
-		t.Errorf("the group is %s", r.body)
+	m.Refused(409, "ResourceAlreadyExists", user, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
+	m.Want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
+	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`,"type":"User"}`)
+	if r := m.Want(200, "GET", "/api/v2/users/"+user+"/groups/"+group, ""); r.Text("name") != "operators" {
+		t.Errorf("the group is %s", r.Body)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/groups/"+group+"/users", `{"id":`+group+`}`)
-	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
-	m.want(200, "GET", "/api/v2/users/"+user, "")
-	m.verify()
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/groups/"+group+"/users", `{"id":`+group+`}`)
+	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
+	m.Want(200, "GET", "/api/v2/users/"+user, "")
+	m.Verify()
 }
 
 // What would have to act, and does not yet, is refused as that.
 func TestNotYet(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
-	own := m.want(200, "GET", "/api/v2/authenticators", "")
-	if own.text("count") != "1" || own.text("data.0.type") != "AddressManagerAuthenticator" {
-		t.Errorf("the authenticators are %s", own.body)
+	configuration, _, _, _, network := m.Basics()
+	own := m.Want(200, "GET", "/api/v2/authenticators", "")
+	if own.Text("count") != "1" || own.Text("data.0.type") != "AddressManagerAuthenticator" {
+		t.Errorf("the authenticators are %s", own.Body)
 	}
-	m.refused(400, "UnsupportedResourceFieldValue", "enabled", "POST", "/api/v2/configurations/"+configuration+"/reconciliationPolicies",
+	m.Refused(400, "UnsupportedResourceFieldValue", "enabled", "POST", "/api/v2/configurations/"+configuration+"/reconciliationPolicies",
 		`{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
 			`"networkBoundaries":["10.0.0.0/24"]}`)
 	for _, path := range []string{"accessRights", "workflowRequests", "networks/" + network + "/accessRights", "networks/" + network +
 		"/workflowRequests",
 		"users/100000/accessRights"} {
-		if r := m.want(200, "GET", "/api/v2/"+path, ""); r.text("count") != "0" {
-			t.Errorf("%s: %s", path, r.body)
+		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Text("count") != "0" {
+			t.Errorf("%s: %s", path, r.Body)
 		}
 	}
 }
@@ -73,57 +75,57 @@ func TestNotYet(t *testing.T) {
 // Tasks and favorites belong to a user.
 func TestTasksAndFavorites(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	me := m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")
+	_, _, _, _, network := m.Basics()
+	me := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
 	tasks := "/api/v2/users/" + me + "/tasks"
 	body := `{"name":"move","priority":"HIGH","state":"NOT_STARTED","percentComplete":0,"startDateTime":"2026-02-01T00:00:00Z"}`
-	task := m.want(201, "POST", tasks, body)
-	at := tasks + "/" + task.text("id")
-	if task.text("_links.self.href") != at {
-		t.Errorf("a task is %s", task.body)
+	task := m.Want(201, "POST", tasks, body)
+	at := tasks + "/" + task.Text("id")
+	if task.Text("_links.self.href") != at {
+		t.Errorf("a task is %s", task.Body)
 	}
-	m.want(200, "PUT", at, strings.Replace(body, "NOT_STARTED", "COMPLETED", 1))
-	if r := m.want(200, "PATCH", at, `{"percentComplete":100}`, mergePatch); r.text("state") != "COMPLETED" || r.text("percentComplete") != "100" {
-		t.Errorf("it is %s", r.body)
+	m.Want(200, "PUT", at, strings.Replace(body, "NOT_STARTED", "COMPLETED", 1))
+	if r := m.Want(200, "PATCH", at, `{"percentComplete":100}`, mergePatch); r.Text("state") != "COMPLETED" || r.Text("percentComplete") != "100" {
+		t.Errorf("it is %s", r.Body)
 	}
-	m.refused(400, "InvalidEnumValue", "priority", "POST", tasks, strings.Replace(body, "HIGH", "ALL", 1))
-	m.refused(400, "ValueOutsideRange", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
-	m.refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, mergePatch)
-	m.want(404, "GET", "/api/v2/tasks", "")
-	if r := m.want(200, "GET", "/api/v2/tasks/"+task.text("id")+"/transactions", ""); r.text("count") != "3" {
-		t.Errorf("its history is %s", r.body)
+	m.Refused(400, "InvalidEnumValue", "priority", "POST", tasks, strings.Replace(body, "HIGH", "ALL", 1))
+	m.Refused(400, "ValueOutsideRange", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
+	m.Refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, mergePatch)
+	m.Want(404, "GET", "/api/v2/tasks", "")
+	if r := m.Want(200, "GET", "/api/v2/tasks/"+task.Text("id")+"/transactions", ""); r.Text("count") != "3" {
+		t.Errorf("its history is %s", r.Body)
 	}
-	m.want(204, "DELETE", at, "")
-	m.want(404, "GET", at, "")
+	m.Want(204, "DELETE", at, "")
+	m.Want(404, "GET", at, "")
 	favorites := "/api/v2/users/" + me + "/favorites"
-	if r := m.want(201, "POST", favorites, `{"id":`+network+`,"type":"IPv4Network"}`); r.text("range") != "10.0.0.0/24" {
-		t.Errorf("a favorite is %s", r.body)
+	if r := m.Want(201, "POST", favorites, `{"id":`+network+`,"type":"IPv4Network"}`); r.Text("range") != "10.0.0.0/24" {
+		t.Errorf("a favorite is %s", r.Body)
 	}
-	m.refused(409, "ResourceAlreadyExists", network, "POST", favorites, `{"id":`+network+`}`)
-	m.refused(404, "InlinedResourceNotFound", "id", "POST", favorites, `{"id":999999}`)
-	if r := m.want(200, "GET", favorites, ""); r.text("data.0.id") != network || r.text("count") != "1" {
-		t.Errorf("the favorites are %s", r.body)
+	m.Refused(409, "ResourceAlreadyExists", network, "POST", favorites, `{"id":`+network+`}`)
+	m.Refused(404, "InlinedResourceNotFound", "id", "POST", favorites, `{"id":999999}`)
+	if r := m.Want(200, "GET", favorites, ""); r.Text("data.0.id") != network || r.Text("count") != "1" {
+		t.Errorf("the favorites are %s", r.Body)
 	}
-	m.want(204, "DELETE", favorites+"/"+network, "")
-	ada := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
+	m.Want(204, "DELETE", favorites+"/"+network, "")
+	ada := m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	as := basicAuth("ada", adminPassword)
 	m.refusedAs(as, 404, "InlinedResourceNotFound", "id", "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`)
 	m.right(ada, network, "VIEW", "")
-	m.want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")
-	m.want(201, "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`, as, "Content-Type: application/json")
+	m.Want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")
+	m.Want(201, "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`, as, "Content-Type: application/json")
 	m.refusedAs(as, 403, "AccessDenied", "", "POST", tasks, body)
 	m.refusedAs(as, 403, "AccessDenied", "", "POST", favorites, `{"id":`+network+`}`)
-	m.want(200, "GET", "/api/v2/networks/"+network, "")
-	m.verify()
+	m.Want(200, "GET", "/api/v2/networks/"+network, "")
+	m.Verify()
 }
 
 // Fields of one's own have a type, and resources that do not set them show their default.
 func TestUserDefinedFields(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
+	configuration, _, zone, _, network := m.Basics()
 	definitions := "/api/v2/userDefinedFieldDefinitions"
-	define := func(body string) string { return m.id(definitions, body) }
+	define := func(body string) string { return m.ID(definitions, body) }
 	owner := define(`{"name":"owner","displayName":"Owner","resourceType":"IPv4Prefix","dataType":"TEXT","defaultValue":"nobody",` +
 		`"validationProperties":{"minLength":2,"maxLength":10}}`)
 	define(`{"name":"floor","displayName":"Floor","resourceType":"IPv4Network","dataType":"INTEGER","validationProperties":{"min":-2,"max":40}}`)
@@ -141,57 +143,57 @@ func TestUserDefinedFields(t *testing.T) {
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"min":1}}`, "InvalidUdfValidationProperties"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"minLength":3,"maxLength":1}}`, "InvalidResourceFieldValue"},
 	} {
-		m.refused(400, c[1], "", "POST", definitions, c[0])
+		m.Refused(400, c[1], "", "POST", definitions, c[0])
 	}
-	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
-	m.refused(400, "InvalidResourceFieldValue", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
-	if r := m.want(200, "GET", definitions+"/"+owner, ""); r.text("resourceTypes.0")+r.text("resourceTypes.1")+r.text("resourceTypes.2") !=
+	m.Refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
+	m.Refused(400, "UnsupportedResourceFieldValue", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
+	if r := m.Want(200, "GET", definitions+"/"+owner, ""); r.Text("resourceTypes.0")+r.Text("resourceTypes.1")+r.Text("resourceTypes.2") !=
 		"IPv4BlockIPv4Network" {
-		t.Errorf("the definition of a kind of types is %s", r.body)
+		t.Errorf("the definition of a kind of types is %s", r.Body)
 	}
 	at := "/api/v2/networks/" + network
-	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
-		t.Errorf("a network that sets none shows %s", r.body)
+	if r := m.Want(200, "GET", at, ""); r.Text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.Body), `"floor":null`) {
+		t.Errorf("a network that sets none shows %s", r.Body)
 	}
 	for _, c := range [][3]string{
 		{at, `{"floor":"x"}`, "InvalidUdfNumberValue"}, {at, `{"floor":-3}`, "UdfValueLessThanMinimum"}, {at, `{"floor":41}`, "UdfValueOutsideRange"},
 		{at, `{"owner":"x"}`, "UdfValueLessThanMinimumLength"}, {at, `{"owner":"12345678901"}`, "UdfValueExceedsMaximumLength"},
 		{"/api/v2/zones/" + zone, `{"since":"tomorrow"}`, "InvalidUdfDateValue"}, {"/api/v2/zones/" + zone, `{"kind":"house"}`, "InvalidUdfPredefinedValue"},
 	} {
-		m.refused(400, c[2], "userDefinedFields.", "PATCH", c[0], `{"userDefinedFields":`+c[1]+`}`, mergePatch)
+		m.Refused(400, c[2], "userDefinedFields.", "PATCH", c[0], `{"userDefinedFields":`+c[1]+`}`, mergePatch)
 	}
-	m.refused(400, "InvalidUdfEmailValue", "mail", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(400, "InvalidUdfEmailValue", "mail", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"TXTRecord","name":"a","text":"x","userDefinedFields":{"mail":"nobody"}}`)
-	if r := m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"userDefinedFields":{"since":"31-Jan-2026","kind":"lab"}}`, mergePatch); r.text(
+	if r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"userDefinedFields":{"since":"31-Jan-2026","kind":"lab"}}`, mergePatch); r.Text(
 		"userDefinedFields.since") != "2026-01-31" {
-		t.Errorf("a date is %s", r.body)
+		t.Errorf("a date is %s", r.Body)
 	}
-	m.want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
-	m.refused(400, "InvalidResourceFieldValue", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
-	m.refused(400, "UdfValidationPropertiesInUse", "as ever", "POST", definitions,
+	m.Want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
+	m.Refused(400, "UdfValidationPropertiesInUse", "as ever", "POST", definitions,
 		`{"name":"free","displayName":"x","resourceType":"IPv4Network","dataType":"INTEGER"}`)
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.text("data.0.id") != network ||
-		r.text("data.0.userDefinedFields.free") != "as ever" {
-		t.Errorf("found by its field: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.Text("data.0.id") != network ||
+		r.Text("data.0.userDefinedFields.free") != "as ever" {
+		t.Errorf("found by its field: %s", r.Body)
 	}
 	// What is required is asked of what is new.
-	m.want(200, "PUT", definitions+"/"+since, `{"name":"since","displayName":"Since","resourceType":"Zone","required":true}`)
-	view := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").text("data.0.id")
-	m.refused(400, "MissingRequiredField", "since", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`)
-	m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example","userDefinedFields":{"since":"2026-01-01"}}`)
-	m.refused(400, "UdfPredefinedValueInUse", "lab", "PUT", definitions+"/"+kind,
+	m.Want(200, "PUT", definitions+"/"+since, `{"name":"since","displayName":"Since","resourceType":"Zone","required":true}`)
+	view := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").Text("data.0.id")
+	m.Refused(400, "MissingRequiredField", "since", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`)
+	m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example","userDefinedFields":{"since":"2026-01-01"}}`)
+	m.Refused(400, "UdfPredefinedValueInUse", "lab", "PUT", definitions+"/"+kind,
 		`{"name":"kind","displayName":"Kind","resourceType":"Zone","predefinedValues":["office"]}`)
-	m.refused(403, "FieldUpdateNotAllowed", "name", "PATCH", definitions+"/"+kind, `{"name":"sort"}`, mergePatch)
-	m.want(204, "DELETE", definitions+"/"+kind, "")
-	if r := m.want(200, "GET", "/api/v2/zones/"+zone, ""); strings.Contains(string(r.body), "lab") {
-		t.Errorf("without the definition the zone is %s", r.body)
+	m.Refused(403, "FieldUpdateNotAllowed", "name", "PATCH", definitions+"/"+kind, `{"name":"sort"}`, mergePatch)
+	m.Want(204, "DELETE", definitions+"/"+kind, "")
+	if r := m.Want(200, "GET", "/api/v2/zones/"+zone, ""); strings.Contains(string(r.Body), "lab") {
+		t.Errorf("without the definition the zone is %s", r.Body)
 	}
-	m.want(204, "DELETE", definitions+"/"+owner, "")
-	if r := m.want(200, "GET", at, ""); strings.Contains(string(r.body), "nobody") {
-		t.Errorf("without the definition the network is %s", r.body)
+	m.Want(204, "DELETE", definitions+"/"+owner, "")
+	if r := m.Want(200, "GET", at, ""); strings.Contains(string(r.Body), "nobody") {
+		t.Errorf("without the definition the network is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Links of one's own are defined by the types that they lead from and to.
@@ -199,39 +201,39 @@ func TestUserDefinedLinkDefinitions(t *testing.T) {
 	m := startAlone(t)
 	definitions := "/api/v2/userDefinedLinkDefinitions"
 	body := `{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`
-	id := m.id(definitions, body)
-	m.refused(409, "ResourceAlreadyExists", "uplink", "POST", definitions, strings.Replace(body, "uplink", "UPLINK", 1))
-	m.refused(400, "InvalidStringFieldPrefix", "BCN_", "POST", definitions, strings.Replace(body, "uplink", "bcn_x", 1))
-	m.refused(400, "EmptyFieldValue", "sourceTypes", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `["Device"]`, `[]`, 1))
-	m.refused(400, "InvalidEnumValue", "entry 0", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"User"`, 1))
-	m.refused(400, "DuplicateFieldValue", "twice", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"View","View"`, 1))
-	m.want(200, "PUT", definitions+"/"+id, strings.Replace(body, "Uplink", "Up", 1))
-	m.want(204, "DELETE", definitions+"/"+id, "")
+	id := m.ID(definitions, body)
+	m.Refused(409, "ResourceAlreadyExists", "uplink", "POST", definitions, strings.Replace(body, "uplink", "UPLINK", 1))
+	m.Refused(400, "InvalidStringFieldPrefix", "BCN_", "POST", definitions, strings.Replace(body, "uplink", "bcn_x", 1))
+	m.Refused(400, "EmptyFieldValue", "sourceTypes", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `["Device"]`, `[]`, 1))
+	m.Refused(400, "InvalidEnumValue", "entry 0", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"User"`, 1))
+	m.Refused(400, "DuplicateFieldValue", "twice", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"View","View"`, 1))
+	m.Want(200, "PUT", definitions+"/"+id, strings.Replace(body, "Uplink", "Up", 1))
+	m.Want(204, "DELETE", definitions+"/"+id, "")
 }
 
 // A link is seen from either end as the resource at the other one.
 func TestUserDefinedLinks(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
-	definition := m.id("/api/v2/userDefinedLinkDefinitions",
+	configuration, _, _, block, network := m.Basics()
+	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network","Device"]}`)
-	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"core"}`)
+	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"core"}`)
 	links := "/api/v2/networks/" + network + "/userDefinedLinks"
-	made := m.want(201, "POST", links, `{"id":`+device+`,"linkDefinition":{"name":"uplink"},"linkDescription":"port 7"}`)
-	if made.text("id") != device || made.text("name") != "core" || made.text("type") != "UserDefinedLinkedResource" ||
-		made.text("linkDefinition.id") != definition || made.text("linkDescription") != "port 7" || made.Header.Get("Location") != links+"/"+
+	made := m.Want(201, "POST", links, `{"id":`+device+`,"linkDefinition":{"name":"uplink"},"linkDescription":"port 7"}`)
+	if made.Text("id") != device || made.Text("name") != "core" || made.Text("type") != "UserDefinedLinkedResource" ||
+		made.Text("linkDefinition.id") != definition || made.Text("linkDescription") != "port 7" || made.Header.Get("Location") != links+"/"+
 		device ||
-		made.text("_links.self.href") != links+"/"+device {
-		t.Errorf("a link is %s %s", made.body, made.Header)
+		made.Text("_links.self.href") != links+"/"+device {
+		t.Errorf("a link is %s %s", made.Body, made.Header)
 	}
 	other := "/api/v2/devices/" + device + "/userDefinedLinks"
-	if r := m.want(200, "GET", other, ""); r.text("count") != "1" || r.text("data.0.id") != network {
-		t.Errorf("from the other end: %s", r.body)
+	if r := m.Want(200, "GET", other, ""); r.Text("count") != "1" || r.Text("data.0.id") != network {
+		t.Errorf("from the other end: %s", r.Body)
 	}
-	m.want(200, "GET", links+"/"+device, "")
-	m.want(404, "GET", links+"/"+block, "")
-	if r := m.want(200, "GET", "/api/v2?"+filter("type:'UserDefinedLink'"), "", "Accept: application/json"); r.text("count") != "0" {
-		t.Errorf("among all resources: %s", r.body)
+	m.Want(200, "GET", links+"/"+device, "")
+	m.Want(404, "GET", links+"/"+block, "")
+	if r := m.Want(200, "GET", "/api/v2?"+filter("type:'UserDefinedLink'"), "", "Accept: application/json"); r.Text("count") != "0" {
+		t.Errorf("among all resources: %s", r.Body)
 	}
 	for _, c := range [][3]string{
 		{`{"linkDefinition":{"name":"uplink"}}`, "400 MissingRequiredField", "id"},
@@ -243,116 +245,116 @@ func TestUserDefinedLinks(t *testing.T) {
 		{`{"id":` + device + `,"linkDefinition":{"id":` + definition + `}}`, "409 ResourceAlreadyExists", "uplink"},
 	} {
 		status, code, _ := strings.Cut(c[1], " ")
-		m.refused(map[string]int{"400": 400, "404": 404, "409": 409}[status], code, c[2], "POST", links, c[0])
+		m.Refused(map[string]int{"400": 400, "404": 404, "409": 409}[status], code, c[2], "POST", links, c[0])
 	}
-	m.refused(400, "WrongResourceType", "linkDefinition", "POST", "/api/v2/blocks/"+block+"/userDefinedLinks",
+	m.Refused(400, "WrongResourceType", "linkDefinition", "POST", "/api/v2/blocks/"+block+"/userDefinedLinks",
 		`{"id":`+device+`,"linkDefinition":{"id":`+definition+`}}`)
-	m.refused(400, "ConflictingResourceFieldValues", "itself", "POST", other, `{"id":`+device+`,"linkDefinition":{"id":`+definition+`}}`)
-	m.refused(403, "ResourceInUse", "sourceTypes", "PUT", "/api/v2/userDefinedLinkDefinitions/"+definition,
+	m.Refused(400, "ConflictingResourceFieldValues", "itself", "POST", other, `{"id":`+device+`,"linkDefinition":{"id":`+definition+`}}`)
+	m.Refused(403, "ResourceInUse", "sourceTypes", "PUT", "/api/v2/userDefinedLinkDefinitions/"+definition,
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["Zone"],"destinationTypes":["IPv4Network","Device"]}`)
-	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/userDefinedLinkDefinitions/"+definition, "")
-	m.want(204, "DELETE", other+"/"+network, "")
-	m.want(404, "DELETE", other+"/"+network, "")
-	if r := m.want(200, "GET", links, ""); r.text("count") != "0" {
-		t.Errorf("after it was taken away: %s", r.body)
+	m.Refused(403, "ResourceInUse", "", "DELETE", "/api/v2/userDefinedLinkDefinitions/"+definition, "")
+	m.Want(204, "DELETE", other+"/"+network, "")
+	m.Want(404, "DELETE", other+"/"+network, "")
+	if r := m.Want(200, "GET", links, ""); r.Text("count") != "0" {
+		t.Errorf("after it was taken away: %s", r.Body)
 	}
 	m.undo(m.last())
-	if r := m.want(200, "GET", links, ""); r.text("count") != "1" {
-		t.Errorf("after the undo: %s", r.body)
+	if r := m.Want(200, "GET", links, ""); r.Text("count") != "1" {
+		t.Errorf("after the undo: %s", r.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
-	if r := m.want(200, "GET", links, ""); r.text("count") != "0" {
-		t.Errorf("without the device: %s", r.body)
+	m.Want(204, "DELETE", "/api/v2/devices/"+device, "")
+	if r := m.Want(200, "GET", links, ""); r.Text("count") != "0" {
+		t.Errorf("without the device: %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // The settings of the manager act, or are refused.
 func TestSettings(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	of := func(kind string) (string, reply) {
-		r := m.want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "")
-		return "/api/v2/settings/" + r.text("data.0.id"), m.want(200, "GET", "/api/v2/settings/"+r.text("data.0.id"), "")
+		r := m.Want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "")
+		return "/api/v2/settings/" + r.Text("data.0.id"), m.Want(200, "GET", "/api/v2/settings/"+r.Text("data.0.id"), "")
 	}
-	if r := m.want(200, "GET", "/api/v2/settings", ""); r.text("count") != "11" {
-		t.Errorf("the settings are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/settings", ""); r.Text("count") != "11" {
+		t.Errorf("the settings are %s", r.Body)
 	}
-	if _, r := of("SystemSettings"); r.text("version") != "9.6.0" || r.text("hostname") == "" {
-		t.Errorf("the system is %s", r.body)
+	if _, r := of("SystemSettings"); r.Text("version") != "9.6.0" || r.Text("hostname") == "" {
+		t.Errorf("the system is %s", r.Body)
 	}
 	global, body := of("GlobalSettings")
-	text := strings.Replace(string(body.body), `"mandatoryCommentsEnabled":false`, `"mandatoryCommentsEnabled":true`, 1)
-	m.want(200, "PUT", global, text)
-	m.refused(400, "MissingMandatoryChangeControlComment", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", `{"name":"x"}`)
-	m.refused(400, "MissingMandatoryChangeControlComment", "", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+configuration+`"}]}`)
-	m.id("/api/v2/configurations", `{"name":"x"}`, "x-bcn-change-control-comment: a new site")
-	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
-	m.want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
-	m.id("/api/v2/configurations", `{"name":"y"}`)
+	text := strings.Replace(string(body.Body), `"mandatoryCommentsEnabled":false`, `"mandatoryCommentsEnabled":true`, 1)
+	m.Want(200, "PUT", global, text)
+	m.Refused(400, "MissingMandatoryChangeControlComment", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", `{"name":"x"}`)
+	m.Refused(400, "MissingMandatoryChangeControlComment", "", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+configuration+`"}]}`)
+	m.ID("/api/v2/configurations", `{"name":"x"}`, "x-bcn-change-control-comment: a new site")
+	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
+	m.Want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
+	m.ID("/api/v2/configurations", `{"name":"y"}`)
 	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"customReverseZoneFormatsAllowed":true}`} {
-		m.refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, mergePatch)
+		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, mergePatch)
 	}
 	passwords, _ := of("PasswordPolicySettings")
-	m.want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, mergePatch)
+	m.Want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, mergePatch)
 	user := func(password string) string {
 		return `{"type":"User","name":"ada","password":"` + password + `","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`
 	}
-	m.refused(400, "PasswordFailedRequirements", "a digit, small and capital", "POST", "/api/v2/users", user("all small and long"))
-	m.id("/api/v2/users", user("Long enough, 1"))
-	m.refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, mergePatch)
-	if at, r := of("SAMLServiceProviderSettings"); m.do("PUT", at, string(r.body)).StatusCode != 200 {
+	m.Refused(400, "PasswordFailedRequirements", "a digit, small and capital", "POST", "/api/v2/users", user("all small and long"))
+	m.ID("/api/v2/users", user("Long enough, 1"))
+	m.Refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, mergePatch)
+	if at, r := of("SAMLServiceProviderSettings"); m.Do("PUT", at, string(r.Body)).StatusCode != 200 {
 		t.Error("settings that are written back as they were shown are refused")
 	}
 	audit, _ := of("AuditDataSettings")
-	m.want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
+	m.Want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
 	for change, code := range map[string]string{`{"sessionAndEventsRetentionPeriod":"PT1H"}`: "DurationValueOutsideRange",
 		`{"sessionAndEventsRetentionPeriod":"PT25H"}`: "DurationValueNotDivisibleBy", `{"sessionAndEventsRetentionPeriod":"long"}`: "InvalidDurationValue"} {
-		m.refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, mergePatch)
+		m.Refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, mergePatch)
 	}
 	sso, _ := of("SSOEnforcementSettings")
-	m.refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, mergePatch)
+	m.Refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, mergePatch)
 	for _, wrong := range []string{"PT59S", "PT25H", "P2D"} {
-		m.refused(400, "DurationValueOutsideRange", "sessionTimeout", "PATCH", global, `{"sessionTimeout":"`+wrong+`"}`, mergePatch)
+		m.Refused(400, "DurationValueOutsideRange", "sessionTimeout", "PATCH", global, `{"sessionTimeout":"`+wrong+`"}`, mergePatch)
 	}
 	guesses, _ := of("LoginPolicySettings")
-	m.refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, mergePatch)
-	m.refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, mergePatch)
+	m.Refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, mergePatch)
+	m.Refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, mergePatch)
 	for kind, change := range map[string]string{
 		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
 		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
 		at, _ := of(kind)
-		m.refused(400, "UnsupportedResourceFieldValue", "", "PATCH", at, change, mergePatch)
+		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", at, change, mergePatch)
 	}
-	m.want(405, "POST", "/api/v2/settings", "{}")
-	m.want(405, "DELETE", audit, "")
-	m.verify()
+	m.Want(405, "POST", "/api/v2/settings", "{}")
+	m.Want(405, "DELETE", audit, "")
+	m.Verify()
 }
 
 // The one database says how much it holds, and is not copied.
 func TestDatabases(t *testing.T) {
 	m := startAlone(t)
-	m.basics()
-	all := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
-	r := m.want(200, "GET", "/api/v2/databases", "")
-	at := "/api/v2/databases/" + r.text("data.0.id")
-	if r.text("count") != "1" || r.text("data.0.state") != "STANDALONE" || r.text("data.0.entityCount") != all ||
-		len(r.text("data.0.size")) < 5 {
-		t.Errorf("the database, with %s resources, is %s", all, r.body)
+	m.Basics()
+	all := m.Want(200, "GET", "/api/v2?limit=1&total=true", "").Text("totalCount")
+	r := m.Want(200, "GET", "/api/v2/databases", "")
+	at := "/api/v2/databases/" + r.Text("data.0.id")
+	if r.Text("count") != "1" || r.Text("data.0.state") != "STANDALONE" || r.Text("data.0.entityCount") != all ||
+		len(r.Text("data.0.size")) < 5 {
+		t.Errorf("the database, with %s resources, is %s", all, r.Body)
 	}
-	if r := m.want(200, "GET", at+"/servers", ""); r.text("count") != "0" {
-		t.Errorf("its copies are %s", r.body)
+	if r := m.Want(200, "GET", at+"/servers", ""); r.Text("count") != "0" {
+		t.Errorf("its copies are %s", r.Body)
 	}
-	m.refused(400, "ReplicationOperationNotAllowed", "", "PUT", at, `{"type":"AddressManagerDatabase","replicationEnabled":true,"servers":[{"address":"10.0.0.1"}]}`)
-	m.refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, mergePatch)
-	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", at+"/servers", `{"address":"10.0.0.1"}`)
-	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
+	m.Refused(400, "ReplicationOperationNotAllowed", "", "PUT", at, `{"type":"AddressManagerDatabase","replicationEnabled":true,"servers":[{"address":"10.0.0.1"}]}`)
+	m.Refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, mergePatch)
+	m.Refused(400, "ReplicationOperationNotAllowed", "", "POST", at+"/servers", `{"address":"10.0.0.1"}`)
+	m.Refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
 }
 
 // A policy that is enabled compares what answers with what is known: it lists the hosts, and adds and gives back addresses once they have
 // differed long enough, but for those that it is told to leave alone.
 func TestPingSweeps(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	var mu sync.Mutex
 	ahead, answering := time.Duration(0), map[string]bool{}
 	var refusal error
@@ -369,9 +371,9 @@ func TestPingSweeps(t *testing.T) {
 			return answering[a.String()], refusal
 		}
 	})
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	assign := func(address, state string) string {
-		return m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"`+state+`"}`)
+		return m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"`+state+`"}`)
 	}
 	assign("10.0.0.10", "STATIC") // which answers
 	assign("10.0.0.11", "STATIC") // which is silent
@@ -381,29 +383,29 @@ func TestPingSweeps(t *testing.T) {
 	body := `{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"` +
 		time.Now().UTC().Format(time.RFC3339) + `","frequency":"PT1H","reclaimAcceptanceAge":"PT90M","unknownAcceptanceAge":"PT90M",` +
 		`"overrides":["10.0.0.12"],"pingSweepNetworkGaps":["10.0.0.28/30"]}`
-	id := m.id("/api/v2/networks/"+network+"/reconciliationPolicies", body)
+	id := m.ID("/api/v2/networks/"+network+"/reconciliationPolicies", body)
 	event := func(n int) string {
 		var text string
 		eventually(t, "the policy is worked off", func() bool {
-			r := m.want(200, "GET", "/api/v2/events?"+filter("category:'IP_RECONCILIATION'")+"&orderBy=desc(id)", "")
-			text = r.text("data.0.message")
-			return r.count() == n
+			r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'IP_RECONCILIATION'")+"&orderBy=desc(id)", "")
+			text = r.Text("data.0.message")
+			return r.Count() == n
 		})
 		return text
 	}
 	if text := event(1); !strings.Contains(text, "2 answer; 1 not known here: 10.0.0.20; 1 known and silent: 10.0.0.11") {
 		t.Errorf("it says %q", text)
 	}
-	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.count() != 2 ||
-		r.text("data.0.type") != "DiscoveredHost" {
-		t.Errorf("it found %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.Count() != 2 ||
+		r.Text("data.0.type") != "DiscoveredHost" {
+		t.Errorf("it found %s", r.Body)
 	}
 	mu.Lock()
 	ahead = 61 * time.Minute
 	mu.Unlock()
 	event(2) // not long enough
 	has := func(address string) bool {
-		return m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'"+address+"'"), "").count() == 1
+		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'"+address+"'"), "").Count() == 1
 	}
 	if !has("10.0.0.11") || has("10.0.0.20") {
 		t.Error("it did not wait")
@@ -440,35 +442,35 @@ func TestPingSweeps(t *testing.T) {
 	if text := event(6); !strings.Contains(text, "0 answer") {
 		t.Errorf("it says %q", text)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("comment:'reconciliation policy "+id+"'"), ""); r.count() == 0 {
+	if r := m.Want(200, "GET", "/api/v2/transactions?"+filter("comment:'reconciliation policy "+id+"'"), ""); r.Count() == 0 {
 		t.Error("the history does not say why")
 	}
-	m.refused(400, "UnsupportedResourceFieldValue", "mismatchAcceptanceAge", "PATCH", "/api/v2/reconciliationPolicies/"+id,
+	m.Refused(400, "UnsupportedResourceFieldValue", "mismatchAcceptanceAge", "PATCH", "/api/v2/reconciliationPolicies/"+id,
 		`{"mismatchAcceptanceAge":"PT1H"}`, mergePatch)
-	m.refused(400, "DurationValueOutsideRange", "frequency", "PATCH", "/api/v2/reconciliationPolicies/"+id, `{"frequency":"PT1S"}`, mergePatch)
-	m.verify()
+	m.Refused(400, "DurationValueOutsideRange", "frequency", "PATCH", "/api/v2/reconciliationPolicies/"+id, `{"frequency":"PT1S"}`, mergePatch)
+	m.Verify()
 }
 
 // Policies of reconciliation can be prepared.
 func TestReconciliationPolicies(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
+	configuration, _, _, block, network := m.Basics()
 	body := `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","frequency":"P1D"`
 	below := "/api/v2/configurations/" + configuration + "/reconciliationPolicies"
-	m.refused(400, "MissingRequiredField", "networkBoundaries", "POST", below, body+`}`)
-	m.refused(400, "InvalidResourceFieldValue", "networkBoundaries", "POST", below, body+`,"networkBoundaries":["2001:db8::/32"]}`)
-	m.refused(400, "MissingRequiredField", "seedRouterAddresses", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
+	m.Refused(400, "MissingRequiredField", "networkBoundaries", "POST", below, body+`}`)
+	m.Refused(400, "InvalidResourceFieldValue", "networkBoundaries", "POST", below, body+`,"networkBoundaries":["2001:db8::/32"]}`)
+	m.Refused(400, "MissingRequiredField", "seedRouterAddresses", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
 		strings.Replace(body, "PINGSWEEP", "SNMP", 1)+`}`)
-	m.refused(400, "InvalidEnumValue", "snmp.securityLevel", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
+	m.Refused(400, "InvalidEnumValue", "snmp.securityLevel", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
 		body+`,"snmp":{"version":"v3","securityLevel":"HIGH"}}`)
-	m.refused(400, "InvalidResourceType", "type", "POST", "/api/v2/blocks/"+block+"/reconciliationPolicies",
+	m.Refused(400, "InvalidResourceType", "type", "POST", "/api/v2/blocks/"+block+"/reconciliationPolicies",
 		`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)
-	id := m.id("/api/v2/networks/"+network+"/reconciliationPolicies", body+`,"overrides":["10.0.0.1","10.0.0.8/29","10.0.0.20-10.0.0.30"]}`)
-	m.refused(409, "ResourceAlreadyExists", id, "POST", "/api/v2/networks/"+network+"/reconciliationPolicies", body+`}`)
-	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices?"+filter("type:'DiscoveredHost'"),
-		""); r.text("count") != "0" {
-		t.Errorf("what was found is %s", r.body)
+	id := m.ID("/api/v2/networks/"+network+"/reconciliationPolicies", body+`,"overrides":["10.0.0.1","10.0.0.8/29","10.0.0.20-10.0.0.30"]}`)
+	m.Refused(409, "ResourceAlreadyExists", id, "POST", "/api/v2/networks/"+network+"/reconciliationPolicies", body+`}`)
+	if r := m.Want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices?"+filter("type:'DiscoveredHost'"),
+		""); r.Text("count") != "0" {
+		t.Errorf("what was found is %s", r.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/reconciliationPolicies/"+id, "")
-	m.verify()
+	m.Want(204, "DELETE", "/api/v2/reconciliationPolicies/"+id, "")
+	m.Verify()
 }

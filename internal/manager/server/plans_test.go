@@ -9,31 +9,32 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // askedOf fills a manager with so much that a plan without an index costs more, and gives what questions name.
 func (m *manager) askedOf() (block, network, view, zone string) {
-	m.t.Helper()
-	_, view, zone, block, _ = m.basics()
+	m.T.Helper()
+	_, view, zone, block, _ = m.Basics()
 	list := func(path, format string, n int) {
 		all := make([]string, n)
 		for i := range all {
 			all[i] = strings.ReplaceAll(format, "#", fmt.Sprint(i))
 		}
-		m.want(201, "POST", "/api/v2/"+path+"?fields=id", "["+strings.Join(all, ",")+"]")
+		m.Want(201, "POST", "/api/v2/"+path+"?fields=id", "["+strings.Join(all, ",")+"]")
 	}
-	place := m.want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").text("data.0.id")
+	place := m.Want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").Text("data.0.id")
 	list("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.#.0/24","name":"net-#"}`, 250)
 	list("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.10.#.0/24","location":{"id":`+place+`}}`, 3)
-	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16","name":"wide"}`)
+	wide := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16","name":"wide"}`)
 	list("networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"host-#","userDefinedFields":{"asset":"A-#"}}`, 1500)
 	list("networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-0#"}}`, 9)
-	m.id("/api/v2/networks/"+wide+"/ranges", `{"type":"IPv4DHCPRange","range":"10.16.200.1-10.16.200.99"}`)
+	m.ID("/api/v2/networks/"+wide+"/ranges", `{"type":"IPv4DHCPRange","range":"10.16.200.1-10.16.200.99"}`)
 	list("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t-#","text":"x"}`, 1000)
-	m.id("/api/v2/userDefinedFieldDefinitions",
+	m.ID("/api/v2/userDefinedFieldDefinitions",
 		`{"name":"asset","displayName":"Asset","resourceType":"IPv4Address","dataType":"TEXT","indexed":true}`)
-	eventually(m.t, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
-	if err := m.Store.Update(m.t.Context(), store.Author{}, func(tx *store.Tx) error {
+	eventually(m.T, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
+	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		for i := range 3000 { // transactions of which nobody asks for the changes
 			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
 				fmt.Sprintf(`{"operation":"X_%d","creationDateTime":"2020-01-01T00:%02d:%02dZ","credential":"token %d","remoteAddress":"192.0.2.%d"}`,
@@ -52,7 +53,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 		}
 		return tx.Write("ANALYZE")
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return block, wide, view, zone
 }
@@ -71,7 +72,7 @@ var (
 // Behind what people ask most, as they send it, no statement reads resources from the first to the last, on either database; nor all of a
 // collection, but where it is asked for in an order, which is an index's.
 func TestPlansOfQuestions(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	block, network, view, zone := m.askedOf()
 	m.indexedTexts()
@@ -139,9 +140,9 @@ func TestPlansOfQuestions(t *testing.T) {
 			mu.Lock()
 			seen = nil
 			mu.Unlock()
-			r := m.do("GET", strings.Replace("/api/v2/"+ask, "/?", "?", 1), "")
+			r := m.Do("GET", strings.Replace("/api/v2/"+ask, "/?", "?", 1), "")
 			if r.StatusCode != 200 {
-				t.Errorf("%s answers %d %s", ask, r.StatusCode, r.body)
+				t.Errorf("%s answers %d %s", ask, r.StatusCode, r.Body)
 			}
 			mu.Lock()
 			asked := seen
@@ -165,7 +166,7 @@ func TestPlansOfQuestions(t *testing.T) {
 	mu.Lock()
 	seen = nil
 	mu.Unlock()
-	m.want(200, "GET", "/api/v2/addresses?"+filter("userDefinedFields.owner:'nobody'"), "")
+	m.Want(200, "GET", "/api/v2/addresses?"+filter("userDefinedFields.owner:'nobody'"), "")
 	mu.Lock()
 	asked := seen
 	mu.Unlock()
@@ -176,17 +177,17 @@ func TestPlansOfQuestions(t *testing.T) {
 
 // fault gives the first of the statements whose plan is none of an index, with its plan.
 func (m *manager) fault(asked []store.Statement, ordered bool) string {
-	m.t.Helper()
+	m.T.Helper()
 	for _, s := range asked {
 		if !ofResources.MatchString(s.Query) {
 			continue
 		}
 		var plan []string
-		if err := m.Store.View(m.t.Context(), func(tx *store.Tx) (err error) {
+		if err := m.Store.View(m.T.Context(), func(tx *store.Tx) (err error) {
 			plan, err = tx.Explain(s)
 			return err
 		}); err != nil {
-			m.t.Fatalf("%s: %v", s.Query, err)
+			m.T.Fatalf("%s: %v", s.Query, err)
 		}
 		for _, line := range plan {
 			if scansAll.MatchString(line) && (!ordered || !strings.Contains(line, "INDEX")) || scansCollection.MatchString(line) && !ordered ||
@@ -200,16 +201,16 @@ func (m *manager) fault(asked []store.Statement, ordered bool) string {
 
 // indexedTexts waits until SQLite's index of trigrams has all texts.
 func (m *manager) indexedTexts() {
-	m.t.Helper()
-	eventually(m.t, "all texts are in the index of trigrams", func() bool {
+	m.T.Helper()
+	eventually(m.T, "all texts are in the index of trigrams", func() bool {
 		due := int64(0)
-		if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+		if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 			if tx.RoundTrips() {
 				return nil
 			}
 			return tx.QueryRow("SELECT count(*) FROM trigram_due").Scan(&due)
 		}); err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
 		return due == 0
 	})

@@ -8,116 +8,116 @@ import (
 // A naming policy says how names are composed, on what it is put on and below it where it is inherited.
 func TestNamingPolicies(t *testing.T) {
 	m := startAlone(t)
-	_, view, zone, _, _ := m.basics()
-	lab := m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`)
+	_, view, zone, _, _ := m.Basics()
+	lab := m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`)
 	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"
-	site := m.id(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"},{"name":"Paris","value":"par"}]}`)
-	dash := m.id(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
-	role := m.id(values, `{"type":"NamingPolicyTextValue","name":"role","textType":"REGULAR_EXPRESSION","regularExpression":"[a-z]{2,3}"}`)
-	count := m.id(values, `{"type":"NamingPolicyIncrementalValue","name":"count","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE","paddingLength":3,"sequenceStart":10,"sequenceIncrement":5}`)
-	floor := m.id(values, `{"type":"NamingPolicyIntegerValue","name":"floor","min":1,"max":9}`)
-	bad := m.id("/api/v2/namingPolicyRestrictions",
+	site := m.ID(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"},{"name":"Paris","value":"par"}]}`)
+	dash := m.ID(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
+	role := m.ID(values, `{"type":"NamingPolicyTextValue","name":"role","textType":"REGULAR_EXPRESSION","regularExpression":"[a-z]{2,3}"}`)
+	count := m.ID(values, `{"type":"NamingPolicyIncrementalValue","name":"count","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE","paddingLength":3,"sequenceStart":10,"sequenceIncrement":5}`)
+	floor := m.ID(values, `{"type":"NamingPolicyIntegerValue","name":"floor","min":1,"max":9}`)
+	bad := m.ID("/api/v2/namingPolicyRestrictions",
 		`{"name":"words","restrictions":[{"value":"tmp","matchType":"Any"},{"value":"ber-db-015","matchType":"Exact"}]}`)
-	m.refused(400, "InvalidResourceFieldValue", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":[]}`)
-	m.refused(400, "JsonDeserializationError", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":{"a":1}}`)
-	m.refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
+	m.Refused(400, "InvalidResourceFieldValue", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":[]}`)
+	m.Refused(400, "JsonDeserializationError", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":{"a":1}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
 		`{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"("}`)
-	m.refused(400, "InvalidResourceFieldValue", "min", "POST", values, `{"type":"NamingPolicyIntegerValue","name":"x","min":5,"max":4}`)
-	m.refused(400, "InvalidResourceFieldValue", "matchType", "POST", "/api/v2/namingPolicyRestrictions",
+	m.Refused(400, "InvalidResourceFieldValue", "min", "POST", values, `{"type":"NamingPolicyIntegerValue","name":"x","min":5,"max":4}`)
+	m.Refused(400, "InvalidResourceFieldValue", "matchType", "POST", "/api/v2/namingPolicyRestrictions",
 		`{"name":"x","restrictions":[{"value":"a","matchType":"Some"}]}`)
-	policy := m.id(policies, `{"name":"servers","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+role+`},{"id":`+dash+`},{"id":`+count+`}],"policyRestrictions":[{"id":`+bad+`}]}`)
-	m.refused(409, "ResourceAlreadyExists", "servers", "POST", policies, `{"name":"servers"}`)
-	m.refused(404, "InlinedResourceNotFound", "NamingPolicy", "POST", policies, `{"name":"x","policyValues":[{"id":`+zone+`}]}`)
-	m.refused(404, "InlinedResourceNotFound", "entry 1", "POST", policies, `{"name":"x","policyValues":[{"id":`+dash+`},{"name":"site"}]}`)
+	policy := m.ID(policies, `{"name":"servers","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+role+`},{"id":`+dash+`},{"id":`+count+`}],"policyRestrictions":[{"id":`+bad+`}]}`)
+	m.Refused(409, "ResourceAlreadyExists", "servers", "POST", policies, `{"name":"servers"}`)
+	m.Refused(404, "InlinedResourceNotFound", "NamingPolicy", "POST", policies, `{"name":"x","policyValues":[{"id":`+zone+`}]}`)
+	m.Refused(404, "InlinedResourceNotFound", "entry 1", "POST", policies, `{"name":"x","policyValues":[{"id":`+dash+`},{"name":"site"}]}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	record := func(name string) string { return `{"type":"TXTRecord","name":"` + name + `","text":"t"}` }
-	m.id(records, record("anything"))
-	r := m.want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies",
+	m.ID(records, record("anything"))
+	r := m.Want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies",
 		`{"id":`+policy+`,"appliedTypes":["TXTRecord","Zone"],"inheritanceEnabled":false}`)
-	if r.text("appliedTypes") != "[TXTRecord Zone]" || r.text("inheritanceEnabled") != "false" {
-		t.Errorf("put on the zone it is %s", r.body)
+	if r.Text("appliedTypes") != "[TXTRecord Zone]" || r.Text("inheritanceEnabled") != "false" {
+		t.Errorf("put on the zone it is %s", r.Body)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies",
+	m.Refused(400, "InvalidResourceFieldValue", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies",
 		`{"id":`+policy+`,"appliedTypes":["Nonsense"]}`)
-	m.id(records, record("BER-db-020"))
+	m.ID(records, record("BER-db-020"))
 	for _, name := range []string{"lon-db-015", "ber-database-015", "ber-db-15", "ber-db-012", "ber-db-005", "ber-tmp-010", "BER-DB-015",
 		"ber-db-015x"} {
-		m.refused(400, "NamingPolicyViolation", "servers", "POST", records, record(name))
+		m.Refused(400, "NamingPolicyViolation", "servers", "POST", records, record(name))
 	}
-	m.id(records, record("lon-db-015"), "x-bcn-override-naming-policy: true")
-	m.id(records, `{"type":"GenericRecord","name":"other","recordType":"A","rdata":"192.0.2.1"}`) // a type it is not for
-	m.id(records, `{"type":"TXTRecord","name":null,"text":"t"}`)                                  // the zone's own name
-	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
-	m.id("/api/v2/zones/"+lab+"/resourceRecords", record("below"))
-	m.want(200, "PATCH", policies+"/"+policy, `{"inheritanceEnabled":true}`, mergePatch)
-	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lab+"/resourceRecords", record("below2"))
+	m.ID(records, record("lon-db-015"), "x-bcn-override-naming-policy: true")
+	m.ID(records, `{"type":"GenericRecord","name":"other","recordType":"A","rdata":"192.0.2.1"}`) // a type it is not for
+	m.ID(records, `{"type":"TXTRecord","name":null,"text":"t"}`)                                  // the zone's own name
+	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
+	m.ID("/api/v2/zones/"+lab+"/resourceRecords", record("below"))
+	m.Want(200, "PATCH", policies+"/"+policy, `{"inheritanceEnabled":true}`, mergePatch)
+	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lab+"/resourceRecords", record("below2"))
 	// A record keeps the name that it had; another one has to fit.
-	old := m.want(200, "GET", "/api/v2/resourceRecords?filter=name:'anything'", "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, mergePatch)
-	m.refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, mergePatch)
+	old := m.Want(200, "GET", "/api/v2/resourceRecords?filter=name:'anything'", "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, mergePatch)
+	m.Refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, mergePatch)
 	// What is moved into the zone has to fit, too, unless that is said.
-	top := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
-	stray := m.id("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
-	lone := m.id("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
-	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves",
+	top := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
+	stray := m.ID("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
+	lone := m.ID("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
+	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves",
 		`{"type":"DNSMove","absoluteName":"stray.example.com"}`)
-	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves",
+	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves",
 		`{"type":"DNSMove","absoluteName":"lone.example.com"}`)
 	override := "x-bcn-override-naming-policy: true"
-	m.want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
-	m.want(201, "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`, override)
+	m.Want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
+	m.Want(201, "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`, override)
 	// Other values, in another order.
-	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, mergePatch)
-	m.id(records, record("7ber"))
-	m.refused(400, "NamingPolicyViolation", "more than 9", "POST", records, record("10ber"))
-	if r := m.want(200, "GET", policies+"/"+policy+"/policyValues", ""); r.text("count") != "2" {
-		t.Errorf("its values are %s", r.body)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, mergePatch)
+	m.ID(records, record("7ber"))
+	m.Refused(400, "NamingPolicyViolation", "more than 9", "POST", records, record("10ber"))
+	if r := m.Want(200, "GET", policies+"/"+policy+"/policyValues", ""); r.Text("count") != "2" {
+		t.Errorf("its values are %s", r.Body)
 	}
-	if r := m.want(200, "GET", policies+"/"+policy+"/appliedResources", ""); r.text("data.0.id") != zone {
-		t.Errorf("it is on %s", r.body)
+	if r := m.Want(200, "GET", policies+"/"+policy+"/appliedResources", ""); r.Text("data.0.id") != zone {
+		t.Errorf("it is on %s", r.Body)
 	}
-	m.verify() // the order of the values is no field, and kept
-	m.want(204, "DELETE", values+"/"+floor, "")
-	m.id(records, record("ber"))
-	m.want(204, "DELETE", "/api/v2/zones/"+zone+"/namingPolicies/"+policy, "")
-	m.id(records, record("free"))
-	m.want(201, "POST", "/api/v2/views/"+view+"/namingPolicies", `{"id":`+policy+`}`)
-	m.refused(400, "NamingPolicyViolation", "servers", "POST", records, record("free2"))
-	m.want(204, "DELETE", policies+"/"+policy, "")
-	m.id(records, record("free2"))
-	m.verify()
+	m.Verify() // the order of the values is no field, and kept
+	m.Want(204, "DELETE", values+"/"+floor, "")
+	m.ID(records, record("ber"))
+	m.Want(204, "DELETE", "/api/v2/zones/"+zone+"/namingPolicies/"+policy, "")
+	m.ID(records, record("free"))
+	m.Want(201, "POST", "/api/v2/views/"+view+"/namingPolicies", `{"id":`+policy+`}`)
+	m.Refused(400, "NamingPolicyViolation", "servers", "POST", records, record("free2"))
+	m.Want(204, "DELETE", policies+"/"+policy, "")
+	m.ID(records, record("free2"))
+	m.Verify()
 }
 
 // A mark in a new name stands for the next number of a policy's value: of a counter, or the first with which the name is nobody's.
 func TestNamingPoliciesMakeNames(t *testing.T) {
 	m := startAlone(t)
-	_, view, zone, _, _ := m.basics()
-	other := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)
+	_, view, zone, _, _ := m.Basics()
+	other := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)
 	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"
-	site := m.id(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"},{"name":"Paris","value":"par"}]}`)
-	dash := m.id(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
+	site := m.ID(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"},{"name":"Paris","value":"par"}]}`)
+	dash := m.ID(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
 	number := func(name, rest string) string {
-		return m.id(values, `{"type":"NamingPolicyIncrementalValue","name":"`+name+`",`+rest+`}`)
+		return m.ID(values, `{"type":"NamingPolicyIncrementalValue","name":"`+name+`",`+rest+`}`)
 	}
 	counter := number("counter", `"incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE","paddingLength":3,"sequenceStart":10,"sequenceIncrement":5`)
 	again := number("again", `"incrementalRole":"UNIQUE_NAME","incrementType":"HEXADECIMAL","paddingType":"NONE","sequenceStart":9,"missingValueReuseEnabled":true`)
 	ever := number("ever", `"incrementalRole":"UNIQUE_NAME","incrementType":"DECIMAL","paddingType":"NONE"`)
-	m.refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
+	m.Refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
 		`{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"(?P<portolanPart0>x)"}`)
-	m.refused(400, "ConflictingResourceFieldValues", "missingValueReuseEnabled", "POST", values,
+	m.Refused(400, "ConflictingResourceFieldValues", "missingValueReuseEnabled", "POST", values,
 		`{"type":"NamingPolicyIncrementalValue","name":"x","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"NONE","missingValueReuseEnabled":true}`)
-	m.refused(400, "MissingRequiredField", "paddingLength", "POST", values,
+	m.Refused(400, "MissingRequiredField", "paddingLength", "POST", values,
 		`{"type":"NamingPolicyIncrementalValue","name":"x","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE"}`)
 	on := func(policy string, zones ...string) {
 		for _, z := range zones {
-			m.want(201, "POST", "/api/v2/zones/"+z+"/namingPolicies", `{"id":`+policy+`}`)
+			m.Want(201, "POST", "/api/v2/zones/"+z+"/namingPolicies", `{"id":`+policy+`}`)
 		}
 	}
 	record := func(zone, name string) (string, string) {
 		t.Helper()
-		r := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"t"}`)
-		return r.text("id"), r.text("name")
+		r := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"t"}`)
+		return r.Text("id"), r.Text("name")
 	}
 	makes := func(zone, name, want string) string {
 		t.Helper()
@@ -127,46 +127,46 @@ func TestNamingPoliciesMakeNames(t *testing.T) {
 		}
 		return id
 	}
-	m.refused(400, "InvalidResourceFieldValue", "#", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`)
-	policy := m.id(policies, `{"name":"counted","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+counter+`}]}`)
+	m.Refused(400, "InvalidResourceFieldValue", "#", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`)
+	policy := m.ID(policies, `{"name":"counted","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+counter+`}]}`)
 	on(policy, zone, other)
 	makes(zone, "ber-#", "ber-010")
 	makes(other, "PAR-#", "PAR-015") // one counter for all
 	id := makes(zone, "ber-#", "ber-020")
-	m.refused(400, "NamingPolicyViolation", "counted", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"lon-#","text":"t"}`)
-	m.want(200, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`, "x-portolan-dry-run: true")
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
+	m.Refused(400, "NamingPolicyViolation", "counted", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"lon-#","text":"t"}`)
+	m.Want(200, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`, "x-portolan-dry-run: true")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
 	makes(zone, "ber-#", "ber-025") // what is gone is not used again, and what was only tried leaves nothing
 	m.undo(m.last())
 	makes(zone, "ber-#", "ber-030") // nor is what is undone
 	first := m.last()
 	makes(zone, "ber-#", "ber-035")
 	m.undo(first) // which nothing made since is in the way of
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
 	makes(zone, "ber-#", "ber-045") // a name that is there is passed over
-	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, mergePatch)
 	makes(zone, "par-#", "par-9")
 	gone := makes(zone, "par-#", "par-a")
 	makes(zone, "par-#", "par-b")
 	makes(other, "par-#", "par-9")
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
 	makes(zone, "Par-#", "Par-a")
-	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+ever+`},{"id":`+dash+`},{"id":`+site+`}]}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+ever+`},{"id":`+dash+`},{"id":`+site+`}]}`, mergePatch)
 	makes(zone, "#-ber", "0-ber")
 	gone = makes(zone, "#-ber", "1-ber")
 	makes(zone, "#-ber", "2-ber")
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
 	makes(zone, "#-ber", "3-ber")
 	makes(zone, "#-par", "0-par")
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"9223372036854775807-par","text":"t"}`, "x-bcn-override-naming-policy: true")
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"9223372036854775807-par","text":"t"}`, "x-bcn-override-naming-policy: true")
 	// A name that changes is made as well; what keeps its name is left alone.
 	changed := makes(zone, "7-ber", "7-ber")
-	if r := m.want(200, "PATCH", "/api/v2/resourceRecords/"+changed, `{"name":"#-par"}`, mergePatch); r.text("name") != "1-par" {
-		t.Errorf("another name is %s", r.body)
+	if r := m.Want(200, "PATCH", "/api/v2/resourceRecords/"+changed, `{"name":"#-par"}`, mergePatch); r.Text("name") != "1-par" {
+		t.Errorf("another name is %s", r.Body)
 	}
-	if r := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=name", `[{"type":"TXTRecord","name":"#-par","text":"t"},{"type":"TXTRecord","name":"#-par","text":"t"}]`); !strings.Contains(string(r.body),
-		`2-par`) || !strings.Contains(string(r.body), `3-par`) {
-		t.Errorf("two at a time are %s", r.body)
+	if r := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=name", `[{"type":"TXTRecord","name":"#-par","text":"t"},{"type":"TXTRecord","name":"#-par","text":"t"}]`); !strings.Contains(string(r.Body),
+		`2-par`) || !strings.Contains(string(r.Body), `3-par`) {
+		t.Errorf("two at a time are %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -44,7 +46,7 @@ func prometheusProgram(t *testing.T, name string) string {
 
 // Each alert fires where all is wrong, none where nothing is; the tests of the rules leave none out.
 func TestAlertsFire(t *testing.T) {
-	beside(t)
+	apitest.Beside(t)
 	rules, tests := "../../../packaging/prometheus/alerts.yaml", "../../../packaging/prometheus/alerts_test.yaml"
 	var alerts, fired []string
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, rules), -1) {
@@ -68,7 +70,7 @@ func TestAlertsFire(t *testing.T) {
 
 // TestDashboardExpressions has promtool check the expressions of the dashboard, as rules that record them.
 func TestDashboardExpressions(t *testing.T) {
-	beside(t)
+	apitest.Beside(t)
 	program := prometheusProgram(t, "promtool")
 	type rule struct {
 		Record string `yaml:"record"`
@@ -95,7 +97,7 @@ func TestDashboardExpressions(t *testing.T) {
 // A Prometheus that scrapes a manager evaluates every rule without an error, and says what is the matter with it: nobody makes backups, and
 // its service point has gone.
 func TestPrometheusScrapes(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	program := prometheusProgram(t, "prometheus")
 	m := startAlone(t)
 	m.provisioned("gone")
@@ -103,7 +105,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		if err := errors.Join(m.Fleet.WritePresence(t.Context(), true), m.Fleet.Sweep(t.Context(), m.Store.Update)); err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(string(m.want(200, "GET", "/metrics", "").body), "\nportolan_service_points_away 1\n")
+		return strings.Contains(string(m.Want(200, "GET", "/metrics", "").Body), "\nportolan_service_points_away 1\n")
 	})
 	dir := t.TempDir()
 	var rules map[string]any

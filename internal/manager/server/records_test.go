@@ -15,75 +15,75 @@ import (
 // twice; and an undo that would bring it about.
 func TestRecordsOfAName(t *testing.T) {
 	m := startAlone(t)
-	_, view, zone, _, _ := m.basics()
+	_, view, zone, _, _ := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	host := m.id(records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"}]}`)
-	alias := m.id(records, `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+host+`}}`)
-	txt := m.id(records, `{"type":"TXTRecord","name":"www","text":"one"}`)
-	m.id(records, `{"type":"TXTRecord","name":"www","text":"two"}`)
-	srv := m.id(records, `{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":5060}`)
-	m.id(records, `{"type":"HINFORecord","name":"www","os":"Unix","cpu":"VAX"}`)
-	m.id(records, `{"type":"NAPTRRecord","name":"n","order":1,"preference":2,"flags":"u","service":"E2U+sip","regularExpression":"!^.*$!sip:x@example.com!"}`)
-	m.refused(409, "ResourceConflictsWithOther", "HostRecord "+host, "POST", records, `{"type":"AliasRecord","name":"WWW","linkedRecord":{"id":`+host+`}}`)
-	m.refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "POST", records,
+	host := m.ID(records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"}]}`)
+	alias := m.ID(records, `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+host+`}}`)
+	txt := m.ID(records, `{"type":"TXTRecord","name":"www","text":"one"}`)
+	m.ID(records, `{"type":"TXTRecord","name":"www","text":"two"}`)
+	srv := m.ID(records, `{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":5060}`)
+	m.ID(records, `{"type":"HINFORecord","name":"www","os":"Unix","cpu":"VAX"}`)
+	m.ID(records, `{"type":"NAPTRRecord","name":"n","order":1,"preference":2,"flags":"u","service":"E2U+sip","regularExpression":"!^.*$!sip:x@example.com!"}`)
+	m.Refused(409, "ResourceConflictsWithOther", "HostRecord "+host, "POST", records, `{"type":"AliasRecord","name":"WWW","linkedRecord":{"id":`+host+`}}`)
+	m.Refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "POST", records,
 		`{"type":"HostRecord","name":"Web","addresses":[{"address":"10.0.0.11"}]}`)
-	m.refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "PATCH", "/api/v2/resourceRecords/"+txt, `{"name":"web"}`, mergePatch)
-	m.refused(409, "ResourceConflictsWithOther", "example.com", "POST", records, `{"type":"AliasRecord","name":null,"linkedRecord":{"id":`+host+`}}`,
+	m.Refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "PATCH", "/api/v2/resourceRecords/"+txt, `{"name":"web"}`, mergePatch)
+	m.Refused(409, "ResourceConflictsWithOther", "example.com", "POST", records, `{"type":"AliasRecord","name":null,"linkedRecord":{"id":`+host+`}}`,
 		"x-bcn-same-as-zone: true")
-	m.refused(409, "ResourceAlreadyExists", "TXTRecord "+txt, "POST", records, `{"type":"TXTRecord","name":"www","text":"one"}`)
-	m.refused(409, "ResourceAlreadyExists", "HostRecord "+host, "POST", records,
+	m.Refused(409, "ResourceAlreadyExists", "TXTRecord "+txt, "POST", records, `{"type":"TXTRecord","name":"www","text":"one"}`)
+	m.Refused(409, "ResourceAlreadyExists", "HostRecord "+host, "POST", records,
 		`{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.12"}]}`)
-	m.refused(409, "ResourceAlreadyExists", "SRVRecord "+srv, "POST", records,
+	m.Refused(409, "ResourceAlreadyExists", "SRVRecord "+srv, "POST", records,
 		`{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":5060}`)
-	m.refused(400, "InvalidResourceFieldValue", "RFC 3403", "POST", records,
+	m.Refused(400, "InvalidResourceFieldValue", "RFC 3403", "POST", records,
 		`{"type":"NAPTRRecord","name":"n2","regularExpression":"!a!b!","replacement":"example.com"}`)
-	m.refused(400, "ValueOutsideRange", "65535", "POST", records,
+	m.Refused(400, "ValueOutsideRange", "65535", "POST", records,
 		`{"type":"SRVRecord","name":"s","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":65536}`)
 
 	// The target of a record is somebody else's, when that is said.
 	mx := `{"type":"MXRecord","name":"mail","linkedRecord":{"absoluteName":"mx.elsewhere.net"}}`
-	m.refused(404, "InlinedResourceNotFound", "mx.elsewhere.net", "POST", records, mx)
-	r := m.want(201, "POST", records, mx, "x-bcn-link-to-external-host: true")
-	if r.text("linkedRecord.name") != "mx.elsewhere.net" || r.text("linkedRecord.type") != "ExternalHostRecord" {
-		t.Errorf("the mail record is %s", r.body)
+	m.Refused(404, "InlinedResourceNotFound", "mx.elsewhere.net", "POST", records, mx)
+	r := m.Want(201, "POST", records, mx, "x-bcn-link-to-external-host: true")
+	if r.Text("linkedRecord.name") != "mx.elsewhere.net" || r.Text("linkedRecord.type") != "ExternalHostRecord" {
+		t.Errorf("the mail record is %s", r.Body)
 	}
-	external := m.want(200, "GET", "/api/v2/zones?filter=type:'ExternalHostsZone'", "").text("data.0.id")
-	m.refused(400, "InvalidResourceFieldValue", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
+	external := m.Want(200, "GET", "/api/v2/zones?filter=type:'ExternalHostsZone'", "").Text("data.0.id")
+	m.Refused(400, "InvalidResourceFieldValue", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
 		`{"type":"TXTRecord","name":"x","text":"y"}`)
 	// One that is sent to another zone of the view comes into the one for external hosts.
-	if r := m.want(201, "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`); r.text("_links.up.href") != "/api/v2/zones/"+external {
-		t.Errorf("the external host is %s", r.body)
+	if r := m.Want(201, "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`); r.Text("_links.up.href") != "/api/v2/zones/"+external {
+		t.Errorf("the external host is %s", r.Body)
 	}
-	m.refused(409, "ResourceAlreadyExists", "mx.elsewhere.net", "POST", "/api/v2/zones/"+external+"/resourceRecords",
+	m.Refused(409, "ResourceAlreadyExists", "mx.elsewhere.net", "POST", "/api/v2/zones/"+external+"/resourceRecords",
 		`{"type":"ExternalHostRecord","name":"mx.elsewhere.net"}`)
-	m.refused(400, "InvalidResourceType", "ExternalHostsZone", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
-	m.refused(403, "DeleteNotAllowed", "ExternalHostsZone", "DELETE", "/api/v2/zones/"+external, "")
+	m.Refused(400, "InvalidResourceType", "ExternalHostsZone", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
+	m.Refused(403, "DeleteNotAllowed", "ExternalHostsZone", "DELETE", "/api/v2/zones/"+external, "")
 
 	// An alias may not come back beside what has taken its name.
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
+	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	deleted := m.last()
-	m.id(records, `{"type":"TXTRecord","name":"web","text":"x"}`)
-	if r := m.undo(deleted); r.StatusCode != 409 || !strings.Contains(r.text("message"), "an alias stands alone") {
-		t.Errorf("undoing the deletion: %d %s", r.StatusCode, r.body)
+	m.ID(records, `{"type":"TXTRecord","name":"web","text":"x"}`)
+	if r := m.undo(deleted); r.StatusCode != 409 || !strings.Contains(r.Text("message"), "an alias stands alone") {
+		t.Errorf("undoing the deletion: %d %s", r.StatusCode, r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Services are bound to where they are given (RFC 9460), and addresses of the web to names (RFC 7553): what makes no sense is refused,
 // and a zone file has them and brings them back.
 func TestServiceBindings(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, _, _ := m.basics()
+	_, _, zone, _, _ := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	host := m.id(records, `{"type":"GenericRecord","name":"web","recordType":"A","rdata":"192.0.2.1"}`)
+	host := m.ID(records, `{"type":"GenericRecord","name":"web","recordType":"A","rdata":"192.0.2.1"}`)
 	https := func(name, rest string) string { return `{"type":"HTTPSRecord","name":"` + name + `",` + rest + `}` }
-	full := m.id(records, https("www", `"linkedRecord":{"absoluteName":"web.example.com"},"priority":1,"serviceParameters":{"alpnIdentifiers":["h2","h3"],`+
+	full := m.ID(records, https("www", `"linkedRecord":{"absoluteName":"web.example.com"},"priority":1,"serviceParameters":{"alpnIdentifiers":["h2","h3"],`+
 		`"defaultAlpnIdentifierEnabled":false,"port":8443,"ipv4AddressHints":["192.0.2.1"],"ipv6AddressHints":["2001:db8::1"],`+
 		`"encryptedClientHello":"AEX+DQ==","mandatoryKeys":["port","alpn"],"privateUseValues":{"key65280":"x"}}`))
-	m.id(records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
-	m.id(records, https("alias", `"priority":0,"linkedRecord":{"id":`+host+`}`))
-	m.id(records, `{"type":"SVCBRecord","name":"_dns","priority":2,"linkedRecord":{"id":`+host+`},"serviceParameters":{"alpnIdentifiers":["dot"]}}`)
-	m.id(records, `{"type":"URIRecord","name":"_ftp._tcp","priority":10,"weight":1,"target":"ftp://ftp.example.com/public"}`)
+	m.ID(records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
+	m.ID(records, https("alias", `"priority":0,"linkedRecord":{"id":`+host+`}`))
+	m.ID(records, `{"type":"SVCBRecord","name":"_dns","priority":2,"linkedRecord":{"id":`+host+`},"serviceParameters":{"alpnIdentifiers":["dot"]}}`)
+	m.ID(records, `{"type":"URIRecord","name":"_ftp._tcp","priority":10,"weight":1,"target":"ftp://ftp.example.com/public"}`)
 	for naming, rest := range map[string][2]string{
 		"serviceParameters.alpnIdentifiers":              {"InvalidStringLength", `"priority":1,"serviceParameters":{"alpnIdentifiers":["` + strings.Repeat("x", 256) + `"]}`},
 		"serviceParameters.port":                         {"ValueLessThanMinimum", `"priority":1,"serviceParameters":{"port":0}`},
@@ -98,13 +98,13 @@ func TestServiceBindings(t *testing.T) {
 		"serviceParameters":                              {"ConflictingResourceFieldValues", `"priority":0,"serviceParameters":{"port":1}`},
 		"priority":                                       {"ValueOutsideRange", `"priority":65536`},
 	} {
-		m.refused(400, rest[0], strings.TrimSpace(naming), "POST", records, https("bad", rest[1]))
+		m.Refused(400, rest[0], strings.TrimSpace(naming), "POST", records, https("bad", rest[1]))
 	}
-	m.refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"no address"}`)
-	m.refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"https://example.com/a b"}`)
-	m.refused(409, "ResourceAlreadyExists", "HTTPSRecord", "POST", records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+full, `{"serviceParameters":{"alpnIdentifiers":["h2"]}}`, mergePatch)
-	m.want(200, "PUT", "/api/v2/resourceRecords/"+full, string(m.want(200, "GET", "/api/v2/resourceRecords/"+full, "").body))
+	m.Refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"no address"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"https://example.com/a b"}`)
+	m.Refused(409, "ResourceAlreadyExists", "HTTPSRecord", "POST", records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+full, `{"serviceParameters":{"alpnIdentifiers":["h2"]}}`, mergePatch)
+	m.Want(200, "PUT", "/api/v2/resourceRecords/"+full, string(m.Want(200, "GET", "/api/v2/resourceRecords/"+full, "").Body))
 	file := m.zoneFile("example.com")
 	for _, line := range []string{"www.example.com.\t3600\tIN\tHTTPS\t1 web.example.com. ",
 		"self.example.com.\t3600\tIN\tHTTPS\t1 . alpn=\"h2\"",
@@ -115,7 +115,7 @@ func TestServiceBindings(t *testing.T) {
 		}
 	}
 	// What the file says comes back as it was.
-	m.want(204, "DELETE", "/api/v2/zones/"+zone, "")
+	m.Want(204, "DELETE", "/api/v2/zones/"+zone, "")
 	name, z, err := readZone(file, "")
 	if err != nil {
 		t.Fatal(err)
@@ -128,17 +128,17 @@ func TestServiceBindings(t *testing.T) {
 		t.Errorf("the zone was\n%s\nand is\n%s", file, again)
 	}
 	for name, kind := range map[string]string{"www": "HTTPSRecord", "self": "HTTPSRecord", "_dns": "SVCBRecord", "_ftp._tcp": "URIRecord"} {
-		if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+name+".example.com'"), ""); r.text("data.0.type") != kind {
-			t.Errorf("%s is %s", name, r.body)
+		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+name+".example.com'"), ""); r.Text("data.0.type") != kind {
+			t.Errorf("%s is %s", name, r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // What a zone file says of services, and the fields of their types cannot hold, is kept as it is written there.
 func TestServicesOfOtherZones(t *testing.T) {
 	m := startAlone(t)
-	m.basics()
+	m.Basics()
 	name, records, err := readZone("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+
 		"a 300 IN HTTPS 1 . alpn=h2 key65281=\"\\001a\"\nb 300 IN SVCB 0 a port=5\n"+
 		"c 300 IN URI 10 1 \"no address\"\nd 300 IN HTTPS 1 . key9=x\n", "")
@@ -149,8 +149,8 @@ func TestServicesOfOtherZones(t *testing.T) {
 	if err != nil || done.Made != 6 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
-	if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'GenericRecord'"), ""); r.text("count") != "4" {
-		t.Errorf("they are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'GenericRecord'"), ""); r.Text("count") != "4" {
+		t.Errorf("they are %s", r.Body)
 	}
 	if file := m.zoneFile("svc.test"); !strings.Contains(file, `key65281="\001a"`) {
 		t.Errorf("the zone is\n%s", file)
@@ -159,9 +159,9 @@ func TestServicesOfOtherZones(t *testing.T) {
 
 // zoneFile gives a zone as a file.
 func (m *manager) zoneFile(name string) string {
-	m.t.Helper()
+	m.T.Helper()
 	var out strings.Builder
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 		row, err := dns.FindZone(tx, "main", "internal", name)
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (m *manager) zoneFile(name string) string {
 		}
 		return z.Write(&out)
 	}); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return out.String()
 }

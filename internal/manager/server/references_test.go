@@ -9,12 +9,13 @@ import (
 
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to what is hidden from who asks, and
 // to what does not exist: the answers are the same, so that nobody learns what there is.
 func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
 	rows := map[string][]*store.Resource{} // by type
@@ -53,7 +54,7 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 		}
 		source := rows[typ.Name][0]
 		path := fmt.Sprintf("/api/v2/%s/%d", c.Name, source.ID)
-		if r := m.do("GET", path, "", as); r.StatusCode != 200 {
+		if r := m.Do("GET", path, "", as); r.StatusCode != 200 {
 			continue
 		}
 		not := above(source)
@@ -79,18 +80,18 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 				return fmt.Sprintf(`{%q:{"id":%s}}`, f.Name, id)
 			}
 			hidden := fmt.Sprint(target.ID)
-			made := m.do("POST", "/api/v2/accessRights", `{"userScope":{"id":`+user+`},"resource":{"id":`+hidden+`},"defaultAccessLevel":"HIDE"}`)
+			made := m.Do("POST", "/api/v2/accessRights", `{"userScope":{"id":`+user+`},"resource":{"id":`+hidden+`},"defaultAccessLevel":"HIDE"}`)
 			if made.StatusCode != 201 { // of which there are no rights
 				continue
 			}
-			if r := m.do("GET", path, "", as); r.StatusCode == 200 {
+			if r := m.Do("GET", path, "", as); r.StatusCode == 200 {
 				asked++
 				var answers [2]string
 				for i, id := range []string{hidden, missing} {
-					r := m.do("PATCH", path, body(id), as, mergePatch, "x-portolan-dry-run: true")
+					r := m.Do("PATCH", path, body(id), as, mergePatch, "x-portolan-dry-run: true")
 					var said struct{ Code, Message string }
-					if err := json.Unmarshal(r.body, &said); err != nil {
-						t.Errorf("%s.%s: %s", typ.Name, f.Name, r.body)
+					if err := json.Unmarshal(r.Body, &said); err != nil {
+						t.Errorf("%s.%s: %s", typ.Name, f.Name, r.Body)
 					}
 					answers[i] = fmt.Sprint(r.StatusCode, " ", said.Code, " ", ids.ReplaceAllString(strings.ReplaceAll(said.Message, id, "ID"), "ID"))
 				}
@@ -99,7 +100,7 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 				}
 				alike[answers[1]] = true
 			}
-			m.want(204, "DELETE", "/api/v2/accessRights/"+made.text("id"), "")
+			m.Want(204, "DELETE", "/api/v2/accessRights/"+made.Text("id"), "")
 		}
 	}
 	t.Logf("%d fields asked, %d different answers", asked, len(alike))

@@ -9,20 +9,21 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // A small page remembers how its rows were completed while nothing changes. Whatever changes, it shows what a page shows that is too large
 // to remember anything, to who sees all and to who does not.
 func TestSmallPagesAreUpToDate(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
-	secret := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
+	_, _, zone, block, network := m.Basics()
+	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
 	user, as := m.user("limited", "NO_ACCESS")
 	m.right(user, block, "VIEW", "")
 	m.right(user, secret, "HIDE", "")
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a"}`)
-	span := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.30"}`)
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a"}`)
+	span := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.30"}`)
 	var completing atomic.Int64
 	see := func(s store.Statement) {
 		if strings.Contains(s.Query, "FROM usage WHERE container IN") || strings.Contains(s.Query, "AS value, count(*)") ||
@@ -30,7 +31,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 			completing.Add(1)
 		}
 	}
-	m.id("/api/v2/networks/"+network+"/ipGroups", `{"type":"IPv4Group","name":"first","range":"10.0.0.40-10.0.0.49"}`)
+	m.ID("/api/v2/networks/"+network+"/ipGroups", `{"type":"IPv4Group","name":"first","range":"10.0.0.40-10.0.0.49"}`)
 	for _, change := range []struct{ method, path, body string }{
 		{"POST", "networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.25"}`},
 		{"PATCH", "addresses/" + address, `{"state":"RESERVED"}`},
@@ -46,7 +47,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 			for _, of := range []string{"blocks", "networks", "ranges", "addresses"} {
 				eventually(t, of+" are remembered", func() bool {
 					before := completing.Load()
-					m.want(200, "GET", "/api/v2/"+of+"?limit=100", "", headers...)
+					m.Want(200, "GET", "/api/v2/"+of+"?limit=100", "", headers...)
 					return completing.Load() == before || !m.Store.OneWriter()
 				})
 			}
@@ -56,20 +57,20 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 		if change.method == "PATCH" {
 			how = []string{mergePatch}
 		}
-		answer := m.do(change.method, "/api/v2/"+change.path, change.body, how...)
+		answer := m.Do(change.method, "/api/v2/"+change.path, change.body, how...)
 		if answer.StatusCode >= 300 {
-			t.Fatalf("%s %s: %d %s", change.method, change.path, answer.StatusCode, answer.body)
+			t.Fatalf("%s %s: %d %s", change.method, change.path, answer.StatusCode, answer.Body)
 		}
 		for _, headers := range [][]string{nil, {as}} {
 			for _, of := range []string{"blocks", "networks", "ranges", "addresses"} {
-				whole := m.want(200, "GET", "/api/v2/"+of+"?limit=1000", "", headers...)
+				whole := m.Want(200, "GET", "/api/v2/"+of+"?limit=1000", "", headers...)
 				for range 3 {
-					r := m.want(200, "GET", "/api/v2/"+of+"?limit=100", "", append(slices.Clone(headers), "Accept-Encoding: identity")...)
-					if string(r.body) != string(whole.body) {
-						t.Errorf("behind %s %s a page of a hundred %s is\n%s\nand one of a thousand\n%s", change.method, change.path, of, r.body, whole.body)
+					r := m.Want(200, "GET", "/api/v2/"+of+"?limit=100", "", append(slices.Clone(headers), "Accept-Encoding: identity")...)
+					if string(r.Body) != string(whole.Body) {
+						t.Errorf("behind %s %s a page of a hundred %s is\n%s\nand one of a thousand\n%s", change.method, change.path, of, r.Body, whole.Body)
 					}
-					if length := r.Header.Get("Content-Length"); length != strconv.Itoa(len(r.body)) {
-						t.Errorf("an answer of %d bytes says that it has %q", len(r.body), length)
+					if length := r.Header.Get("Content-Length"); length != strconv.Itoa(len(r.Body)) {
+						t.Errorf("an answer of %d bytes says that it has %q", len(r.Body), length)
 					}
 				}
 			}
@@ -80,10 +81,10 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 // Answers that are made at the same time share no memory, whatever their media type, and say how long they are where that is known.
 func TestAnswersSideBySide(t *testing.T) {
 	m := startManager(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	for i := range 20 {
-		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a`+strconv.Itoa(i)+`"}`)
-		m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.`+strconv.Itoa(i)+`.0/24","name":"n`+strconv.Itoa(i)+`"}`)
+		m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a`+strconv.Itoa(i)+`"}`)
+		m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.`+strconv.Itoa(i)+`.0/24","name":"n`+strconv.Itoa(i)+`"}`)
 	}
 	type question struct{ method, path, accept, coding string }
 	var asked []question
@@ -97,24 +98,24 @@ func TestAnswersSideBySide(t *testing.T) {
 		asked = append(asked, question{"HEAD", path, "application/json", "identity"})
 	}
 	ask := func(q question) reply {
-		return m.do(q.method, "/api/v2/"+q.path, "", "Accept: "+q.accept, "Accept-Encoding: "+q.coding)
+		return m.Do(q.method, "/api/v2/"+q.path, "", "Accept: "+q.accept, "Accept-Encoding: "+q.coding)
 	}
 	want := make([]string, len(asked))
 	for i, q := range asked {
 		r := ask(q)
 		length := r.Header.Get("Content-Length")
-		if r.StatusCode != 200 || length != "" && q.method == "GET" && length != strconv.Itoa(len(r.body)) {
-			t.Errorf("%v: %d, an answer of %d bytes says that it has %q", q, r.StatusCode, len(r.body), length)
+		if r.StatusCode != 200 || length != "" && q.method == "GET" && length != strconv.Itoa(len(r.Body)) {
+			t.Errorf("%v: %d, an answer of %d bytes says that it has %q", q, r.StatusCode, len(r.Body), length)
 		}
-		want[i] = string(r.body)
+		want[i] = string(r.Body)
 	}
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
 			for n := range 60 {
 				i := (n*7 + worker*5) % len(asked)
-				if r := ask(asked[i]); r.StatusCode != 200 || string(r.body) != want[i] {
-					t.Errorf("%v: %d %s\nand not %s", asked[i], r.StatusCode, r.body, want[i])
+				if r := ask(asked[i]); r.StatusCode != 200 || string(r.Body) != want[i] {
+					t.Errorf("%v: %d %s\nand not %s", asked[i], r.StatusCode, r.Body, want[i])
 				}
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 const mergePatch = "Content-Type: application/merge-patch+json"
@@ -15,27 +16,27 @@ const mergePatch = "Content-Type: application/merge-patch+json"
 // tree shows the blocks, networks and addresses of a configuration, each with the range or address of
 // what it lies in.
 func (m *manager) tree(configuration string) string {
-	m.t.Helper()
+	m.T.Helper()
 	text := ""
 	spans := map[string]string{}
 	for _, list := range []struct{ name, field string }{{"blocks", "range"}, {"networks", "range"}, {"addresses", "address"}} {
-		r := m.want(200, "GET", "/api/v2/"+list.name+"?limit=1000&orderBy=asc("+list.field+")&filter=configuration.id:"+configuration, "")
-		all, _ := r.get("data").([]any)
+		r := m.Want(200, "GET", "/api/v2/"+list.name+"?limit=1000&orderBy=asc("+list.field+")&filter=configuration.id:"+configuration, "")
+		all, _ := r.Get("data").([]any)
 		for i := range all {
 			at := fmt.Sprintf("data.%d.", i)
-			spans[r.text(at+"id")] = r.text(at + list.field)
+			spans[r.Text(at+"id")] = r.Text(at + list.field)
 		}
 		for i := range all {
 			at := fmt.Sprintf("data.%d.", i)
-			if name := r.text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
+			if name := r.Text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
 				continue
 			}
-			up := r.text(at + "_links.up.href")
-			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.text(at+list.field)
-			if gateway := r.text(at + "gateway"); gateway != "" {
+			up := r.Text(at + "_links.up.href")
+			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.Text(at+list.field)
+			if gateway := r.Text(at + "gateway"); gateway != "" {
 				text += "~" + gateway
 			}
-			if state := r.text(at + "state"); state != "" && state != "STATIC" {
+			if state := r.Text(at + "state"); state != "" && state != "STATIC" {
 				text += "!" + state[:1]
 			}
 			text += " "
@@ -64,41 +65,41 @@ func holdsAll(text, words string) bool {
 
 // undoable checks that what was done last can be undone and done again.
 func (m *manager) undoable(configuration, before string) {
-	m.t.Helper()
-	m.verify()
+	m.T.Helper()
+	m.Verify()
 	after, done := m.tree(configuration), m.last()
 	if r := m.undo(done); r.StatusCode != 201 {
-		m.t.Fatalf("undoing: %d %s", r.StatusCode, r.body)
+		m.T.Fatalf("undoing: %d %s", r.StatusCode, r.Body)
 	}
 	if got := m.tree(configuration); got != before {
-		m.t.Errorf("undone it is\n%s\nnot\n%s", got, before)
+		m.T.Errorf("undone it is\n%s\nnot\n%s", got, before)
 	}
-	m.verify()
+	m.Verify()
 	if r := m.undo(m.last()); r.StatusCode != 201 {
-		m.t.Fatalf("undoing the undo: %d %s", r.StatusCode, r.body)
+		m.T.Fatalf("undoing the undo: %d %s", r.StatusCode, r.Body)
 	}
 	if got := m.tree(configuration); got != after {
-		m.t.Errorf("done again it is\n%s\nnot\n%s", got, after)
+		m.T.Errorf("done again it is\n%s\nnot\n%s", got, after)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
 // them; each can be undone.
 func TestReshapingSpace(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	other := m.id("/api/v2/configurations", `{"name":"other"}`) // nothing leaks across
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	other := m.ID("/api/v2/configurations", `{"name":"other"}`) // nothing leaks across
 	for _, c := range []string{configuration, other} {
-		b := m.id("/api/v2/configurations/"+c+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","name":"b"}`)
-		m.id("/api/v2/blocks/"+b+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
+		b := m.ID("/api/v2/configurations/"+c+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","name":"b"}`)
+		m.ID("/api/v2/blocks/"+b+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
 	}
 	elsewhere := m.tree(other)
-	block := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks?filter=name:'b'", "").text("data.0.id")
-	network := m.want(200, "GET", "/api/v2/blocks/"+block+"/networks", "").text("data.0.id")
+	block := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks?filter=name:'b'", "").Text("data.0.id")
+	network := m.Want(200, "GET", "/api/v2/blocks/"+block+"/networks", "").Text("data.0.id")
 	for _, a := range []string{"10.0.1.10", "10.0.1.200"} {
-		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
+		m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
 	}
 	steps := []struct{ method, path, body, want string }{
 		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/12"}`,
@@ -124,21 +125,21 @@ func TestReshapingSpace(t *testing.T) {
 		if s.method == "PATCH" {
 			headers = append(headers, mergePatch)
 		}
-		if r := m.do(s.method, "/api/v2"+s.path, s.body, headers...); r.StatusCode >= 300 {
-			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+		if r := m.Do(s.method, "/api/v2"+s.path, s.body, headers...); r.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
 		if got := m.tree(configuration); got != sorted(s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		m.undoable(configuration, before)
 	}
-	inner := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
-	second := m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").text("data.0.id")
-	split := m.want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
-	if got := m.want(200, "GET", "/api/v2/splits/"+split.text("data.0.id")+"/networks?orderBy=asc(id)",
-		""); got.text("data.1.id") != second || split.text("data.0.networkCount") != "2" {
-		t.Errorf("the record of the split is %s with %s", split.body, got.body)
+	inner := m.Want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
+	second := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").Text("data.0.id")
+	split := m.Want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
+	if got := m.Want(200, "GET", "/api/v2/splits/"+split.Text("data.0.id")+"/networks?orderBy=asc(id)",
+		""); got.Text("data.1.id") != second || split.Text("data.0.networkCount") != "2" {
+		t.Errorf("the record of the split is %s with %s", split.Body, got.Body)
 	}
 	for _, s := range []struct{ path, body, want string }{
 		{"/blocks/" + inner + "/merges", `{"type":"IPv4NetworkMerge","networks":[{"id":` + second + `}],"destination":{"id":` + network + `}}`,
@@ -156,28 +157,28 @@ func TestReshapingSpace(t *testing.T) {
 		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.128"}`, ""},
 	} {
 		before := m.tree(configuration)
-		r := m.do("POST", "/api/v2"+s.path, s.body)
+		r := m.Do("POST", "/api/v2"+s.path, s.body)
 		if s.want == "" {
 			if r.StatusCode != 400 && r.StatusCode != 409 || m.tree(configuration) != before {
-				t.Errorf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+				t.Errorf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 			}
 			continue
 		}
 		if r.StatusCode != 201 {
-			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
 		if got := m.tree(configuration); !holdsAll(got, s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		if strings.Contains(s.body, "NetworkMerge") {
-			if got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description"); got !=
+			if got := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.description"); got !=
 				"Merged IPv4Network 10.0.1.128/25 into 10.0.1.0/25" {
 				t.Errorf("the merge is described as %q", got)
 			}
 		}
 		m.undoable(configuration, before)
 	}
-	if got := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.7.1.0-10.7.15.255'", "").text("data.0.highWaterMark"); got != "77" {
+	if got := m.Want(200, "GET", "/api/v2/blocks?filter=range:'10.7.1.0-10.7.15.255'", "").Text("data.0.highWaterMark"); got != "77" {
 		t.Errorf("the part that was split off has the high water mark %q", got)
 	}
 	if m.tree(other) != elsewhere {
@@ -189,127 +190,127 @@ func TestReshapingSpace(t *testing.T) {
 // in the way, and changes nothing.
 func TestReshapingRefusals(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, network := m.basics()
-	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.2.0/24"}`)
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.127"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.127"}]}`)
+	configuration, _, zone, block, network := m.Basics()
+	second := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.2.0/24"}`)
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.127"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.127"}]}`)
 	b, n := "/api/v2/blocks/"+block, "/api/v2/networks/"+network
-	m.refused(400, "IpRangeExcludesAssignedAddresses", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, mergePatch)
-	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, mergePatch)
-	m.refused(400, "IpRangeOverlapsSiblings", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, mergePatch)
-	m.refused(400, "InvalidResourceFieldValue", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, mergePatch)
-	m.refused(400, "InvalidResourceFieldValue", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, mergePatch)
-	m.refused(400, "IpRangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, mergePatch)
-	m.refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", b+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, mergePatch)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, mergePatch)
+	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, mergePatch)
+	m.Refused(400, "IpRangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, mergePatch)
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", b+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
 	splits, merges := b+"/splits", b+"/merges"
-	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
-	m.refused(400, "InvalidResourceFieldValue", "power of two", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":3}`)
-	m.refused(400, "IpRangeTooSmall", "parts", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":512}`)
-	m.refused(404, "InlinedResourceNotFound", "network", "POST", splits,
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	m.Refused(400, "InvalidResourceFieldValue", "power of two", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":3}`)
+	m.Refused(400, "IpRangeTooSmall", "parts", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":512}`)
+	m.Refused(404, "InlinedResourceNotFound", "network", "POST", splits,
 		`{"type":"IPv4NetworkSplit","network":{"id":`+six+`},"networkCount":2}`)
-	m.refused(400, "InvalidResourceFieldValue", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits",
+	m.Refused(400, "InvalidResourceFieldValue", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
-	m.refused(400, "IpRangeExcludesAssignedAddresses", "cannot be split", "POST", splits,
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "cannot be split", "POST", splits,
 		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
-	m.refused(400, "InvalidResourceFieldValue", "splitPointAddress", "POST", splits,
+	m.Refused(400, "InvalidResourceFieldValue", "splitPointAddress", "POST", splits,
 		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.0"}`)
-	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
+	m.Refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":999999}],"destination":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "destination", "POST", merges,
+	m.Refused(404, "InlinedResourceNotFound", "destination", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":999999}}`)
-	m.refused(409, "RangesNotAdjacent", "between", "POST", merges,
+	m.Refused(409, "RangesNotAdjacent", "between", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+second+`}],"destination":{"id":`+network+`}}`)
-	m.refused(400, "InvalidResourceFieldValue", "nothing to merge", "POST", merges,
+	m.Refused(400, "InvalidResourceFieldValue", "nothing to merge", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
+	m.Refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+block+`}],"destination":{"id":`+network+`}}`)
-	m.refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", n+"/moves", `{"type":"IPMove","address":"10.0.2.0"}`)
-	m.refused(400, "IpRangeOutsideParent", "no block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
-	m.refused(400, "InvalidResourceFieldValue", "family", "POST", n+"/moves", `{"type":"IPMove","address":"2001:db8::"}`)
-	m.refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves",
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", n+"/moves", `{"type":"IPMove","address":"10.0.2.0"}`)
+	m.Refused(400, "IpRangeOutsideParent", "no block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "family", "POST", n+"/moves", `{"type":"IPMove","address":"2001:db8::"}`)
+	m.Refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves",
 		`{"type":"IPMove","address":"10.0.2.1"}`)
-	m.refused(400, "AddressNotInNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves",
+	m.Refused(400, "AddressNotInNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves",
 		`{"type":"IPMove","address":"10.0.9.1"}`)
-	m.refused(405, "MethodNotAllowed", "DELETE", "DELETE", "/api/v2/splits/1234", "")
-	m.verify()
+	m.Refused(405, "MethodNotAllowed", "DELETE", "DELETE", "/api/v2/splits/1234", "")
+	m.Verify()
 
 	// An address moves with its records; a zone with all below it, and a record.
-	mac := m.id("/api/v2/configurations/"+configuration+"/macAddresses", `{"address":"00:00:5e:00:53:07"}`)
-	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.77","macAddress":{"id":`+mac+`}}`)
-	if got := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("macAddress.id"); got != mac {
+	mac := m.ID("/api/v2/configurations/"+configuration+"/macAddresses", `{"address":"00:00:5e:00:53:07"}`)
+	m.Want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.77","macAddress":{"id":`+mac+`}}`)
+	if got := m.Want(200, "GET", "/api/v2/addresses/"+address, "").Text("macAddress.id"); got != mac {
 		t.Errorf("at the new place its hardware address is %s", got)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses/"+address, ""); r.text("address") != "10.0.2.77" ||
-		r.text("_links.up.href") != "/api/v2/networks/"+second {
-		t.Errorf("the address is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+address, ""); r.Text("address") != "10.0.2.77" ||
+		r.Text("_links.up.href") != "/api/v2/networks/"+second {
+		t.Errorf("the address is %s", r.Body)
 	}
-	record := m.want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "").text("data.0.id")
-	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
-	view := m.want(200, "GET", "/api/v2/zones/"+zone, "").text("view.id")
-	org := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
-	m.refused(400, "InvalidMoveDestination", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves",
+	record := m.Want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "").Text("data.0.id")
+	m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
+	view := m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("view.id")
+	org := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
+	m.Refused(400, "InvalidMoveDestination", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves",
 		`{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
-	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
-	if got := m.want(200, "GET", "/api/v2/zones/"+zone, ""); got.text("absoluteName") != "example.org" ||
-		got.text("_links.up.href") != "/api/v2/zones/"+org {
-		t.Errorf("the zone is %s", got.body)
+	m.Want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
+	if got := m.Want(200, "GET", "/api/v2/zones/"+zone, ""); got.Text("absoluteName") != "example.org" ||
+		got.Text("_links.up.href") != "/api/v2/zones/"+org {
+		t.Errorf("the zone is %s", got.Body)
 	}
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName"); got != "www.example.org" {
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "").Text("absoluteName"); got != "www.example.org" {
 		t.Errorf("its record is %s", got)
 	}
-	m.want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"DNSMove","absoluteName":"a.sub.example.org"}`)
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); got.text("absoluteName") != "a.sub.example.org" ||
-		got.text("name") != "a" {
-		t.Errorf("the record is %s", got.body)
+	m.Want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"DNSMove","absoluteName":"a.sub.example.org"}`)
+	if got := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); got.Text("absoluteName") != "a.sub.example.org" ||
+		got.Text("name") != "a" {
+		t.Errorf("the record is %s", got.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // An existing network of the size in which there is nothing but its gateway is taken, where that is
 // asked for; otherwise a new one is made.
 func TestReuseExisting(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
-	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
-	empty := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.1.7.0/24"}`)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	_, _, _, block, network := m.Basics()
+	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
+	empty := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.1.7.0/24"}`)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	networks, size := "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`
 	reuse := []string{"x-bcn-traversal-method: DEPTH_FIRST", "x-bcn-reuse-existing: true"}
 	last := m.last()
-	if got := m.id(networks, size, reuse...); got != empty || m.last() != last {
+	if got := m.ID(networks, size, reuse...); got != empty || m.last() != last {
 		t.Errorf("network %s is taken, want %s", got, empty)
 	}
-	m.id("/api/v2/networks/"+empty+"/ranges", `{"type":"IPv4DHCPRange","range":"10,20"}`)
-	if r := m.want(201, "POST", networks, size, reuse...); r.text("range") != "10.0.1.0/24" {
-		t.Errorf("the new network is %s", r.body)
+	m.ID("/api/v2/networks/"+empty+"/ranges", `{"type":"IPv4DHCPRange","range":"10,20"}`)
+	if r := m.Want(201, "POST", networks, size, reuse...); r.Text("range") != "10.0.1.0/24" {
+		t.Errorf("the new network is %s", r.Body)
 	}
-	if r := m.want(201, "POST", networks, size, "x-bcn-reuse-existing: true"); r.text("range") != "10.0.2.0/24" {
-		t.Errorf("without a traversal the new network is %s", r.body)
+	if r := m.Want(201, "POST", networks, size, "x-bcn-reuse-existing: true"); r.Text("range") != "10.0.2.0/24" {
+		t.Errorf("without a traversal the new network is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Refusals say what to do: where splits are made, what an alias to somebody else's name takes, which role changes.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
-	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
-	m.refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
-	m.refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
-	m.refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
+	m.Refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
+	m.Refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
+	m.Refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
 	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
-	r := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
-	if got := r.text("data.0.description"); got != "Split IPv4Network 10.1.0.0/24 in 4" {
+	m.Refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
+	r := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
+	if got := r.Text("data.0.description"); got != "Split IPv4Network 10.1.0.0/24 in 4" {
 		t.Errorf("the history says %q", got)
 	}
 }
@@ -317,53 +318,53 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 // What is set at a network that is split, its roles and options, is set at each of its parts.
 func TestWhatIsSetAtParts(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, _, block, network := m.basics()
+	configuration, view, _, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	one := m.id(at+"/servers", serverBody("ns1", "10.0.0.53"))
-	face := m.want(200, "GET", "/api/v2/servers/"+one+"/interfaces", "").text("data.0.id")
-	tag := m.id("/api/v2/tagGroups/"+m.id("/api/v2/tagGroups", `{"name":"sites"}`)+"/tags", `{"name":"quay"}`)
-	list := m.id(at+"/accessControlLists", `{"name":"inside","matchElements":["10.0.0.0/8"]}`)
+	one := m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	face := m.Want(200, "GET", "/api/v2/servers/"+one+"/interfaces", "").Text("data.0.id")
+	tag := m.ID("/api/v2/tagGroups/"+m.ID("/api/v2/tagGroups", `{"name":"sites"}`)+"/tags", `{"name":"quay"}`)
+	list := m.ID(at+"/accessControlLists", `{"name":"inside","matchElements":["10.0.0.0/8"]}`)
 	roles, options := "/api/v2/networks/"+network+"/deploymentRoles", "/api/v2/networks/"+network+"/deploymentOptions"
-	m.id(roles, `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+face+`}]}`)
-	m.id(roles, `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+view+`},"interfaces":[{"id":`+face+`}]}`)
-	tagged := m.id(options, `{"type":"DHCPv4ClientOption","name":"domain-name","value":"example.com","serverScope":{"id":`+one+`}}`)
-	m.want(201, "POST", "/api/v2/deploymentOptions/"+tagged+"/tags", `{"id":`+tag+`}`)
-	m.id(options, `{"type":"DHCPv4RawOption","name":"mine","value":"option x 1;"}`)
-	query := m.id(options, `{"type":"DNSOption","name":"allow-query","value":["inside"]}`)
-	before := m.want(200, "GET", options+"?orderBy=asc(id)&fields=type,name,value,serverScope", "")
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
-	part := "/api/v2/networks/" + m.want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.128/25'"), "").text("data.0.id")
-	got := m.want(200, "GET", part+"/deploymentRoles?orderBy=asc(id)", "")
-	if got.count() != 2 || got.text("data.0.type") != "DHCPDeploymentRole" || got.text("data.1.view.id") != view {
-		t.Errorf("the part has the roles %s", got.body)
+	m.ID(roles, `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+face+`}]}`)
+	m.ID(roles, `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+view+`},"interfaces":[{"id":`+face+`}]}`)
+	tagged := m.ID(options, `{"type":"DHCPv4ClientOption","name":"domain-name","value":"example.com","serverScope":{"id":`+one+`}}`)
+	m.Want(201, "POST", "/api/v2/deploymentOptions/"+tagged+"/tags", `{"id":`+tag+`}`)
+	m.ID(options, `{"type":"DHCPv4RawOption","name":"mine","value":"option x 1;"}`)
+	query := m.ID(options, `{"type":"DNSOption","name":"allow-query","value":["inside"]}`)
+	before := m.Want(200, "GET", options+"?orderBy=asc(id)&fields=type,name,value,serverScope", "")
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	part := "/api/v2/networks/" + m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.128/25'"), "").Text("data.0.id")
+	got := m.Want(200, "GET", part+"/deploymentRoles?orderBy=asc(id)", "")
+	if got.Count() != 2 || got.Text("data.0.type") != "DHCPDeploymentRole" || got.Text("data.1.view.id") != view {
+		t.Errorf("the part has the roles %s", got.Body)
 	}
 	for i := range 2 {
-		if r := m.want(200, "GET", "/api/v2/deploymentRoles/"+got.text(fmt.Sprintf("data.%d.id", i))+"/interfaces", ""); r.count() != 1 ||
-			r.text("data.0.id") != face {
-			t.Errorf("a role of the part has the interfaces %s", r.body)
+		if r := m.Want(200, "GET", "/api/v2/deploymentRoles/"+got.Text(fmt.Sprintf("data.%d.id", i))+"/interfaces", ""); r.Count() != 1 ||
+			r.Text("data.0.id") != face {
+			t.Errorf("a role of the part has the interfaces %s", r.Body)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/servers/"+one+"/deploymentRoles", ""); r.count() != 4 {
-		t.Errorf("the server has the roles %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/servers/"+one+"/deploymentRoles", ""); r.Count() != 4 {
+		t.Errorf("the server has the roles %s", r.Body)
 	}
-	after := m.want(200, "GET", part+"/deploymentOptions?orderBy=asc(id)&fields=type,name,value,serverScope", "")
+	after := m.Want(200, "GET", part+"/deploymentOptions?orderBy=asc(id)&fields=type,name,value,serverScope", "")
 	for _, field := range []string{"type", "name", "value", "serverScope.id"} {
-		for i := range before.count() {
-			if path := fmt.Sprintf("data.%d.%s", i, field); fmt.Sprint(before.get(path)) != fmt.Sprint(after.get(path)) {
-				t.Errorf("%s: %v at the whole, %v at the part", path, before.get(path), after.get(path))
+		for i := range before.Count() {
+			if path := fmt.Sprintf("data.%d.%s", i, field); fmt.Sprint(before.Get(path)) != fmt.Sprint(after.Get(path)) {
+				t.Errorf("%s: %v at the whole, %v at the part", path, before.Get(path), after.Get(path))
 			}
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources", ""); r.count() != 2 {
-		t.Errorf("tagged are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources", ""); r.Count() != 2 {
+		t.Errorf("tagged are %s", r.Body)
 	}
 	split := m.last()
-	m.want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
-	m.refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // that of the part names it, too
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
-	if r := m.want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.text("totalCount") != "3" {
-		t.Errorf("after undo there are the options %s", r.body)
+	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
+	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // that of the part names it, too
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
+	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.Text("totalCount") != "3" {
+		t.Errorf("after undo there are the options %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }

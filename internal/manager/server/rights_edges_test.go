@@ -16,130 +16,130 @@ import (
 // Nobody gives more than the own rights, to whomever: neither what an override takes away, nor what another right takes away further below.
 func TestNobodyGivesMore(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	_, _, _, block, network := m.Basics()
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
 	ada, as := m.user("ada", "ADD_ACCESS_RIGHTS")
 	eve, _ := m.user("eve", "NO_ACCESS")
 	own := m.right(ada, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	give := func(user, at string) string {
 		return `{"userScope":{"id":` + user + `},"resource":{"id":` + at + `},"defaultAccessLevel":"FULL"}`
 	}
-	m.refused(403, "AccessDenied", "FULL", "POST", "/api/v2/accessRights", give(ada, network), as)
-	m.refused(403, "AccessDenied", "FULL", "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`, as)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`)
+	m.Refused(403, "AccessDenied", "FULL", "POST", "/api/v2/accessRights", give(ada, network), as)
+	m.Refused(403, "AccessDenied", "FULL", "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`, as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`)
 	hidden := m.right(ada, network, "HIDE", "")
-	m.refused(403, "AccessDenied", "lies below", "POST", "/api/v2/accessRights", give(eve, block), as)
-	if r := m.want(200, "GET", "/api/v2/accessRights/"+hidden, "", as); r.text("resource.id") != network || r.text("resource.name") != "" {
-		t.Errorf("a right at what is hidden is shown as %s", r.body)
+	m.Refused(403, "AccessDenied", "lies below", "POST", "/api/v2/accessRights", give(eve, block), as)
+	if r := m.Want(200, "GET", "/api/v2/accessRights/"+hidden, "", as); r.Text("resource.id") != network || r.Text("resource.name") != "" {
+		t.Errorf("a right at what is hidden is shown as %s", r.Body)
 	}
-	m.want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
-	m.want(201, "POST", "/api/v2/accessRights", give(eve, block), as)
-	m.refused(400, "UnsupportedResourceFieldValue", "HSMServer", "PATCH", "/api/v2/accessRights/"+own,
+	m.Want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
+	m.Want(201, "POST", "/api/v2/accessRights", give(eve, block), as)
+	m.Refused(400, "UnsupportedResourceFieldValue", "HSMServer", "PATCH", "/api/v2/accessRights/"+own,
 		`{"accessOverrides":[{"resourceType":"HSMServer","accessLevel":"FULL"}]}`)
 	// What a batch gives holds behind it.
-	m.want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
 	lower := m.right(ada, address, "VIEW", "")
-	m.refused(403, "AccessDenied", "", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"accessRights/`+lower+
+	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"accessRights/`+lower+
 		`","body":{"defaultAccessLevel":"FULL"}},{"method":"PATCH","path":"addresses/`+address+`","body":{"name":"x"}}]}`, as)
-	m.verify()
+	m.Verify()
 }
 
 // What administrators alone change is not changed by way of what lies somewhere either.
 func TestNoWayRoundGuards(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, network := m.basics()
-	secret := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
-	group := m.id("/api/v2/groups", `{"name":"g"}`)
-	tags := m.id("/api/v2/tagGroups", `{"name":"colours"}`)
-	tag := m.id("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
+	configuration, _, zone, block, network := m.Basics()
+	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
+	group := m.ID("/api/v2/groups", `{"name":"g"}`)
+	tags := m.ID("/api/v2/tagGroups", `{"name":"colours"}`)
+	tag := m.ID("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
 	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
 	m.right(user, "", "FULL", "")
 	m.right(user, secret, "HIDE", "")
 	for _, path := range []string{"blocks/" + block, "networks/" + network, "zones/" + zone} {
 		for _, kind := range []string{"IPv4NetworkImport", "IPv4AddressImport", "ResourceRecordImport"} {
-			r := m.do("POST", "/api/v2/"+path+"/imports", "name\nx\n", as, "Content-Type: text/csv", "x-bcn-type: "+kind)
+			r := m.Do("POST", "/api/v2/"+path+"/imports", "name\nx\n", as, "Content-Type: text/csv", "x-bcn-type: "+kind)
 			if r.StatusCode < 400 {
-				t.Errorf("who is no administrator imports below %s: %s", path, r.body)
+				t.Errorf("who is no administrator imports below %s: %s", path, r.Body)
 			}
 		}
 	}
-	m.refused(403, "AccessDenied", "groups", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`, as)
-	m.refused(403, "AccessDenied", "another user", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":100000}`, as)
-	m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`)
-	m.refused(403, "AccessDenied", "groups", "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+group, "", as)
-	m.want(204, "DELETE", "/api/v2/tags/"+tag, "", as) // it takes itself off
+	m.Refused(403, "AccessDenied", "groups", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`, as)
+	m.Refused(403, "AccessDenied", "another user", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":100000}`, as)
+	m.Want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`)
+	m.Refused(403, "AccessDenied", "groups", "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+group, "", as)
+	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as) // it takes itself off
 
 	// What is hidden is not given back, nor seen by what is missing.
-	r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, as, "x-bcn-auto-create: true",
+	r := m.Do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, as, "x-bcn-auto-create: true",
 		"x-bcn-traversal-methodology: DEPTH_FIRST", "x-bcn-reuse-existing: true")
-	if strings.Contains(string(r.body), "secret") {
-		t.Errorf("a hidden network is given back: %s", r.body)
+	if strings.Contains(string(r.Body), "secret") {
+		t.Errorf("a hidden network is given back: %s", r.Body)
 	}
 	m.right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	m.refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
 	// Links of one's own are between what may be changed, and go with what goes.
-	definition := m.id("/api/v2/userDefinedLinkDefinitions",
+	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["IPv4Network"],"destinationTypes":["Device"]}`)
-	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"router"}`)
+	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"router"}`)
 	limited, other := m.user("eve", "NO_ACCESS")
 	right := m.right(limited, network, "VIEW", `,"accessOverrides":[{"resourceType":"Zone","accessLevel":"FULL"}]`)
 	m.right(limited, device, "FULL", "")
 	link := `{"id":` + network + `,"linkDefinition":{"id":` + definition + `}}`
 	m.right(limited, "", "HIDE", `,"accessOverrides":[{"resourceType":"DeviceType","accessLevel":"VIEW"}]`)
 	links := "/api/v2/devices/" + device + "/userDefinedLinks"
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", links, link, other)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
-	m.want(201, "POST", links, link, other)
-	if r := m.want(200, "GET", links, "", other); r.count() != 1 {
-		t.Errorf("the link is not seen: %s", r.body)
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", links, link, other)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
+	m.Want(201, "POST", links, link, other)
+	if r := m.Want(200, "GET", links, "", other); r.Count() != 1 {
+		t.Errorf("the link is not seen: %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"VIEW"}`)
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", links+"/"+network, "", other)
-	m.want(204, "DELETE", "/api/v2/devices/"+device, "", other)
-	m.verify()
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"VIEW"}`)
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", links+"/"+network, "", other)
+	m.Want(204, "DELETE", "/api/v2/devices/"+device, "", other)
+	m.Verify()
 }
 
 // Moves take what lies where it is, and what is made where it goes; what was done is undone by who may do that.
 func TestRightsAtBothEnds(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
-	other := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	configuration, _, _, block, network := m.Basics()
+	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	user, as := m.user("ada", "NO_ACCESS")
 	here, there := m.right(user, block, "ADD", ""), m.right(user, other, "ADD", "")
 	move := `{"type":"IPMove","address":"192.168.7.0"}`
-	m.refused(403, "AccessDenied", "takes the level FULL, and access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+here, `{"defaultAccessLevel":"FULL"}`)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
-	m.refused(403, "AccessDenied", "takes the level ADD, and access right "+there, "POST", "/api/v2/networks/"+network+"/moves", move, as)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"ADD"}`)
-	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", move, as)
-	m.refused(403, "AccessDenied", "takes the level FULL, and access right "+there, "DELETE", "/api/v2/networks/"+network, "", as)
+	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+here, `{"defaultAccessLevel":"FULL"}`)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
+	m.Refused(403, "AccessDenied", "takes the level ADD, and access right "+there, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"ADD"}`)
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+there, "DELETE", "/api/v2/networks/"+network, "", as)
 
-	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
+	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
 	mine := m.last()
 	undo := `{"transactionType":"UNDO","transactionId":` + mine + `}`
-	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/transactions", undo, as)
-	m.verify()
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/transactions", undo, as)
+	m.Verify()
 }
 
 // Whoever sees events by a right of its own sees nothing of what they happened to beyond what it sees otherwise.
 func TestEventsShowNothingHidden(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	user, as := m.user("ada", "NO_ACCESS")
-	m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
+	m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
 		`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write(`INSERT INTO event (id, source, user_id, body) VALUES (1, ` + network + `, 0, '{"message":"it happened","sourceName":null}')`)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.want(200, "GET", "/api/v2/events", "", as); r.count() < 1 || strings.Contains(string(r.body), "office") {
-		t.Errorf("the events are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/events", "", as); r.Count() < 1 || strings.Contains(string(r.Body), "office") {
+		t.Errorf("the events are %s", r.Body)
 	}
 }
 
@@ -147,15 +147,15 @@ func TestEventsShowNothingHidden(t *testing.T) {
 // nobody is any more change nothing.
 func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
-	server := m.id("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
+	configuration, _, _, _, network := m.Basics()
+	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, configuration, "FULL", "")
-	hidden := m.id("/api/v2/configurations/"+configuration+"/serverGroups", `{"name":"edge"}`)
+	hidden := m.ID("/api/v2/configurations/"+configuration+"/serverGroups", `{"name":"edge"}`)
 	m.right(user, hidden, "HIDE", "")
-	schedule := m.id("/api/v2/configurations/"+configuration+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","enabled":true,"servers":[{"id":`+server+
+	schedule := m.ID("/api/v2/configurations/"+configuration+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","enabled":true,"servers":[{"id":`+server+
 		`}],"deploymentServices":["DNS"],"startDateTime":"2035-01-01T00:00:00Z"}`, as)
-	m.refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
+	m.Refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
 	read := func() (holder int64) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			row, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
@@ -171,9 +171,9 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	if holder := read(); holder == 0 {
 		t.Error("the schedule is nobody's")
 	}
-	gone := m.want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").text("data.0.id")
-	m.want(204, "DELETE", "/api/v2/users/"+gone, "")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/schedules/"+schedule, "")
+	gone := m.Want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/users/"+gone, "")
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/schedules/"+schedule, "")
 	var author store.Author
 	author.User, author.Name = 987654321, "nobody"
 	err := m.Store.Update(t.Context(), author, func(tx *store.Tx) error {
@@ -187,7 +187,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	if err == nil {
 		t.Error("somebody who is not there changes something")
 	}
-	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	m.Want(200, "GET", "/api/v2/networks/"+network, "")
 }
 
 // A database from before there were access rights is upgraded at its first start: its users see what they saw.
@@ -241,28 +241,28 @@ func TestUpgradeToRights(t *testing.T) {
 // A right of its own lets nothing go where its user may make nothing.
 func TestOwnRightGoesNowhere(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, network := m.basics()
-	hidden := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
+	configuration, _, _, _, network := m.Basics()
+	hidden := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, configuration, "VIEW", "")
 	m.right(user, hidden, "HIDE", "")
 	m.right(user, network, "FULL", "")
-	seen := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"14.0.0.0/8"}`)
+	seen := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"14.0.0.0/8"}`)
 	for _, to := range []string{"12.0.0.0", "14.0.0.0"} {
-		m.refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"`+to+`"}`, as)
+		m.Refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"`+to+`"}`, as)
 	}
 	m.right(user, seen, "ADD", "")
-	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
 
 // Nothing that is hidden is told by a refusal, by what is counted, or by what a filter finds.
 func TestHiddenIsNotTold(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	hidden := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
-	group := m.id("/api/v2/groups", `{"name":"g"}`)
+	configuration, view, zone, block, network := m.Basics()
+	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
+	group := m.ID("/api/v2/groups", `{"name":"g"}`)
 	user, as := m.user("ada", "NO_ACCESS")
-	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"VIEW_HISTORY_LIST"}`)
+	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"VIEW_HISTORY_LIST"}`)
 	m.right(user, block, "FULL", "")
 	m.right(user, hidden, "HIDE", "")
 	// What is in the way is not named.
@@ -270,220 +270,220 @@ func TestHiddenIsNotTold(t *testing.T) {
 		{"POST", "blocks/" + block + "/networks", `{"type":"IPv4Network","range":"10.0.1.0/29"}`},
 		{"PATCH", "networks/" + network, `{"range":"10.0.0.0/23"}`},
 	} {
-		r := m.do(try[0], "/api/v2/"+try[1], try[2], as)
-		if r.StatusCode < 400 || strings.Contains(string(r.body), hidden) || strings.Contains(string(r.body), "secret") {
-			t.Errorf("%s %s: %d %s", try[0], try[1], r.StatusCode, r.body)
+		r := m.Do(try[0], "/api/v2/"+try[1], try[2], as)
+		if r.StatusCode < 400 || strings.Contains(string(r.Body), hidden) || strings.Contains(string(r.Body), "secret") {
+			t.Errorf("%s %s: %d %s", try[0], try[1], r.StatusCode, r.Body)
 		}
-		if r = m.do(try[0], "/api/v2/"+try[1], try[2]); r.StatusCode != 409 && r.StatusCode != 400 {
-			t.Errorf("an administrator is answered %d %s", r.StatusCode, r.body)
+		if r = m.Do(try[0], "/api/v2/"+try[1], try[2]); r.StatusCode != 409 && r.StatusCode != 400 {
+			t.Errorf("an administrator is answered %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.refused(400, "IpRangeOverlapsSiblings", "something that ada does not see", "POST", "/api/v2/batch",
+	m.Refused(400, "IpRangeOverlapsSiblings", "something that ada does not see", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.0.1.0/28"}}]}`, as)
 	// References tell neither what a hidden resource is, nor that it is there.
 	for _, id := range []string{hidden, zone, "9999999"} {
-		m.refused(404, "InlinedResourceNotFound", "there is no resource "+id, "PATCH", "/api/v2/networks/"+network,
+		m.Refused(404, "InlinedResourceNotFound", "there is no resource "+id, "PATCH", "/api/v2/networks/"+network,
 			`{"location":{"id":`+id+`}}`, as)
 	}
 	// What is shown as null is found as null.
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("configuration:ne(null)"), "", as); r.count() != 0 {
-		t.Errorf("a hidden configuration is found: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("configuration:ne(null)"), "", as); r.Count() != 0 {
+		t.Errorf("a hidden configuration is found: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("configuration:eq(null)"), "", as); r.count() != 1 {
-		t.Errorf("a hidden configuration is not null: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("configuration:eq(null)"), "", as); r.Count() != 1 {
+		t.Errorf("a hidden configuration is not null: %s", r.Body)
 	}
 	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" + filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
-	if r := m.want(200, "GET", vacant, "", as); r.count() != 0 {
-		t.Errorf("the name of a hidden configuration is found: %s", r.body)
+	if r := m.Want(200, "GET", vacant, "", as); r.Count() != 0 {
+		t.Errorf("the name of a hidden configuration is found: %s", r.Body)
 	}
-	if r := m.want(200, "GET", vacant, ""); r.count() != 1 {
-		t.Errorf("the name of a configuration is not found: %s", r.body)
+	if r := m.Want(200, "GET", vacant, ""); r.Count() != 1 {
+		t.Errorf("the name of a configuration is not found: %s", r.Body)
 	}
 	// What others did is not undone.
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"theirs"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"theirs"}`)
 	others := m.last()
-	m.refused(404, "ResourceNotFound", "of ada", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+others+`}`, as)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`, as)
+	m.Refused(404, "ResourceNotFound", "of ada", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+others+`}`, as)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`, as)
 	// A place that is hidden itself is not told.
 	other, eve := m.user("eve", "NO_ACCESS")
 	m.right(other, block, "HIDE", `,"accessOverrides":[{"resourceType":"IPv4Network","accessLevel":"VIEW"}]`)
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", eve); r.text("decidedBy.resource") != "" ||
-		r.text("accessLevel") != "VIEW" {
-		t.Errorf("a hidden place is told: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", eve); r.Text("decidedBy.resource") != "" ||
+		r.Text("accessLevel") != "VIEW" {
+		t.Errorf("a hidden place is told: %s", r.Body)
 	}
-	m.refused(403, "AccessDenied", "gives VIEW", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve)
-	if r := m.do("PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve); strings.Contains(string(r.body), block) {
-		t.Errorf("a hidden place is told: %s", r.body)
+	m.Refused(403, "AccessDenied", "gives VIEW", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve)
+	if r := m.Do("PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve); strings.Contains(string(r.Body), block) {
+		t.Errorf("a hidden place is told: %s", r.Body)
 	}
 	// Names that lead to what is hidden tell no number.
 	third, sam := m.user("sam", "NO_ACCESS")
 	m.right(third, zone, "FULL", "")
-	dark := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
-	m.id("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
-	m.refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	dark := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
+	m.ID("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
+	m.Refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
 	// Who may delete a zone deletes it with what administrators have made below it.
-	m.ended(m.want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
-		"Content-Type: text/csv", "x-bcn-type: ResourceRecordImport").text("id"))
-	m.refused(403, "AccessDenied", "may not change groups", "DELETE", "/api/v2/groups/"+group, "", sam)
-	m.want(204, "DELETE", "/api/v2/zones/"+zone, "", sam)
+	m.ended(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
+		"Content-Type: text/csv", "x-bcn-type: ResourceRecordImport").Text("id"))
+	m.Refused(403, "AccessDenied", "may not change groups", "DELETE", "/api/v2/groups/"+group, "", sam)
+	m.Want(204, "DELETE", "/api/v2/zones/"+zone, "", sam)
 	_ = configuration
-	m.verify()
+	m.Verify()
 }
 
 // A right of its own lets a network, or a range, take no space that its user may take nothing of.
 func TestOwnRightGrowsNowhere(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, _ := m.basics()
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
-	ranged := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.8.10-10.0.8.20"}`)
+	_, _, _, block, _ := m.Basics()
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
+	ranged := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.8.10-10.0.8.20"}`)
 	user, as := m.user("ada", "NO_ACCESS")
 	around := m.right(user, block, "VIEW", "")
 	m.right(user, network, "FULL", "")
-	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/25"}`, as)
+	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/25"}`, as)
 	other, eve := m.user("eve", "NO_ACCESS")
 	m.right(other, network, "VIEW", "")
 	m.right(other, ranged, "FULL", "")
-	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
-	m.want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
+	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
+	m.Want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
 	// What a range counts lies in its network: with a hidden address there, it is not told.
-	if r := m.want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.text("usage.UNASSIGNED") == "" {
-		t.Errorf("what a range holds is not told: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.Text("usage.UNASSIGNED") == "" {
+		t.Errorf("what a range holds is not told: %s", r.Body)
 	}
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.8.15","state":"STATIC"}`)
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.8.15","state":"STATIC"}`)
 	m.right(other, address, "HIDE", "")
-	if r := m.want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.text("usage.UNASSIGNED") != "" {
-		t.Errorf("a hidden address is counted: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.Text("usage.UNASSIGNED") != "" {
+		t.Errorf("a hidden address is counted: %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A dry run of somebody who may not see everything counts what it looked at alone.
 func TestDryRunsCountNothingHidden(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, _ := m.basics()
-	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
+	_, _, _, block, _ := m.Basics()
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
 	var list []string
 	for i := range 1200 {
 		list = append(list, `{"type":"IPv4Address","state":"STATIC","address":"10.2.`+strconv.Itoa(1+i/250)+`.`+strconv.Itoa(1+i%250)+`"}`)
 	}
-	m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(list, ",")+"]")
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(list, ",")+"]")
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, block, "FULL", "")
 	dry := "x-portolan-dry-run: true"
-	r := m.want(200, "DELETE", "/api/v2/networks/"+network, "", dry)
-	if r.text("estimate") != "true" || r.text("deleted") != "1202" {
-		t.Errorf("an administrator is told %s", r.body)
+	r := m.Want(200, "DELETE", "/api/v2/networks/"+network, "", dry)
+	if r.Text("estimate") != "true" || r.Text("deleted") != "1202" {
+		t.Errorf("an administrator is told %s", r.Body)
 	}
-	r = m.want(200, "DELETE", "/api/v2/networks/"+network, "", as, dry)
-	if r.text("atLeast") != "true" || r.text("deleted") == "1202" {
-		t.Errorf("a user is told %s", r.body)
+	r = m.Want(200, "DELETE", "/api/v2/networks/"+network, "", as, dry)
+	if r.Text("atLeast") != "true" || r.Text("deleted") == "1202" {
+		t.Errorf("a user is told %s", r.Body)
 	}
 	m.right(user, network, "VIEW", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	r = m.do("DELETE", "/api/v2/networks/"+network, "", as, dry)
-	if r.StatusCode != 403 || strings.Contains(string(r.body), "120") {
-		t.Errorf("a user who does not see the addresses is answered %d %s", r.StatusCode, r.body)
+	r = m.Do("DELETE", "/api/v2/networks/"+network, "", as, dry)
+	if r.StatusCode != 403 || strings.Contains(string(r.Body), "120") {
+		t.Errorf("a user who does not see the addresses is answered %d %s", r.StatusCode, r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A deletion takes the rights at what is deleted along, and its undo brings them back. The rights of others are not used by links.
 func TestRightsComeBack(t *testing.T) {
 	m := startAlone(t)
-	_, view, zone, block, network := m.basics()
+	_, view, zone, block, network := m.Basics()
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, network, "FULL", "")
-	m.want(204, "DELETE", "/api/v2/blocks/"+block, "")
+	m.Want(204, "DELETE", "/api/v2/blocks/"+block, "")
 	deleted := m.last()
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"again"}`, as)
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"again"}`, as)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
 	right := m.right(user, block, "VIEW", "")
-	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
-	m.refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
+	m.Refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
 
 	// An address leads back to a host of somebody who may change it alone.
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
 	eve, other := m.user("eve", "NO_ACCESS")
 	m.right(eve, zone, "FULL", "")
 	there := m.right(eve, network, "VIEW", "")
 	host := func(name, more string) string {
 		return `{"type":"HostRecord","name":"` + name + `","addresses":[{"id":` + address + `}]` + more + `}`
 	}
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", ""), other)
-	mine := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", `,"reverseRecord":false`), other).text("id")
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", ""), other)
+	mine := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", `,"reverseRecord":false`), other).Text("id")
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
 
 	// A zone with a right of its own has zones made below it, and no other name.
-	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/zones/"+zone, `{"name":"another"}`, other)
-	m.want(201, "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`, other)
+	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/zones/"+zone, `{"name":"another"}`, other)
+	m.Want(201, "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`, other)
 	_ = view
-	m.verify()
+	m.Verify()
 }
 
 // What a reference leads to that somebody does not see stays where it is, and is not told of: nobody takes away what was not shown.
 func TestUnseenReferencesStay(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, _, network := m.basics()
+	configuration, _, zone, _, network := m.Basics()
 	path := "/api/v2/networks/" + network + "/addresses"
 	made := func(address string) string {
-		return m.id(path, `{"type":"IPv4Address","state":"STATIC","address":"`+address+`"}`)
+		return m.ID(path, `{"type":"IPv4Address","state":"STATIC","address":"`+address+`"}`)
 	}
 	open, hidden, other := made("10.0.0.9"), made("10.0.0.10"), made("10.0.0.11")
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"quay","reverseRecord":true,"addresses":[{"id":`+open+
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"quay","reverseRecord":true,"addresses":[{"id":`+open+
 		`},{"id":`+hidden+`}]}`)
-	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"type":"Device","name":"crane","addresses":[{"id":`+open+
+	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"type":"Device","name":"crane","addresses":[{"id":`+open+
 		`},{"id":`+hidden+`}]}`)
 	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
 	m.right(user, "", "FULL", "")
 	m.right(user, hidden, "HIDE", "")
 	of := func(resource string) string {
-		r := m.want(200, "GET", "/api/v2/"+resource+"/addresses?fields=address&orderBy=asc(address)", "")
-		return r.text("data.0.address") + " " + r.text("data.1.address") + " " + r.text("data.2.address")
+		r := m.Want(200, "GET", "/api/v2/"+resource+"/addresses?fields=address&orderBy=asc(address)", "")
+		return r.Text("data.0.address") + " " + r.Text("data.1.address") + " " + r.Text("data.2.address")
 	}
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"id":`+other+`}]}`, mergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"id":`+other+`}]}`, mergePatch, as)
 	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
 		t.Errorf("the host has %s", got)
 	}
-	m.refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch, as) // of which each is changed
-	r := m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
-		m.want(200, "GET", "/api/v2/zones/"+zone, "").text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
-	if strings.Contains(string(r.body), "10.0.0.10") || !strings.Contains(string(r.body), "10.0.0.11") {
-		t.Errorf("a document tells %s", r.body)
+	m.Refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch, as) // of which each is changed
+	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
+		m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
+	if strings.Contains(string(r.Body), "10.0.0.10") || !strings.Contains(string(r.Body), "10.0.0.11") {
+		t.Errorf("a document tells %s", r.Body)
 	}
-	m.want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.example.com",`+
+	m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.example.com",`+
 		`"addresses":["10.0.0.9"]}]}`, as)
 	if got := of("resourceRecords/" + host); got != "10.0.0.9 10.0.0.10 " {
 		t.Errorf("behind the document the host has %s", got)
 	}
 	// Whoever sees all takes all away.
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch)
 	if got := of("devices/" + device); got != "  " {
 		t.Errorf("the device has %s", got)
 	}
 	// A single one stays where null was shown, and can be replaced.
-	kind := m.id("/api/v2/deviceTypes", `{"name":"cranes"}`)
-	next := m.id("/api/v2/deviceTypes", `{"name":"boats"}`)
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, mergePatch)
+	kind := m.ID("/api/v2/deviceTypes", `{"name":"cranes"}`)
+	next := m.ID("/api/v2/deviceTypes", `{"name":"boats"}`)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, mergePatch)
 	m.right(user, kind, "HIDE", "")
-	shown := m.want(200, "GET", "/api/v2/devices/"+device, "", as)
-	if shown.get("deviceType") != nil {
-		t.Errorf("the device is shown as %s", shown.body)
+	shown := m.Want(200, "GET", "/api/v2/devices/"+device, "", as)
+	if shown.Get("deviceType") != nil {
+		t.Errorf("the device is shown as %s", shown.Body)
 	}
-	m.want(200, "PUT", "/api/v2/devices/"+device, string(shown.body), as)
-	if got := m.want(200, "GET", "/api/v2/devices/"+device, "").text("deviceType.id"); got != kind {
+	m.Want(200, "PUT", "/api/v2/devices/"+device, string(shown.Body), as)
+	if got := m.Want(200, "GET", "/api/v2/devices/"+device, "").Text("deviceType.id"); got != kind {
 		t.Errorf("the device is of %s", got)
 	}
-	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+next+`}}`, mergePatch, as)
-	if got := m.want(200, "GET", "/api/v2/devices/"+device, "").text("deviceType.id"); got != next {
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+next+`}}`, mergePatch, as)
+	if got := m.Want(200, "GET", "/api/v2/devices/"+device, "").Text("deviceType.id"); got != next {
 		t.Errorf("the device is of %s, and not of %s", got, next)
 	}
-	m.verify()
+	m.Verify()
 }

@@ -13,288 +13,289 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // user makes a user with a security privilege, and gives its number and the header that it signs in with.
 func (m *manager) user(name, privilege string) (id, header string) {
-	m.t.Helper()
+	m.T.Helper()
 	const password = "a password of theirs"
-	id = m.id("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","accessType":"API","securityPrivilege":"`+privilege+
+	id = m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","accessType":"API","securityPrivilege":"`+privilege+
 		`","password":"`+password+`"}`)
 	return id, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
 // right gives a user or a group a level at a resource, 0 for all, with further members.
 func (m *manager) right(subject, resource, level, more string) string {
-	m.t.Helper()
+	m.T.Helper()
 	at := ""
 	if resource != "" {
 		at = `,"resource":{"id":` + resource + `}`
 	}
-	return m.id("/api/v2/accessRights", `{"userScope":{"id":`+subject+`}`+at+`,"defaultAccessLevel":"`+level+`"`+more+`}`)
+	return m.ID("/api/v2/accessRights", `{"userScope":{"id":`+subject+`}`+at+`,"defaultAccessLevel":"`+level+`"`+more+`}`)
 }
 
 // Without a right a user sees itself, and nothing else; with one what the right is for, and what lies below it.
 func TestAccessRightsOfReading(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	secret := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC","name":"printer"}`)
-	m.id("/api/v2/networks/"+secret+"/addresses", `{"type":"IPv4Address","address":"10.0.1.9","state":"STATIC","name":"vault"}`)
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"printer","addresses":[{"id":`+address+`}]}`)
+	configuration, view, zone, block, network := m.Basics()
+	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC","name":"printer"}`)
+	m.ID("/api/v2/networks/"+secret+"/addresses", `{"type":"IPv4Address","address":"10.0.1.9","state":"STATIC","name":"vault"}`)
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"printer","addresses":[{"id":`+address+`}]}`)
 	user, as := m.user("ada", "NO_ACCESS")
 
 	for _, c := range m.Address.Collections() {
 		if c.Inner || c.Name == "sessions" {
 			continue
 		}
-		r := m.do("GET", "/api/v2/"+c.Path()+"?limit=5", "", as)
-		if r.StatusCode != 200 && r.StatusCode != 403 || r.StatusCode == 200 && r.count() > 0 && c.Name != "users" {
-			t.Errorf("a user without rights is shown of %s: %d %s", c.Name, r.StatusCode, r.body)
+		r := m.Do("GET", "/api/v2/"+c.Path()+"?limit=5", "", as)
+		if r.StatusCode != 200 && r.StatusCode != 403 || r.StatusCode == 200 && r.Count() > 0 && c.Name != "users" {
+			t.Errorf("a user without rights is shown of %s: %d %s", c.Name, r.StatusCode, r.Body)
 		}
 	}
 	for _, path := range []string{"", "/search?q=10.0.0.9", "/search?q=printer", "/search?q=" + network, "/users"} {
-		r := m.want(200, "GET", "/api/v2"+path, "", as)
-		for _, row := range r.get("data").([]any) {
+		r := m.Want(200, "GET", "/api/v2"+path, "", as)
+		for _, row := range r.Get("data").([]any) {
 			if fmt.Sprint(row.(map[string]any)["id"]) == user {
 				continue // itself
 			}
-			t.Errorf("%s shows %s", path, r.body)
+			t.Errorf("%s shows %s", path, r.Body)
 		}
 	}
 	for _, path := range []string{"/networks/" + network, "/" + network, "/blocks/" + block + "/networks", "/blocks/" + block + "/map",
 		"/networks/" + network + "/effectiveRights", "/networks/" + network + "/transactions"} {
-		m.refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "", as)
+		m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "", as)
 	}
 
 	right := m.right(user, network, "VIEW", "")
-	r := m.want(200, "GET", "/api/v2/networks", "", as)
-	if r.count() != 1 || r.text("data.0.id") != network || r.text("data.0.configuration") != "" || r.text("data.0._links.up") != "" {
-		t.Errorf("of one network is shown %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/networks", "", as)
+	if r.Count() != 1 || r.Text("data.0.id") != network || r.Text("data.0.configuration") != "" || r.Text("data.0._links.up") != "" {
+		t.Errorf("of one network is shown %s", r.Body)
 	}
-	if r.get("data.0.usage") == nil {
-		t.Errorf("the usage of a network that is seen whole is not shown: %s", r.body)
+	if r.Get("data.0.usage") == nil {
+		t.Errorf("the usage of a network that is seen whole is not shown: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks?total=true&"+filter("configuration.name:'main'"), "", as); r.count() != 0 {
-		t.Errorf("it is found by what is not seen: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?total=true&"+filter("configuration.name:'main'"), "", as); r.Count() != 0 {
+		t.Errorf("it is found by what is not seen: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses?total=true&orderBy=desc(name)", "", as); r.text("totalCount") != "2" ||
-		r.text("data.0.id") != address &&
-			r.text("data.1.id") != address {
-		t.Errorf("of the addresses is shown %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses?total=true&orderBy=desc(name)", "", as); r.Text("totalCount") != "2" ||
+		r.Text("data.0.id") != address &&
+			r.Text("data.1.id") != address {
+		t.Errorf("of the addresses is shown %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "", as); r.count() != 0 {
-		t.Errorf("the record that is not seen is shown at its address: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "", as); r.Count() != 0 {
+		t.Errorf("the record that is not seen is shown at its address: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "",
-		as); strings.Contains(string(r.body), "HostRecord") {
-		t.Errorf("it is embedded: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"?fields=embed(addresses.resourceRecords)", "",
+		as); strings.Contains(string(r.Body), "HostRecord") {
+		t.Errorf("it is embedded: %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/search?q=printer", "", as); strings.Contains(string(r.body), "HostRecord") || strings.Contains(string(r.body), `"main"`) ||
-		!strings.Contains(string(r.body), "10.0.0.9") {
-		t.Errorf("the search shows %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/search?q=printer", "", as); strings.Contains(string(r.Body), "HostRecord") || strings.Contains(string(r.Body), `"main"`) ||
+		!strings.Contains(string(r.Body), "10.0.0.9") {
+		t.Errorf("the search shows %s", r.Body)
 	}
 
 	// Nearest wins, and a group may give more.
 	m.right(user, block, "VIEW", "")
 	hidden := m.right(user, secret, "HIDE", "")
-	if r := m.want(200, "GET", "/api/v2/blocks/"+block, "", as); r.get("usagePercentage") != nil || !strings.Contains(string(r.body), `"usagePercentage":null`) {
-		t.Errorf("the usage of a block with something hidden in it: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/blocks/"+block, "", as); r.Get("usagePercentage") != nil || !strings.Contains(string(r.Body), `"usagePercentage":null`) {
+		t.Errorf("the usage of a block with something hidden in it: %s", r.Body)
 	}
-	m.refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/blocks/"+block+"/map", "", as)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
-	group := m.id("/api/v2/groups", `{"name":"keepers"}`)
-	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
+	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/blocks/"+block+"/map", "", as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
+	group := m.ID("/api/v2/groups", `{"name":"keepers"}`)
+	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
 	kept := m.right(group, secret, "VIEW", "")
-	m.want(200, "GET", "/api/v2/networks/"+secret, "", as)
-	m.want(200, "GET", "/api/v2/blocks/"+block+"/map", "", as)
-	m.want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
-	m.want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
-	m.want(200, "GET", "/api/v2/networks/"+secret, "", as)
+	m.Want(200, "GET", "/api/v2/networks/"+secret, "", as)
+	m.Want(200, "GET", "/api/v2/blocks/"+block+"/map", "", as)
+	m.Want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
+	m.Want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
+	m.Want(200, "GET", "/api/v2/networks/"+secret, "", as)
 
 	// An override is for what lies below of a type.
-	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]}`)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
-	m.want(200, "GET", "/api/v2/networks/"+network, "", as)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]}`)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
+	m.Want(200, "GET", "/api/v2/networks/"+network, "", as)
 	m.right(user, view, "VIEW", "")
-	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+host+"?fields=embed(addresses)", "", as); strings.Contains(string(r.body),
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"?fields=embed(addresses)", "", as); strings.Contains(string(r.Body),
 		"10.0.0.9") {
-		t.Errorf("the record shows an address that is not seen: %s", r.body)
+		t.Errorf("the record shows an address that is not seen: %s", r.Body)
 	}
 
 	// What is seen by default, and who is an administrator by a group.
 	m.right(user, "", "VIEW", "")
-	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
-	m.want(200, "PATCH", "/api/v2/groups/"+group, `{"administratorPrivilege":true}`)
-	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
-	m.want(200, "GET", "/api/v2/addresses/"+address, "", as)
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"description":"x"}`, as)
-	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/accessRights/"+kept, "") // it went with its group
-	m.verify()
+	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
+	m.Want(200, "PATCH", "/api/v2/groups/"+group, `{"administratorPrivilege":true}`)
+	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
+	m.Want(200, "GET", "/api/v2/addresses/"+address, "", as)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"description":"x"}`, as)
+	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/accessRights/"+kept, "") // it went with its group
+	m.Verify()
 }
 
 // Each change takes its level, whatever leads to it, and the refusal says which right gives less.
 func TestAccessRightsOfChanging(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	other := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
-	far := m.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/24"}`)
-	farAddress := m.id("/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.9","state":"STATIC"}`)
+	configuration, view, zone, block, network := m.Basics()
+	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	far := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/24"}`)
+	farAddress := m.ID("/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.9","state":"STATIC"}`)
 	user, as := m.user("ada", "NO_ACCESS")
 	right := m.right(user, block, "VIEW", "")
-	level := func(l string) { m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"`+l+`"}`) }
+	level := func(l string) { m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"`+l+`"}`) }
 	address := `{"type":"IPv4Address","address":"10.0.0.7","state":"STATIC"}`
 
-	m.refused(403, "AccessDenied", "takes the level CHANGE, and access right "+right+" on resource "+block+" gives VIEW", "PATCH",
+	m.Refused(403, "AccessDenied", "takes the level CHANGE, and access right "+right+" on resource "+block+" gives VIEW", "PATCH",
 		"/api/v2/networks/"+network, `{"name":"x"}`, as)
 	level("CHANGE")
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, as)
-	m.refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as)
-	m.refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as,
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, as)
+	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as)
+	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as,
 		"x-portolan-dry-run: true")
-	m.refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"networks/`+network+`/addresses","body":`+address+`}]}`, as)
 	level("ADD")
-	made := m.id("/api/v2/networks/"+network+"/addresses", address, as)
-	m.refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/addresses/"+made, "", as)
-	m.refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/networks/"+network, "", as)
+	made := m.ID("/api/v2/networks/"+network+"/addresses", address, as)
+	m.Refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/addresses/"+made, "", as)
+	m.Refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/networks/"+network, "", as)
 	level("FULL")
-	m.want(204, "DELETE", "/api/v2/addresses/"+made, "", as)
+	m.Want(204, "DELETE", "/api/v2/addresses/"+made, "", as)
 
 	// A nearer right that gives less holds for what lies there, also where something above goes.
 	kept := m.right(user, network, "VIEW", "")
-	m.refused(403, "AccessDenied", "takes the level FULL, and access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
-	m.want(204, "DELETE", "/api/v2/accessRights/"+kept, "")
-	m.refused(404, "ResourceNotFound", "", "PATCH", "/api/v2/networks/"+far, `{"name":"x"}`, as)
-	m.refused(404, "ResourceNotFound", "", "POST", "/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.1","state":"STATIC"}`, as)
-	m.refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/addresses/"+farAddress, ``, as)
+	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
+	m.Want(204, "DELETE", "/api/v2/accessRights/"+kept, "")
+	m.Refused(404, "ResourceNotFound", "", "PATCH", "/api/v2/networks/"+far, `{"name":"x"}`, as)
+	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.1","state":"STATIC"}`, as)
+	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/addresses/"+farAddress, ``, as)
 
 	// What follows is a change, too: the address of a host, in a network that is not seen.
 	m.right(user, view, "FULL", "")
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
-	m.refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
+	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"address":"192.168.0.20"}]}`, as)
-	m.refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"id":`+farAddress+`}]}`, as)
 
 	// Tags change what they are put on; a tag that goes takes itself off.
-	tags := m.id("/api/v2/tagGroups", `{"name":"colours"}`)
-	tag := m.id("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
+	tags := m.ID("/api/v2/tagGroups", `{"name":"colours"}`)
+	tag := m.ID("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
 	m.right(user, tags, "FULL", "")
-	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`, as)
-	m.want(201, "POST", "/api/v2/networks/"+far+"/tags", `{"id":`+tag+`}`)
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`, as)
+	m.Want(201, "POST", "/api/v2/networks/"+far+"/tags", `{"id":`+tag+`}`)
 	m.right(user, far, "VIEW", "")
-	m.refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
-	m.want(204, "DELETE", "/api/v2/tags/"+tag, "", as)
+	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
+	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as)
 
 	// A move takes something away, and puts it elsewhere.
-	m.refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+far+"/moves", `{"type":"IPMove","address":"10.9.0.0"}`, as)
+	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+far+"/moves", `{"type":"IPMove","address":"10.9.0.0"}`, as)
 
 	// An undo does what it does as everybody else.
-	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+far, `{"name":"theirs"}`)
-	theirs := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").text("data.0.id")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/transactions/"+theirs, "", as)
-	for _, row := range m.want(200, "GET", "/api/v2/transactions?limit=1000", "", as).get("data").([]any) {
+	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+far, `{"name":"theirs"}`)
+	theirs := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").Text("data.0.id")
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/transactions/"+theirs, "", as)
+	for _, row := range m.Want(200, "GET", "/api/v2/transactions?limit=1000", "", as).Get("data").([]any) {
 		if name := fmt.Sprint(row.(map[string]any)["user"]); !strings.Contains(name, "ada") {
 			t.Errorf("who does not see everything is shown what somebody else did: %v", row)
 		}
 	}
-	if r := m.do("POST", "/api/v2/transactions", `{"transaction":{"id":`+theirs+`}}`, as); r.StatusCode < 400 {
-		t.Errorf("it undoes what it may not change: %s", r.body)
+	if r := m.Do("POST", "/api/v2/transactions", `{"transaction":{"id":`+theirs+`}}`, as); r.StatusCode < 400 {
+		t.Errorf("it undoes what it may not change: %s", r.Body)
 	}
-	m.refused(403, "AccessDenied", "", "GET", "/api/v2/changes?after=start", "", as)
+	m.Refused(403, "AccessDenied", "", "GET", "/api/v2/changes?after=start", "", as)
 
 	// What administrators alone change.
 	for _, c := range [][2]string{{"/api/v2/users", `{"name":"eve"}`}, {"/api/v2/groups", `{"name":"g"}`}, {"/api/v2/accessRights", `{}`},
-		{"/api/v2/webhooks", `{}`}, {"/api/v2/groups/" + m.id("/api/v2/groups", `{"name":"g"}`) + "/users", `{"id":` + user + `}`},
+		{"/api/v2/webhooks", `{}`}, {"/api/v2/groups/" + m.ID("/api/v2/groups", `{"name":"g"}`) + "/users", `{"id":` + user + `}`},
 		{"/api/v2/userDefinedFieldDefinitions", `{}`}} {
-		if r := m.do("POST", c[0], c[1], as); r.StatusCode != 403 && r.StatusCode != 404 {
-			t.Errorf("POST %s answers %d %s", c[0], r.StatusCode, r.body)
+		if r := m.Do("POST", c[0], c[1], as); r.StatusCode != 403 && r.StatusCode != 404 {
+			t.Errorf("POST %s answers %d %s", c[0], r.StatusCode, r.Body)
 		}
 	}
 	m.right(user, "", "FULL", "")
-	m.id("/api/v2/configurations", `{"name":"theirs"}`, as)
-	m.refused(403, "AccessDenied", "", "POST", "/api/v2/groups", `{"name":"h"}`, as)
-	m.verify()
+	m.ID("/api/v2/configurations", `{"name":"theirs"}`, as)
+	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/groups", `{"name":"h"}`, as)
+	m.Verify()
 }
 
 // Rights are given by who may, where it may; each is one of its subject and its resource.
 func TestGivingAccessRights(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, network := m.basics()
+	_, _, _, block, network := m.Basics()
 	first, _ := m.user("first", "NO_ACCESS")
 	second, as := m.user("second", "ADD_ACCESS_RIGHTS")
 	const post = "/api/v2/accessRights"
-	m.refused(400, "MissingRequiredField", "userScope", "POST", post, `{"defaultAccessLevel":"VIEW"}`)
-	m.refused(404, "InlinedResourceNotFound", "userScope", "POST", post, `{"userScope":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
-	m.refused(404, "InlinedResourceNotFound", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":99999999},"defaultAccessLevel":"VIEW"}`)
-	m.refused(400, "InvalidResourceFieldValue", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+second+`},"defaultAccessLevel":"VIEW"}`)
-	m.refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","workflowLevel":"RECOMMEND"}`)
-	m.refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"FULL","workflowLevel":"DELETE"}`)
-	m.refused(400, "InvalidResourceFieldValue", "second one", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
+	m.Refused(400, "MissingRequiredField", "userScope", "POST", post, `{"defaultAccessLevel":"VIEW"}`)
+	m.Refused(404, "InlinedResourceNotFound", "userScope", "POST", post, `{"userScope":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
+	m.Refused(404, "InlinedResourceNotFound", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":99999999},"defaultAccessLevel":"VIEW"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+second+`},"defaultAccessLevel":"VIEW"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","workflowLevel":"RECOMMEND"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"FULL","workflowLevel":"DELETE"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "second one", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
 		`{"resourceType":"Zone","accessLevel":"HIDE"},{"resourceType":"Zone","accessLevel":"VIEW"}]}`)
 	m.right(first, block, "VIEW", "")
-	m.refused(409, "ResourceAlreadyExists", "already", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "Report", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+first+
+	m.Refused(409, "ResourceAlreadyExists", "already", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
+	m.Refused(400, "UnsupportedResourceFieldValue", "Report", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+first+
 		`},"administrativeAccessRights":[{"resourceType":"Report","accessLevel":"VIEW"}]}`)
 
 	give := func(at, level, more string) string {
 		return `{"userScope":{"id":` + first + `},"resource":{"id":` + at + `},"defaultAccessLevel":"` + level + `"` + more + `}`
 	}
-	m.refused(404, "InlinedResourceNotFound", "resource", "POST", post, give(network, "VIEW", ""), as)
+	m.Refused(404, "InlinedResourceNotFound", "resource", "POST", post, give(network, "VIEW", ""), as)
 	own := m.right(second, block, "ADD", "")
-	m.refused(403, "AccessDenied", "own level is FULL", "POST", post, give(network, "VIEW", ""), as)
-	m.want(200, "PATCH", post+"/"+own, `{"defaultAccessLevel":"FULL"}`)
-	m.refused(403, "AccessDenied", "deploy", "POST", post, give(network, "VIEW", `,"deploymentsAllowed":true`), as)
-	m.refused(403, "AccessDenied", "everything", "POST", post, `{"userScope":{"id":`+second+`},"defaultAccessLevel":"FULL"}`, as)
-	given := m.id(post, give(network, "CHANGE", ""), as)
-	m.want(200, "PATCH", post+"/"+given, `{"defaultAccessLevel":"ADD"}`, as)
-	m.refused(403, "AccessDenied", "DELETE_ACCESS_RIGHTS", "DELETE", post+"/"+given, "", as)
-	m.refused(403, "AccessDenied", "deploy", "PATCH", post+"/"+own, `{"deploymentsAllowed":true}`, as)
-	m.refused(403, "AccessDenied", "ADMINISTRATOR", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+
+	m.Refused(403, "AccessDenied", "own level is FULL", "POST", post, give(network, "VIEW", ""), as)
+	m.Want(200, "PATCH", post+"/"+own, `{"defaultAccessLevel":"FULL"}`)
+	m.Refused(403, "AccessDenied", "deploy", "POST", post, give(network, "VIEW", `,"deploymentsAllowed":true`), as)
+	m.Refused(403, "AccessDenied", "everything", "POST", post, `{"userScope":{"id":`+second+`},"defaultAccessLevel":"FULL"}`, as)
+	given := m.ID(post, give(network, "CHANGE", ""), as)
+	m.Want(200, "PATCH", post+"/"+given, `{"defaultAccessLevel":"ADD"}`, as)
+	m.Refused(403, "AccessDenied", "DELETE_ACCESS_RIGHTS", "DELETE", post+"/"+given, "", as)
+	m.Refused(403, "AccessDenied", "deploy", "PATCH", post+"/"+own, `{"deploymentsAllowed":true}`, as)
+	m.Refused(403, "AccessDenied", "ADMINISTRATOR", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+
 		`},"administrativeAccessRights":[{"resourceType":"Event","accessLevel":"VIEW"}]}`, as)
 
 	// What it may do, and why.
-	r := m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", as)
-	if r.text("accessLevel") != "FULL" || r.text("decidedBy.resource") != block || r.text("decidedBy.accessRights.0") != own {
-		t.Errorf("what decides is %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", as)
+	if r.Text("accessLevel") != "FULL" || r.Text("decidedBy.resource") != block || r.Text("decidedBy.accessRights.0") != own {
+		t.Errorf("what decides is %s", r.Body)
 	}
-	r = m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", as)
-	if r.text("accessLevel") != "ADD" || r.text("decidedBy.resource") != network || r.text("user") != first {
-		t.Errorf("of the other is said %s", r.body)
+	r = m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", as)
+	if r.Text("accessLevel") != "ADD" || r.Text("decidedBy.resource") != network || r.Text("user") != first {
+		t.Errorf("of the other is said %s", r.Body)
 	}
 	_, nobody := m.user("nobody", "VIEW_MY_ACCESS_RIGHTS")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", nobody)
-	if r := m.want(200, "GET", post, "", nobody); r.count() != 0 {
-		t.Errorf("who may see its own rights is shown %s", r.body)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", nobody)
+	if r := m.Want(200, "GET", post, "", nobody); r.Count() != 0 {
+		t.Errorf("who may see its own rights is shown %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", ""); r.text("administrator") != "true" ||
-		r.text("accessLevel") != "FULL" {
-		t.Errorf("an administrator may %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", ""); r.Text("administrator") != "true" ||
+		r.Text("accessLevel") != "FULL" {
+		t.Errorf("an administrator may %s", r.Body)
 	}
 
 	// Events, and deployments.
-	if r := m.want(200, "GET", "/api/v2/events", "", as); r.count() != 0 {
-		t.Errorf("events are shown to who does not see everything: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/events", "", as); r.Count() != 0 {
+		t.Errorf("events are shown to who does not see everything: %s", r.Body)
 	}
-	m.id(post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+`},"administrativeAccessRights":[{"resourceType":"Event","accessLevel":"VIEW"}]}`)
-	m.want(200, "GET", "/api/v2/events", "", as)
-	m.want(204, "DELETE", "/api/v2/users/"+second, "")
-	m.refused(404, "ResourceNotFound", "", "GET", post+"/"+own, "")
-	m.verify()
+	m.ID(post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+`},"administrativeAccessRights":[{"resourceType":"Event","accessLevel":"VIEW"}]}`)
+	m.Want(200, "GET", "/api/v2/events", "", as)
+	m.Want(204, "DELETE", "/api/v2/users/"+second, "")
+	m.Refused(404, "ResourceNotFound", "", "GET", post+"/"+own, "")
+	m.Verify()
 }
 
 // Deployments take a right of their own, where they deploy, also by a schedule.
 func TestRightsToDeploy(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, _, _ := m.basics()
-	server := m.id("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
-	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	configuration, view, zone, _, _ := m.Basics()
+	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
 	user, as := m.user("ada", "NO_ACCESS")
 	right := m.right(user, configuration, "FULL", "")
 	at := "/api/v2/servers/" + server + "/deployments"
@@ -302,23 +303,23 @@ func TestRightsToDeploy(t *testing.T) {
 		{at, `{"type":"DifferentialDeployment","service":"DNS"}`, "DifferentialDeployment"},
 		{"/api/v2/zones/" + zone + "/deployments", `{"type":"QuickDeployment"}`, "QuickDeployment"},
 		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + record + `}]}`, "SelectiveDeployment"}} {
-		m.refused(403, "AccessDenied", "by a "+c[2]+": access right "+right, "POST", c[0], c[1], as)
+		m.Refused(403, "AccessDenied", "by a "+c[2]+": access right "+right, "POST", c[0], c[1], as)
 	}
-	m.refused(400, "DnsDeploymentValidationNotEnabled", "", "POST", at, `{"type":"ValidationDeployment","service":"DNS"}`, as)
-	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"deploymentsAllowed":true,"quickDeploymentsAllowed":true}`)
-	m.refused(400, "ServerNotConnected", "", "POST", at, `{"type":"FullDeployment","service":"DNS"}`, as)
-	m.refused(400, "NoAssignedDnsDeploymentRoles", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
+	m.Refused(400, "DnsDeploymentValidationNotEnabled", "", "POST", at, `{"type":"ValidationDeployment","service":"DNS"}`, as)
+	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"deploymentsAllowed":true,"quickDeploymentsAllowed":true}`)
+	m.Refused(400, "ServerNotConnected", "", "POST", at, `{"type":"FullDeployment","service":"DNS"}`, as)
+	m.Refused(400, "NoAssignedDnsDeploymentRoles", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
 	m.right(user, view, "HIDE", "")
-	m.refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+record+`}]}`, as)
-	m.refused(404, "ResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
-	m.verify()
+	m.Refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+record+`}]}`, as)
+	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
+	m.Verify()
 }
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
 		user, _ := m.user("reader", "NO_ACCESS")
 		m.right(user, "", "VIEW", `,"accessOverrides":[{"resourceType":"Server","accessLevel":"HIDE"}]`)
-		m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
+		m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
 			`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
 	})
 }
@@ -326,25 +327,25 @@ func init() {
 // What users without rights see of a database from before there were any: everything, as they did.
 func TestRightsOfEarlierUsers(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	_, as := m.user("ada", "NO_ACCESS")
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
 	seed := func() {
 		if err := m.Store.Update(t.Context(), store.Author{}, m.Address.Seed); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seed() // it is done once
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("DELETE FROM marker WHERE name = 'access rights of users'")
 	}); err != nil {
 		t.Fatal(err)
 	}
 	seed()
-	m.want(200, "GET", "/api/v2/networks/"+network, "", as)
-	m.refused(403, "AccessDenied", "CHANGE", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, as)
-	m.verify()
+	m.Want(200, "GET", "/api/v2/networks/"+network, "", as)
+	m.Refused(403, "AccessDenied", "CHANGE", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, as)
+	m.Verify()
 }
 
 // rightsModel is a naive evaluator: what a user may do with each resource, by walking up.
@@ -392,26 +393,26 @@ func (m *rightsModel) level(subjects []string, id string) int {
 // What is seen follows what blocks lie in: what was found out of them for one list does not outlive a change.
 func TestRightsFollowTheTree(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, _ := m.basics()
+	configuration, _, _, block, _ := m.Basics()
 	user, as := m.user("ada", "NO_ACCESS")
 	m.right(user, block, "VIEW", "")
-	other := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
-	away := m.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24","gateway":null}`)
-	_ = m.id("/api/v2/networks/"+away+"/addresses", `{"type":"IPv4Address","address":"172.16.0.9","state":"STATIC"}`)
+	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	away := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24","gateway":null}`)
+	_ = m.ID("/api/v2/networks/"+away+"/addresses", `{"type":"IPv4Address","address":"172.16.0.9","state":"STATIC"}`)
 	seen := func() [3]int {
 		var n [3]int
 		for i, c := range []string{"blocks", "networks", "addresses"} {
-			n[i] = m.want(200, "GET", "/api/v2/"+c+"?total=true&limit=1000", "", as).count()
+			n[i] = m.Want(200, "GET", "/api/v2/"+c+"?total=true&limit=1000", "", as).Count()
 		}
 		return n
 	}
 	before := seen()
-	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.7.0.0/16"}`)
-	network := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","gateway":null}`)
+	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.7.0.0/16"}`)
+	network := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","gateway":null}`)
 	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2]} {
 		t.Errorf("with a block and a network in it are seen %v, before %v", now, before)
 	}
-	_ = m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.7.0.9","state":"STATIC"}`)
+	_ = m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.7.0.9","state":"STATIC"}`)
 	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
 		t.Errorf("with an address in it are seen %v, before %v", now, before)
 	}
@@ -419,7 +420,7 @@ func TestRightsFollowTheTree(t *testing.T) {
 	if now := seen(); now != before {
 		t.Errorf("once it is hidden are seen %v, before %v", now, before)
 	}
-	m.want(204, "DELETE", "/api/v2/blocks/"+inner, "")
+	m.Want(204, "DELETE", "/api/v2/blocks/"+inner, "")
 	m.right(user, other, "VIEW", "")
 	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
 		t.Errorf("with a right at another block are seen %v, before %v", now, before)
@@ -428,10 +429,10 @@ func TestRightsFollowTheTree(t *testing.T) {
 
 // What the engine lets users see and change is what a naive evaluator says, over random trees, rights and questions.
 func TestRightsModel(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	rounds := 25
-	if os.Getenv(longTests) != "" {
+	if os.Getenv(apitest.LongTests) != "" {
 		rounds = 1600
 	}
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 7)) //nolint:gosec // a test; the seed is told
@@ -441,13 +442,13 @@ func TestRightsModel(t *testing.T) {
 	var users, headers []string
 	var groups []string
 	for i := range 2 {
-		groups = append(groups, m.id("/api/v2/groups", fmt.Sprintf(`{"name":"g%d"}`, i)))
+		groups = append(groups, m.ID("/api/v2/groups", fmt.Sprintf(`{"name":"g%d"}`, i)))
 	}
 	for i := range 3 {
 		id, as := m.user(fmt.Sprintf("u%d", i), "NO_ACCESS")
 		users, headers = append(users, id), append(headers, as)
 		if i > 0 {
-			m.want(201, "POST", "/api/v2/groups/"+groups[i-1]+"/users", `{"id":`+id+`}`)
+			m.Want(201, "POST", "/api/v2/groups/"+groups[i-1]+"/users", `{"id":`+id+`}`)
 		}
 	}
 	subjects := func(i int) []string {
@@ -496,8 +497,8 @@ func TestRightsModel(t *testing.T) {
 			if c == "" && !strings.Contains(question, "filter") { // a page has room for the resources of the test, not for all others
 				question += "&" + filter("id:ge("+ids[0]+")")
 			}
-			r := m.want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
-			if err := json.Unmarshal(r.body, &list); err != nil {
+			r := m.Want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
+			if err := json.Unmarshal(r.Body, &list); err != nil {
 				t.Fatal(err)
 			}
 			got, last := map[string]bool{}, int64(0)
@@ -505,7 +506,7 @@ func TestRightsModel(t *testing.T) {
 				got[row.ID.String()] = true
 				n, err := row.ID.Int64()
 				if k > 0 && (strings.Contains(question, "desc(id)") && n >= last || strings.Contains(question, "orderBy=id") && n <= last) {
-					t.Fatalf("seed %d, round %d: %q%s is in another order: %s", os.Getpid(), round, c, question, r.body)
+					t.Fatalf("seed %d, round %d: %q%s is in another order: %s", os.Getpid(), round, c, question, r.Body)
 				}
 				if last = n; err != nil {
 					t.Fatal(err)
@@ -539,7 +540,7 @@ func TestRightsModel(t *testing.T) {
 	if made == 0 || gone == 0 {
 		t.Error("the tree did not change")
 	}
-	m.verify()
+	m.Verify()
 }
 
 // tryOne asks for one resource, for what may be done with it, and changes it.
@@ -547,27 +548,27 @@ func (m *manager) tryOne(t *testing.T, model *rightsModel, random *rand.Rand, su
 	t.Helper()
 	level := model.level(subjects, id)
 	path := "/api/v2/" + model.collection[id] + "/" + id
-	r := m.do("GET", path, "", as)
+	r := m.Do("GET", path, "", as)
 	if (r.StatusCode == 200) != (level > 0) || level == 0 && r.StatusCode != 404 {
 		t.Errorf("GET %s of level %s answers %d", path, modelLevels[level], r.StatusCode)
 	}
 	if level > 0 {
 		for _, ref := range []string{"configuration", "location"} {
-			if at := r.text(ref + ".id"); at != "" && model.kind[at] != "" && model.level(subjects, at) == 0 {
+			if at := r.Text(ref + ".id"); at != "" && model.kind[at] != "" && model.level(subjects, at) == 0 {
 				t.Errorf("GET %s shows %s %s, which is hidden", path, ref, at)
 			}
 		}
-		if r := m.want(200, "GET", path+"/effectiveRights", "", as); r.text("accessLevel") != modelLevels[level] {
-			t.Errorf("%s: %s, expected %s", path, r.body, modelLevels[level])
+		if r := m.Want(200, "GET", path+"/effectiveRights", "", as); r.Text("accessLevel") != modelLevels[level] {
+			t.Errorf("%s: %s, expected %s", path, r.Body, modelLevels[level])
 		}
 	}
-	r = m.do("PATCH", path, fmt.Sprintf(`{"userDefinedFields":null,"name":%s}`, nameFor(model.kind[id], random)), as)
+	r = m.Do("PATCH", path, fmt.Sprintf(`{"userDefinedFields":null,"name":%s}`, nameFor(model.kind[id], random)), as)
 	switch {
 	case level == 0 && r.StatusCode != 404, level == 1 && r.StatusCode != 403:
-		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.body)
+		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.Body)
 	case level > 1 && r.StatusCode != 200 && r.StatusCode != 403 &&
 		r.StatusCode != 409: // another one may have the name; records below may be changed by it
-		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.body)
+		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.Body)
 	}
 }
 
@@ -590,7 +591,7 @@ func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, su
 	level := model.level(subjects, coming)
 	delete(model.parent, coming)
 	delete(model.kind, coming)
-	r := m.do("POST", path, body, as)
+	r := m.Do("POST", path, body, as)
 	want := 201
 	switch {
 	case model.level(subjects, above) == 0:
@@ -600,17 +601,17 @@ func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, su
 	}
 	if r.StatusCode != want {
 		t.Errorf("POST %s of level %s, below %s, answers %d %s", path, modelLevels[level], modelLevels[model.level(subjects, above)],
-			r.StatusCode, r.body)
+			r.StatusCode, r.Body)
 	}
 	if r.StatusCode != 201 {
 		return
 	}
 	at := r.Header.Get("Location")
-	if r := m.do("DELETE", at, "", as); r.StatusCode != map[bool]int{true: 204, false: 403}[level == 4] {
-		t.Errorf("DELETE %s of level %s answers %d %s", at, modelLevels[level], r.StatusCode, r.body)
+	if r := m.Do("DELETE", at, "", as); r.StatusCode != map[bool]int{true: 204, false: 403}[level == 4] {
+		t.Errorf("DELETE %s of level %s answers %d %s", at, modelLevels[level], r.StatusCode, r.Body)
 	}
-	if r := m.do("DELETE", at, ""); r.StatusCode != 204 && r.StatusCode != 404 {
-		t.Errorf("DELETE %s by an administrator answers %d %s", at, r.StatusCode, r.body)
+	if r := m.Do("DELETE", at, ""); r.StatusCode != 204 && r.StatusCode != 404 {
+		t.Errorf("DELETE %s by an administrator answers %d %s", at, r.StatusCode, r.Body)
 	}
 }
 
@@ -627,10 +628,10 @@ func (m *manager) changeTree(model *rightsModel, random *rand.Rand, round int) (
 	}
 	blocks := known("IPv4Block")
 	block := blocks[random.IntN(len(blocks))]
-	if r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/29","gateway":null}`); r.StatusCode == 201 {
-		id := r.text("id")
+	if r := m.Do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/29","gateway":null}`); r.StatusCode == 201 {
+		id := r.Text("id")
 		model.parent[id], model.kind[id], model.collection[id] = block, "IPv4Network", "networks"
-		address := m.id("/api/v2/networks/"+id+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"round %d"}`, round))
+		address := m.ID("/api/v2/networks/"+id+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"round %d"}`, round))
 		model.parent[address], model.kind[address], model.collection[address] = id, "IPv4Address", "addresses"
 		came++
 	}
@@ -638,7 +639,7 @@ func (m *manager) changeTree(model *rightsModel, random *rand.Rand, round int) (
 	if len(addresses) == 1 { // the questions need one
 		return came, went
 	}
-	if id := addresses[random.IntN(len(addresses))]; m.do("DELETE", "/api/v2/addresses/"+id, "").StatusCode == 204 {
+	if id := addresses[random.IntN(len(addresses))]; m.Do("DELETE", "/api/v2/addresses/"+id, "").StatusCode == 204 {
 		for _, rights := range model.rights { // they went with it
 			delete(rights, id)
 		}
@@ -660,9 +661,9 @@ func nameFor(kind string, random *rand.Rand) string {
 // randomTree makes resources that lie in each other.
 func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
 	add := func(parent, collection, path, body string) string {
-		r := m.want(201, "POST", "/api/v2/"+path, body)
-		id := r.text("id")
-		model.parent[id], model.kind[id], model.collection[id] = parent, r.text("type"), collection
+		r := m.Want(201, "POST", "/api/v2/"+path, body)
+		id := r.Text("id")
+		model.parent[id], model.kind[id], model.collection[id] = parent, r.Text("type"), collection
 		return id
 	}
 	for c := range 2 {
@@ -671,11 +672,11 @@ func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
 			block := add(configuration, "blocks", "configurations/"+configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/16"}`, b))
 			for range random.IntN(4) { // deeper, on the left
 				bits := 17 + random.IntN(3)
-				r := m.do("POST", "/api/v2/blocks/"+block+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, b, bits))
+				r := m.Do("POST", "/api/v2/blocks/"+block+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, b, bits))
 				if r.StatusCode != 201 {
 					continue
 				}
-				id := r.text("id")
+				id := r.Text("id")
 				model.parent[id], model.kind[id], model.collection[id] = block, "IPv4Block", "blocks"
 				block = id
 			}
@@ -695,7 +696,7 @@ func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
 	}
 	for _, c := range []string{"addresses", "blocks",
 		"zones"} { // what comes along, such as gateways, blocks of IPv6 and zones of external hosts
-		for _, made := range m.want(200, "GET", "/api/v2/"+c+"?limit=1000", "").get("data").([]any) {
+		for _, made := range m.Want(200, "GET", "/api/v2/"+c+"?limit=1000", "").Get("data").([]any) {
 			row := made.(map[string]any)
 			if id := fmt.Sprint(row["id"]); model.kind[id] == "" {
 				model.kind[id], model.collection[id] = fmt.Sprint(row["type"]), c
@@ -720,7 +721,7 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 		there, ok := model.rights[subject][at]
 		if ok && random.IntN(2) == 0 || len(model.rights[subject]) > 6 {
 			for where, r := range model.rights[subject] {
-				m.want(204, "DELETE", "/api/v2/accessRights/"+r.id, "")
+				m.Want(204, "DELETE", "/api/v2/accessRights/"+r.id, "")
 				delete(model.rights[subject], where)
 				break
 			}
@@ -736,7 +737,7 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 		}
 		more := `,"accessOverrides":[` + strings.TrimPrefix(text, ",") + `]`
 		if ok {
-			m.want(200, "PATCH", "/api/v2/accessRights/"+there.id, `{"defaultAccessLevel":"`+modelLevels[r.level]+`"`+more+`}`)
+			m.Want(200, "PATCH", "/api/v2/accessRights/"+there.id, `{"defaultAccessLevel":"`+modelLevels[r.level]+`"`+more+`}`)
 		} else {
 			r.id = m.right(subject, at, modelLevels[r.level], more)
 		}
@@ -746,7 +747,7 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 
 // What resources lie in is of the collections that theirs says: what is seen of them is looked for there.
 func TestResourcesLieWhereTheyMay(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -768,61 +769,61 @@ func TestResourcesLieWhereTheyMay(t *testing.T) {
 // What is split keeps its rights in each of its parts, whoever splits it; undo takes them back with the parts.
 func TestRightsOfWhatIsSplit(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
+	configuration, _, _, block, network := m.Basics()
 	person := func(name, level string) string {
-		id := m.id("/api/v2/users",
+		id := m.ID("/api/v2/users",
 			`{"name":"`+name+`","email":"x@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-		m.id("/api/v2/accessRights", `{"userScope":{"id":`+id+`},"resource":{"id":`+configuration+`},"defaultAccessLevel":"`+level+`"}`)
+		m.ID("/api/v2/accessRights", `{"userScope":{"id":`+id+`},"resource":{"id":`+configuration+`},"defaultAccessLevel":"`+level+`"}`)
 		return id
 	}
 	carol, dave := person("carol", "VIEW"), person("dave", "FULL")
 	asCarol, asDave := basicAuth("carol", "a-long-password"), basicAuth("dave", "a-long-password")
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"HIDE",
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"HIDE",
 		"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+network+`},"defaultAccessLevel":"ADD","workflowLevel":"NONE"}`)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL","deploymentsAllowed":true}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+network+`},"defaultAccessLevel":"ADD","workflowLevel":"NONE"}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL","deploymentsAllowed":true}`)
 
 	split := `{"type":"IPv4NetworkSplit","network":{"id":` + network + `},"networkCount":4}`
-	m.refused(403, "AccessDenied", "", "POST", "/api/v2/blocks/"+block+"/splits", split, asDave)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", split)
-	m.want(200, "GET", "/api/v2/networks", "", asCarol).none(t)
+	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/blocks/"+block+"/splits", split, asDave)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", split)
+	m.Want(200, "GET", "/api/v2/networks", "", asCarol).None(t)
 	for _, part := range strings.Split("10.0.0.0/26 10.0.0.64/26 10.0.0.128/26 10.0.0.192/26", " ") {
-		id := m.want(200, "GET", "/api/v2/networks?"+filter("range:'"+part+"'"), "").text("data.0.id")
-		r := m.want(200, "GET", "/api/v2/networks/"+id+"/accessRights?orderBy=asc(id)", "")
-		if r.count() != 2 || r.text("data.0.userScope.name") != "carol" || r.text("data.0.accessOverrides.0.accessLevel") != "VIEW" ||
-			r.text("data.1.userScope.name") != "dave" || r.text("data.1.defaultAccessLevel") != "ADD" {
-			t.Errorf("the rights of %s are %s", part, r.body)
+		id := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'"+part+"'"), "").Text("data.0.id")
+		r := m.Want(200, "GET", "/api/v2/networks/"+id+"/accessRights?orderBy=asc(id)", "")
+		if r.Count() != 2 || r.Text("data.0.userScope.name") != "carol" || r.Text("data.0.accessOverrides.0.accessLevel") != "VIEW" ||
+			r.Text("data.1.userScope.name") != "dave" || r.Text("data.1.defaultAccessLevel") != "ADD" {
+			t.Errorf("the rights of %s are %s", part, r.Body)
 		}
-		m.refused(403, "AccessDenied", "", "DELETE", "/api/v2/networks/"+id, "", asDave)
+		m.Refused(403, "AccessDenied", "", "DELETE", "/api/v2/networks/"+id, "", asDave)
 	}
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/accessRights", ""); r.count() != 2 {
-		t.Errorf("after undo the network has the rights %s", r.body)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/accessRights", ""); r.Count() != 2 {
+		t.Errorf("after undo the network has the rights %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/accessRights?total=true", ""); r.text("totalCount") != "5" {
-		t.Errorf("after undo there are the rights %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/accessRights?total=true", ""); r.Text("totalCount") != "5" {
+		t.Errorf("after undo there are the rights %s", r.Body)
 	}
 
 	// Who may split need not be one who may give rights, and is shown none.
 	eve := person("eve", "FULL")
 	asEve := basicAuth("eve", "a-long-password")
-	if r := m.want(200, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve, "x-portolan-dry-run: true"); strings.Contains(string(r.body),
+	if r := m.Want(200, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve, "x-portolan-dry-run: true"); strings.Contains(string(r.Body),
 		"carol") {
-		t.Errorf("eve, who sees no rights, is shown %s", r.body)
+		t.Errorf("eve, who sees no rights, is shown %s", r.Body)
 	}
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve)
-	m.want(200, "GET", "/api/v2/networks", "", asCarol).none(t)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+eve+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve)
+	m.Want(200, "GET", "/api/v2/networks", "", asCarol).None(t)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+eve+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
 	halves := `{"type":"IPv4BlockSplit","block":{"id":` + block + `}}`
-	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/splits", halves, asEve)
-	blocks := m.want(200, "GET", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", asEve)
-	if blocks.count() != 2 {
-		t.Errorf("there are the blocks %s", blocks.body)
+	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/splits", halves, asEve)
+	blocks := m.Want(200, "GET", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", asEve)
+	if blocks.Count() != 2 {
+		t.Errorf("there are the blocks %s", blocks.Body)
 	}
-	for i := range blocks.count() {
-		if r := m.want(200, "GET", "/api/v2/blocks/"+blocks.text(fmt.Sprintf("data.%d.id", i))+"/accessRights", ""); r.count() != 2 {
-			t.Errorf("%s has the rights %s", blocks.text(fmt.Sprintf("data.%d.range", i)), r.body)
+	for i := range blocks.Count() {
+		if r := m.Want(200, "GET", "/api/v2/blocks/"+blocks.Text(fmt.Sprintf("data.%d.id", i))+"/accessRights", ""); r.Count() != 2 {
+			t.Errorf("%s has the rights %s", blocks.Text(fmt.Sprintf("data.%d.range", i)), r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }

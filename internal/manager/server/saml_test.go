@@ -25,47 +25,47 @@ type samlStage struct {
 func startSAML(t *testing.T) *samlStage {
 	t.Helper()
 	m := startAlone(t)
-	settings := "/api/v2/settings/" + m.want(200, "GET", "/api/v2/settings?"+filter("type:'SAMLServiceProviderSettings'"),
-		"").text("data.0.id")
+	settings := "/api/v2/settings/" + m.Want(200, "GET", "/api/v2/settings?"+filter("type:'SAMLServiceProviderSettings'"),
+		"").Text("data.0.id")
 	host := strings.TrimPrefix(m.URL(), "http://")
-	if r := m.want(200, "PATCH", settings, `{"addressManagerFqdn":"`+host+`"}`, mergePatch); r.text("consumeUrl") != m.URL()+"/saml/consume" ||
-		r.text("metadataUrl") != m.URL()+"/saml/metadata" || r.text("logoutUrl") != m.URL()+"/saml/logout" {
-		t.Errorf("the settings are %s", r.body)
+	if r := m.Want(200, "PATCH", settings, `{"addressManagerFqdn":"`+host+`"}`, mergePatch); r.Text("consumeUrl") != m.URL()+"/saml/consume" ||
+		r.Text("metadataUrl") != m.URL()+"/saml/metadata" || r.Text("logoutUrl") != m.URL()+"/saml/logout" {
+		t.Errorf("the settings are %s", r.Body)
 	}
-	p := authntest.NewIdentityProvider(t, m.want(200, "GET", "/saml/metadata", "", "Authorization:").body)
-	sso := m.id("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"harbour id","enabled":true,"groupAttribute":"eduPersonAffiliation",`+
+	p := authntest.NewIdentityProvider(t, m.Want(200, "GET", "/saml/metadata", "", "Authorization:").Body)
+	sso := m.ID("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"harbour id","enabled":true,"groupAttribute":"eduPersonAffiliation",`+
 		`"emailAttribute":"mail","signOnUrl":"https://idp.example/sso","logoutUrl":"https://idp.example/logout","entityId":"https://idp.example/metadata",`+
 		`"signingCertificate":"`+p.Signer()+`"}`)
-	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
 	return &samlStage{m, p, sso, settings}
 }
 
 // post sends a form as the page of another site has a browser do, and gives where the browser is sent on to.
 func (s *samlStage) post(path string, form url.Values) *http.Response {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(form.Encode()))
+	s.T.Helper()
+	r, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, s.URL()+path, strings.NewReader(form.Encode()))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "https://idp.example")
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if err := answer.Body.Close(); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return answer
 }
 
 // send sends a browser to the provider, and gives where, with the cookie that the browser keeps.
 func (s *samlStage) send() (to, cookie string) {
-	s.t.Helper()
+	s.T.Helper()
 	sent := s.visit("/sign-in/" + s.sso)
 	if sent.StatusCode != 303 || !strings.HasPrefix(sent.Header.Get("Location"), "https://idp.example/sso?SAMLRequest=") {
-		s.t.Fatalf("people are sent to %d %s", sent.StatusCode, sent.Header.Get("Location"))
+		s.T.Fatalf("people are sent to %d %s", sent.StatusCode, sent.Header.Get("Location"))
 	}
 	cookie, _, _ = strings.Cut(sent.Header.Get("Set-Cookie"), ";")
 	return sent.Header.Get("Location"), cookie
@@ -73,7 +73,7 @@ func (s *samlStage) send() (to, cookie string) {
 
 // arrive goes on from where the form led to, and gives where that leads, and the cookie of the session.
 func (s *samlStage) arrive(posted *http.Response, cookie string) (to, session string) {
-	s.t.Helper()
+	s.T.Helper()
 	to = posted.Header.Get("Location")
 	if posted.StatusCode != 303 || !strings.HasPrefix(to, "/saml/consume?arrived=") {
 		return to, ""
@@ -98,47 +98,47 @@ func TestPeopleSignInBySAML(t *testing.T) {
 		t.Fatalf("who was let in comes to %s", to)
 	}
 	as := "Cookie: " + session
-	current := s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
-	seen := s.want(200, "GET", "/api/v2/sessions/"+current.text("id"), "")
-	if seen.text("user.name") != "carol" || seen.text("authenticator.name") != "harbour id" {
-		t.Errorf("the session is %s", seen.body)
+	current := s.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	seen := s.Want(200, "GET", "/api/v2/sessions/"+current.Text("id"), "")
+	if seen.Text("user.name") != "carol" || seen.Text("authenticator.name") != "harbour id" {
+		t.Errorf("the session is %s", seen.Body)
 	}
-	user := s.want(200, "GET", "/api/v2/users/"+seen.text("user.id"), "")
-	if groups := s.want(200, "GET", "/api/v2/users/"+user.text("id")+"/groups", ""); groups.text("data.0.name") != "netops" ||
-		groups.text("count") != "1" ||
-		user.text("email") != "carol@example.net" {
-		t.Errorf("the user is %s, in %s", user.body, groups.body)
+	user := s.Want(200, "GET", "/api/v2/users/"+seen.Text("user.id"), "")
+	if groups := s.Want(200, "GET", "/api/v2/users/"+user.Text("id")+"/groups", ""); groups.Text("data.0.name") != "netops" ||
+		groups.Text("count") != "1" ||
+		user.Text("email") != "carol@example.net" {
+		t.Errorf("the user is %s, in %s", user.Body, groups.Body)
 	}
-	if r := s.want(200, "GET", "/sign-out", "", "Authorization:", as); !strings.HasPrefix(r.text("to"),
+	if r := s.Want(200, "GET", "/sign-out", "", "Authorization:", as); !strings.HasPrefix(r.Text("to"),
 		"https://idp.example/logout?SAMLRequest=") {
-		t.Errorf("they sign out at %s", r.body)
+		t.Errorf("they sign out at %s", r.Body)
 	}
-	if r := s.want(200, "GET", "/sign-out", ""); r.text("to") != "" {
-		t.Errorf("the administrator signs out at %s", r.body)
+	if r := s.Want(200, "GET", "/sign-out", ""); r.Text("to") != "" {
+		t.Errorf("the administrator signs out at %s", r.Body)
 	}
-	s.want(401, "GET", "/sign-out", "", "Authorization:")
+	s.Want(401, "GET", "/sign-out", "", "Authorization:")
 	// Whoever has signed out at the provider is out here.
 	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", false)); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
 		t.Errorf("an unsigned request to sign out leads to %s", r.Header.Get("Location"))
 	}
-	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	s.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
 	// Not by a request of before, which somebody sends again.
 	if r := s.post("/saml/logout", s.p.SignOutAt(t, "carol", true, time.Now().Add(-70*time.Second))); !strings.HasPrefix(
 		r.Header.Get("Location"), "https://idp.example/logout?SAMLResponse=") {
 		t.Errorf("a request that is sent again leads to %s", r.Header.Get("Location"))
 	}
-	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	s.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
 	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", true)); !strings.HasPrefix(r.Header.Get("Location"),
 		"https://idp.example/logout?SAMLResponse=") {
 		t.Errorf("a request to sign out leads to %s", r.Header.Get("Location"))
 	}
-	s.want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	s.Want(401, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
 	if r := s.post("/saml/logout", url.Values{"SAMLResponse": {"x"}}); r.Header.Get("Location") != "/" {
 		t.Errorf("an answer leads to %s", r.Header.Get("Location"))
 	}
 	// A password of theirs is not kept here, and the group is the provider's to fill.
-	s.refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+user.text("id"), `{"password":"a long password"}`)
-	s.want(200, "PATCH", "/api/v2/authenticators/"+s.sso, `{"enabled":false}`)
+	s.Refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+user.Text("id"), `{"password":"a long password"}`)
+	s.Want(200, "PATCH", "/api/v2/authenticators/"+s.sso, `{"enabled":false}`)
 	if r := s.visit("/sign-in/" + s.sso); r.Header.Get("Location") != "/#refused=ResourceNotFound" {
 		t.Errorf("one that is disabled leads to %s", r.Header.Get("Location"))
 	}
@@ -148,7 +148,7 @@ func TestPeopleSignInBySAML(t *testing.T) {
 // Nothing that is forged, wrapped, replayed, for another site or another's lets anybody in.
 func TestHostileSAML(t *testing.T) {
 	s := startSAML(t)
-	stranger := authntest.NewIdentityProvider(t, s.want(200, "GET", "/saml/metadata", "").body)
+	stranger := authntest.NewIdentityProvider(t, s.Want(200, "GET", "/saml/metadata", "").Body)
 	wrapped := func(place func(evil, signed, response string) string) func(string) string {
 		return func(response string) string {
 			signed := authntest.Asserted(response)
@@ -262,9 +262,9 @@ func TestHostileSAML(t *testing.T) {
 		return strings.Replace(x, ">carol.evil<", ">carol<!---->.evil<", 1)
 	})
 	if to, session := s.arrive(s.post("/saml/consume", form), cookie); session != "" {
-		current := s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+session)
-		if r := s.want(200, "GET", "/api/v2/sessions/"+current.text("id"), ""); r.text("user.name") != "carol.evil" {
-			t.Errorf("a comment in a name leads to %s, as %s", to, r.text("user.name"))
+		current := s.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+session)
+		if r := s.Want(200, "GET", "/api/v2/sessions/"+current.Text("id"), ""); r.Text("user.name") != "carol.evil" {
+			t.Errorf("a comment in a name leads to %s, as %s", to, r.Text("user.name"))
 		}
 	}
 	// What was good once is not good again, nor in another browser.
@@ -300,8 +300,8 @@ func TestHostileSAML(t *testing.T) {
 		true)); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
 		t.Errorf("a stranger's request to sign out leads to %s", r.Header.Get("Location"))
 	}
-	s.want(405, "DELETE", "/saml/consume", "")
-	s.want(405, "POST", "/saml/metadata", "")
+	s.Want(405, "DELETE", "/saml/consume", "")
+	s.Want(405, "POST", "/saml/metadata", "")
 	s.sound()
 }
 
@@ -314,22 +314,22 @@ func TestSettingsOfSAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := base64.StdEncoding.EncodeToString(store)
-	s.refused(400, "InvalidResourceFieldValue", "encryptionEnabled", "PATCH", s.settings, `{"encryptionEnabled":true}`, mergePatch)
-	s.refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
-	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, mergePatch)
-	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, mergePatch)
-	s.refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, mergePatch)
-	s.refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "encryptionEnabled", "PATCH", s.settings, `{"encryptionEnabled":true}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, mergePatch)
+	s.Refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, mergePatch)
 	for _, host := range []string{"", "https://x", "x/y", "a b", ":80", "u@x"} {
-		s.refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, mergePatch)
+		s.Refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, mergePatch)
 	}
-	r := s.want(200, "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"hush","encryptionEnabled":true,"nameIdFormat":"EMAIL_ADDRESS",`+
+	r := s.Want(200, "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"hush","encryptionEnabled":true,"nameIdFormat":"EMAIL_ADDRESS",`+
 		`"organizationName":"Harbour Authority","organizationUrl":"https://harbour.example","contactName":"Ada","contactEmail":"ada@harbour.example"}`, mergePatch)
-	if strings.Contains(string(r.body), text[:40]) || strings.Contains(string(r.body), "PRIVATE") || r.get("serviceKey") != nil {
-		t.Errorf("the settings show their key: %s", r.body)
+	if strings.Contains(string(r.Body), text[:40]) || strings.Contains(string(r.Body), "PRIVATE") || r.Get("serviceKey") != nil {
+		t.Errorf("the settings show their key: %s", r.Body)
 	}
-	s.want(200, "PUT", s.settings, string(s.want(200, "GET", s.settings, "").body))
-	metadata := s.want(200, "GET", "/saml/metadata", "").body
+	s.Want(200, "PUT", s.settings, string(s.Want(200, "GET", s.settings, "").Body))
+	metadata := s.Want(200, "GET", "/saml/metadata", "").Body
 	if strings.Contains(string(metadata), `use="signing"`) {
 		t.Errorf("it says that its messages are signed, which they are not: %s", metadata)
 	}
@@ -343,8 +343,8 @@ func TestSettingsOfSAML(t *testing.T) {
 	if to, session := s.arrive(s.post("/saml/consume", s.p.Answer(t, to, carol, nil)), cookie); session != "" || to == "/" {
 		t.Errorf("one that is not encrypted leads to %s", to)
 	}
-	s.want(200, "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
-	s.p.Learn(t, s.want(200, "GET", "/saml/metadata", "").body)
+	s.Want(200, "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
+	s.p.Learn(t, s.Want(200, "GET", "/saml/metadata", "").Body)
 	to, cookie = s.send()
 	if !strings.Contains(to, "&Signature=") {
 		t.Errorf("the request is not signed: %s", to)
@@ -354,14 +354,14 @@ func TestSettingsOfSAML(t *testing.T) {
 	}
 	for field, body := range map[string]string{"entityId": `{"type":"SAMLIdentityProvider","name":"again","signOnUrl":"https://idp.example/sso","entityId":"https://idp.example/metadata","signingCertificate":"` +
 		s.p.Signer() + `"}`} {
-		s.refused(409, "ResourceConflictsWithOther", field, "POST", "/api/v2/authenticators", body)
+		s.Refused(409, "ResourceConflictsWithOther", field, "POST", "/api/v2/authenticators", body)
 	}
 	other := func(members string) string {
 		return `{"type":"SAMLIdentityProvider","name":"other","entityId":"https://other.example"` + members + `}`
 	}
-	s.refused(400, "InvalidUrlScheme", "signOnUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"http://idp.example/sso","signingCertificate":"`+s.p.Signer()+`"`))
-	s.refused(400, "InvalidUrlValue", "logoutUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","logoutUrl":"x","signingCertificate":"`+s.p.Signer()+`"`))
-	s.refused(400, "InvalidX509CertificateValue", "signingCertificate", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","signingCertificate":"x"`))
-	s.refused(400, "AuthenticatorMismatch", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP","authenticator":{"id":`+s.sso+`}}`)
+	s.Refused(400, "InvalidUrlScheme", "signOnUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"http://idp.example/sso","signingCertificate":"`+s.p.Signer()+`"`))
+	s.Refused(400, "InvalidUrlValue", "logoutUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","logoutUrl":"x","signingCertificate":"`+s.p.Signer()+`"`))
+	s.Refused(400, "InvalidX509CertificateValue", "signingCertificate", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","signingCertificate":"x"`))
+	s.Refused(400, "AuthenticatorMismatch", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP","authenticator":{"id":`+s.sso+`}}`)
 	s.sound()
 }

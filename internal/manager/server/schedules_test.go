@@ -17,6 +17,7 @@ import (
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/zonedata"
 
 	"github.com/gosnmp/gosnmp"
@@ -24,13 +25,13 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
-		server := m.want(200, "GET", at+"/servers?"+filter("name:'wire'"), "").text("data.0.id")
-		m.id(at+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","startDateTime":"2999-01-01T02:00:00Z","interval":"P1D",`+
+		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		server := m.Want(200, "GET", at+"/servers?"+filter("name:'wire'"), "").Text("data.0.id")
+		m.ID(at+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","startDateTime":"2999-01-01T02:00:00Z","interval":"P1D",`+
 			`"deploymentServices":["DNS"],"servers":[{"id":`+server+`}]}`)
-		m.id("/api/v2/notificationGroups", `{"name":"on call","notificationType":"SMTP_SERVICE","eventSubscriptions":[{"category":"MIGRATION","eventTypes":["FAILED"]}]}`)
-		schedules := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id") + "/schedules"
-		m.id(schedules, `{"type":"DatabaseBackupSchedule","name":"nightly","startDateTime":"2999-01-01T03:00:00Z","interval":"P1D"}`)
+		m.ID("/api/v2/notificationGroups", `{"name":"on call","notificationType":"SMTP_SERVICE","eventSubscriptions":[{"category":"MIGRATION","eventTypes":["FAILED"]}]}`)
+		schedules := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id") + "/schedules"
+		m.ID(schedules, `{"type":"DatabaseBackupSchedule","name":"nightly","startDateTime":"2999-01-01T03:00:00Z","interval":"P1D"}`)
 	})
 }
 
@@ -51,16 +52,16 @@ func TestDeploymentSchedules(t *testing.T) {
 			return time.Now().Add(ahead)
 		}
 	})
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	d := m.deployment(at)
 	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	daily := m.id(at+"/schedules", d.scheduled("daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	daily := m.ID(at+"/schedules", d.scheduled("daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	path := "/api/v2/schedules/" + daily
-	eventually(t, "it is known when it is due", func() bool { return m.want(200, "GET", path, "").text("nextDateTime") == start })
-	once := m.id(at+"/schedules", d.scheduled("once", `"startDateTime":"`+start+`"`))
+	eventually(t, "it is known when it is due", func() bool { return m.Want(200, "GET", path, "").Text("nextDateTime") == start })
+	once := m.ID(at+"/schedules", d.scheduled("once", `"startDateTime":"`+start+`"`))
 	deployments := func(kind string) int {
-		return m.want(200, "GET", d.server+"/deployments?"+filter("type:'"+kind+"' and method:'SCHEDULED'"), "").count()
+		return m.Want(200, "GET", d.server+"/deployments?"+filter("type:'"+kind+"' and method:'SCHEDULED'"), "").Count()
 	}
 	if n := deployments("ValidationDeployment"); n != 0 {
 		t.Errorf("%d before it is due", n)
@@ -69,20 +70,20 @@ func TestDeploymentSchedules(t *testing.T) {
 	ahead = 61 * time.Minute
 	mu.Unlock()
 	eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
-	r := m.want(200, "GET", path, "")
-	if next, err := time.Parse(time.RFC3339, r.text("nextDateTime")); err != nil ||
-		time.Until(next) < 24*time.Hour || r.text("lastDateTime") == "" {
-		t.Errorf("behind that it is due at %s, and was at %s", r.text("nextDateTime"), r.text("lastDateTime"))
+	r := m.Want(200, "GET", path, "")
+	if next, err := time.Parse(time.RFC3339, r.Text("nextDateTime")); err != nil ||
+		time.Until(next) < 24*time.Hour || r.Text("lastDateTime") == "" {
+		t.Errorf("behind that it is due at %s, and was at %s", r.Text("nextDateTime"), r.Text("lastDateTime"))
 	}
-	if r := m.want(200, "GET", "/api/v2/schedules/"+once, ""); r.get("nextDateTime") != nil {
-		t.Errorf("what is due once is due again: %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/schedules/"+once, ""); r.Get("nextDateTime") != nil {
+		t.Errorf("what is due once is due again: %s", r.Body)
 	}
 	// A day later it is due again; a server that is no service point any more is told of.
-	m.want(200, "PATCH", d.server, `{"servicePoint":null}`)
+	m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
 	eventually(t, "what was deployed to it has ended", func() bool {
-		return m.want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").count() == 0
+		return m.Want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").Count() == 0
 	})
-	m.id(at+"/schedules", d.scheduled("late", `"deploymentType":"FullDeployment","startDateTime":"`+
+	m.ID(at+"/schedules", d.scheduled("late", `"deploymentType":"FullDeployment","startDateTime":"`+
 		time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339)+`"`))
 	mu.Lock()
 	ahead += 24 * time.Hour
@@ -91,81 +92,81 @@ func TestDeploymentSchedules(t *testing.T) {
 		return deployments("ValidationDeployment") == 2
 	})
 	eventually(t, "it is said that nothing was deployed", func() bool {
-		r := m.want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
-		return strings.Contains(r.text("data.0.message"), "late did not deploy")
+		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		return strings.Contains(r.Text("data.0.message"), "late did not deploy")
 	})
 	// Below the server and the schedule.
-	if r := m.want(200, "GET", d.server+"/schedules", ""); r.count() != 3 {
-		t.Errorf("the server has %s", r.body)
+	if r := m.Want(200, "GET", d.server+"/schedules", ""); r.Count() != 3 {
+		t.Errorf("the server has %s", r.Body)
 	}
-	if r := m.want(200, "GET", path+"/servers", ""); r.text("data.0.name") != "wire" {
-		t.Errorf("the schedule is for %s", r.body)
+	if r := m.Want(200, "GET", path+"/servers", ""); r.Text("data.0.name") != "wire" {
+		t.Errorf("the schedule is for %s", r.Body)
 	}
-	m.want(204, "DELETE", path, "")
-	m.verify()
+	m.Want(204, "DELETE", path, "")
+	m.Verify()
 }
 
 // What would have been due before a schedule was set, or enabled, does not count; what ran once does not run again when its deletion is
 // undone.
 func TestSchedulesCountFromNowOn(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	d := m.deployment(at)
 	now := time.Now().UTC()
-	old := m.id(at+"/schedules", d.scheduled("old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
-	off := m.id(at+"/schedules", d.scheduled("off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
+	old := m.ID(at+"/schedules", d.scheduled("old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	off := m.ID(at+"/schedules", d.scheduled("off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
 		`"deploymentType":"ValidationDeployment"`))
-	m.want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, mergePatch)
-	once := m.id(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
+	m.Want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, mergePatch)
+	once := m.ID(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
 	for _, id := range []string{old, off} {
 		eventually(t, "it is due tomorrow", func() bool {
-			r := m.want(200, "GET", "/api/v2/schedules/"+id, "")
-			next, err := time.Parse(time.RFC3339, r.text("nextDateTime"))
-			return err == nil && next.After(now) && next.Before(now.Add(25*time.Hour)) && r.get("lastDateTime") == nil
+			r := m.Want(200, "GET", "/api/v2/schedules/"+id, "")
+			next, err := time.Parse(time.RFC3339, r.Text("nextDateTime"))
+			return err == nil && next.After(now) && next.Before(now.Add(25*time.Hour)) && r.Get("lastDateTime") == nil
 		})
 	}
 	ran := func() int {
-		return m.want(200, "GET", d.server+"/deployments?"+filter("method:'SCHEDULED'"), "").count()
+		return m.Want(200, "GET", d.server+"/deployments?"+filter("method:'SCHEDULED'"), "").Count()
 	}
 	eventually(t, "it runs once", func() bool { return ran() == 1 })
-	m.want(204, "DELETE", "/api/v2/schedules/"+once, "")
+	m.Want(204, "DELETE", "/api/v2/schedules/"+once, "")
 	deleted := m.last()
-	m.want(204, "DELETE", "/api/v2/schedules/"+old, "")
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
-	eventually(t, "it has run", func() bool { return m.want(200, "GET", "/api/v2/schedules/"+once, "").text("lastDateTime") != "" })
-	other := m.id(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
-	eventually(t, "another one is seen", func() bool { return m.want(200, "GET", "/api/v2/schedules/"+other, "").text("nextDateTime") != "" })
+	m.Want(204, "DELETE", "/api/v2/schedules/"+old, "")
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+	eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })
+	other := m.ID(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
+	eventually(t, "another one is seen", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+other, "").Text("nextDateTime") != "" })
 	if n := ran(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	m.refused(400, "DurationValueOutsideRange", "interval", "PATCH", "/api/v2/schedules/"+other, `{"interval":"P1M"}`, mergePatch)
-	group := m.id(at+"/serverGroups", `{"name":"in a schedule"}`)
-	m.id(at+"/schedules", `{"type":"DeploymentSchedule","name":"of a group","deploymentServices":["DNS"],"servers":[{"id":`+group+
+	m.Refused(400, "DurationValueOutsideRange", "interval", "PATCH", "/api/v2/schedules/"+other, `{"interval":"P1M"}`, mergePatch)
+	group := m.ID(at+"/serverGroups", `{"name":"in a schedule"}`)
+	m.ID(at+"/schedules", `{"type":"DeploymentSchedule","name":"of a group","deploymentServices":["DNS"],"servers":[{"id":`+group+
 		`}],"startDateTime":"2999-01-01T00:00:00Z"}`)
-	m.refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
+	m.Refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
 }
 
 // A server that goes takes its deployments along: those of its group end, and others go on.
 func TestServersGo(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	d := m.deployment(at)
 	point, _ := m.create("second")
-	m.want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
 		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
-	other := m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
+	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
 		`","interfaces":[{"managementAddress":"10.0.0.98"}]}`)
-	group := "/api/v2/serverGroups/" + m.id(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
-	id := m.id(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	id := m.ID(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	eventually(t, "the server is deployed to", func() bool {
 		states := filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')")
-		return m.want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+states, "").count() == 1
+		return m.Want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+states, "").Count() == 1
 	})
-	m.want(204, "DELETE", "/api/v2/servers/"+other, "")
-	m.want(204, "DELETE", "/api/v2/deploymentRoles/"+m.want(200, "GET", d.server+"/deploymentRoles", "").text("data.0.id"), "")
-	m.want(204, "DELETE", d.server, "")
+	m.Want(204, "DELETE", "/api/v2/servers/"+other, "")
+	m.Want(204, "DELETE", "/api/v2/deploymentRoles/"+m.Want(200, "GET", d.server+"/deploymentRoles", "").Text("data.0.id"), "")
+	m.Want(204, "DELETE", d.server, "")
 	m.deploymentIs(id, "COMPLETED")
 	left := 1
 	if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
@@ -174,16 +175,16 @@ func TestServersGo(t *testing.T) {
 	}); err != nil || left != 0 {
 		t.Errorf("%d rows of servers are left (%v)", left, err)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A schedule that never comes, or for what is not deployed, is refused by its field.
 func TestSchedulesRefused(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	d := m.deployment(at)
-	elsewhere := m.id("/api/v2/configurations/"+m.id("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
+	elsewhere := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
 		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "lies in the past"},
@@ -195,19 +196,19 @@ func TestSchedulesRefused(t *testing.T) {
 		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {
-		r := m.do("POST", at+"/schedules", d.scheduled("bad", more))
-		if r.StatusCode != 400 || r.text("code") != want[0] || !named(r, want[1]) || !strings.Contains(r.text("message"), want[2]) {
-			t.Errorf("%s: %d %s", more, r.StatusCode, r.body)
+		r := m.Do("POST", at+"/schedules", d.scheduled("bad", more))
+		if r.StatusCode != 400 || r.Text("code") != want[0] || !named(r, want[1]) || !strings.Contains(r.Text("message"), want[2]) {
+			t.Errorf("%s: %d %s", more, r.StatusCode, r.Body)
 		}
 	}
-	m.refused(404, "InlinedResourceNotFound", "servers", "POST", at+"/schedules",
+	m.Refused(404, "InlinedResourceNotFound", "servers", "POST", at+"/schedules",
 		`{"type":"DeploymentSchedule","name":"x",`+future+`,"deploymentServices":["DNS"],"servers":[{"id":99999999}]}`)
 }
 
 // Deployments that ended long ago are taken away, and what is kept of them.
 func TestDeploymentsArePruned(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	d := m.deployment("/api/v2/configurations/" + configuration)
 	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 	for want, before := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
@@ -215,49 +216,49 @@ func TestDeploymentsArePruned(t *testing.T) {
 			t.Errorf("before %s: %d (%v)", before, n, err)
 		}
 	}
-	if r := m.want(200, "GET", "/api/v2/deployments", ""); r.count() != 0 {
-		t.Errorf("there are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments", ""); r.Count() != 0 {
+		t.Errorf("there are %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A deployment of a server group is one of each of its servers, and ends when they have ended.
 func TestGroupDeployments(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	d := m.deployment(at)
-	other := m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","overrideConfigurationLevelDnsValidation":true,`+
+	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","overrideConfigurationLevelDnsValidation":true,`+
 		`"dnsZoneValidationEnabled":true,"interfaces":[{"managementAddress":"10.0.0.98"}]}`)
-	group := "/api/v2/serverGroups/" + m.id(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
-	if r := m.want(200, "GET", group+"/servers", ""); r.count() != 2 {
-		t.Fatalf("the group has %s", r.body)
+	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	if r := m.Want(200, "GET", group+"/servers", ""); r.Count() != 2 {
+		t.Fatalf("the group has %s", r.Body)
 	}
-	if r := m.want(200, "GET", group+"/deploymentRoles", ""); r.count() != 1 {
-		t.Errorf("its roles are %s", r.body)
+	if r := m.Want(200, "GET", group+"/deploymentRoles", ""); r.Count() != 1 {
+		t.Errorf("its roles are %s", r.Body)
 	}
-	m.refused(400, "ServerNotConnected", "second", "POST", group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	id := m.id(group+"/deployments", `{"type":"ValidationDeployment","service":"DNS"}`)
+	m.Refused(400, "ServerNotConnected", "second", "POST", group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	id := m.ID(group+"/deployments", `{"type":"ValidationDeployment","service":"DNS"}`)
 	if message := m.deploymentIs(id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "server "+other+": COMPLETED_WITH_WARNINGS") {
 		t.Errorf("it says %q", message)
 	}
-	if r := m.want(200, "GET", "/api/v2/deployments/"+id+"/deployments", ""); r.count() != 2 {
-		t.Errorf("its parts are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+id+"/deployments", ""); r.Count() != 2 {
+		t.Errorf("its parts are %s", r.Body)
 	}
-	m.want(200, "PATCH", group, `{"servers":[{"id":`+other+`}]}`)
-	if r := m.want(200, "GET", group+"/servers", ""); r.count() != 1 {
-		t.Errorf("the group has %s", r.body)
+	m.Want(200, "PATCH", group, `{"servers":[{"id":`+other+`}]}`)
+	if r := m.Want(200, "GET", group+"/servers", ""); r.Count() != 1 {
+		t.Errorf("the group has %s", r.Body)
 	}
-	empty := m.id(at+"/serverGroups", `{"name":"empty"}`)
-	m.refused(400, "ServerNotActive", "no servers", "POST", "/api/v2/serverGroups/"+empty+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	empty := m.ID(at+"/serverGroups", `{"name":"empty"}`)
+	m.Refused(400, "ServerNotActive", "no servers", "POST", "/api/v2/serverGroups/"+empty+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	// What has ended stays as it is, also where a server of it goes.
-	ended := m.want(200, "GET", "/api/v2/deployments/"+id, "")
-	m.want(204, "DELETE", "/api/v2/servers/"+other, "")
-	if r := m.want(200, "GET", "/api/v2/deployments/"+id, ""); r.text("message") != ended.text("message") ||
-		r.text("completionDateTime") != ended.text("completionDateTime") {
-		t.Errorf("it is %s now", r.body)
+	ended := m.Want(200, "GET", "/api/v2/deployments/"+id, "")
+	m.Want(204, "DELETE", "/api/v2/servers/"+other, "")
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+id, ""); r.Text("message") != ended.Text("message") ||
+		r.Text("completionDateTime") != ended.Text("completionDateTime") {
+		t.Errorf("it is %s now", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // mailServer takes messages, and gives each with its receivers; the first attempt is refused.
@@ -329,7 +330,7 @@ func takeMail(c net.Conn, busy bool, messages chan<- string) {
 
 // Groups are told of the events that they want to hear of, by mail and by traps, also where the first attempt fails.
 func TestNotificationGroups(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	address, messages := mailServer(t)
 	mail, err := notify.ParseMail("smtp://" + address + "?from=portolan@example.net")
 	if err != nil {
@@ -346,15 +347,15 @@ func TestNotificationGroups(t *testing.T) {
 	}
 	m := startManager(t, func(o *Options) { o.Mail, o.Traps = mail, []*notify.Traps{traps} })
 	user := func(name string) string {
-		return m.id("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
+		return m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
 	}
 	ada, grace, nobody := user("ada"), user("grace"), user("nobody")
-	group := m.id("/api/v2/groups", `{"name":"operators"}`)
-	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+grace+`}`)
+	group := m.ID("/api/v2/groups", `{"name":"operators"}`)
+	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+grace+`}`)
 	only := `"eventSubscriptions":[{"category":"DEPLOYMENT","eventTypes":["FAILED"]}]`
-	id := m.id("/api/v2/notificationGroups", `{"type":"NotificationGroup","name":"on call","notificationType":"SMTP_SERVICE",`+only+`,"subjects":[{"id":`+ada+`},{"id":`+group+`}]}`)
-	m.want(201, "POST", "/api/v2/notificationGroups/"+id+"/subjects", `{"id":`+nobody+`}`)
-	m.id("/api/v2/notificationGroups", `{"type":"NotificationGroup","notificationType":"SNMP_TRAP_SERVICE",`+only+`}`)
+	id := m.ID("/api/v2/notificationGroups", `{"type":"NotificationGroup","name":"on call","notificationType":"SMTP_SERVICE",`+only+`,"subjects":[{"id":`+ada+`},{"id":`+group+`}]}`)
+	m.Want(201, "POST", "/api/v2/notificationGroups/"+id+"/subjects", `{"id":`+nobody+`}`)
+	m.ID("/api/v2/notificationGroups", `{"type":"NotificationGroup","notificationType":"SNMP_TRAP_SERVICE",`+only+`}`)
 	happens := func(kind, text string) {
 		if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", SourceName: "ns1", Message: text}, 0)
@@ -395,14 +396,14 @@ func TestNotificationGroups(t *testing.T) {
 		}
 		return left == 0
 	})
-	m.refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
+	m.Refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
 	plain := startManager(t, func(o *Options) { o.Mail = nil })
 	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
-		early := plain.id("/api/v2/notificationGroups", body)
-		plain.want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, mergePatch)
-		warned := plain.want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
-		if warned.count() != 1 || !strings.Contains(warned.text("data.0.message"), flag) {
-			t.Errorf("nothing warns of a group that cannot be told: %s", warned.body)
+		early := plain.ID("/api/v2/notificationGroups", body)
+		plain.Want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, mergePatch)
+		warned := plain.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
+		if warned.Count() != 1 || !strings.Contains(warned.Text("data.0.message"), flag) {
+			t.Errorf("nothing warns of a group that cannot be told: %s", warned.Body)
 		}
 	}
 }
@@ -411,10 +412,10 @@ func TestNotificationGroups(t *testing.T) {
 // whose service point falls silent is an event.
 func TestDeployedAnewBehindARestore(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	d := m.deployment("/api/v2/configurations/" + configuration)
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	application := m.want(200, "GET", "/user/api/v1/fleetInstances?name=wire", "").text("data.0.applications.0.id")
+	application := m.Want(200, "GET", "/user/api/v1/fleetInstances?name=wire", "").Text("data.0.applications.0.id")
 	number := func() (n int64) {
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT number FROM dns_server").Scan(&n)
@@ -441,9 +442,9 @@ func TestDeployedAnewBehindARestore(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r := m.want(200, "GET", "/api/v2/events?"+filter("category:'SERVER_MONITORING'"), "")
-	if r.count() != 1 || r.text("data.0.message") != "Server wire, as a service point, is NOT_CONNECTED: it is silent" ||
-		r.text("data.0.eventType") != "WARNING" {
-		t.Errorf("the events are %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'SERVER_MONITORING'"), "")
+	if r.Count() != 1 || r.Text("data.0.message") != "Server wire, as a service point, is NOT_CONNECTED: it is silent" ||
+		r.Text("data.0.eventType") != "WARNING" {
+		t.Errorf("the events are %s", r.Body)
 	}
 }

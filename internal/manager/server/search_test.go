@@ -12,20 +12,20 @@ import (
 // A search finds what a text names, whatever it is, best first, and says where it lies.
 func TestSearch(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC","name":"scope-Lab",
+	configuration, view, zone, block, network := m.Basics()
+	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC","name":"scope-Lab",
 		"macAddress":{"address":"00:00:5E:00:53:77"}}`)
-	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"scope","addresses":[{"id":`+address+`}]}`)
-	mac := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("macAddress.id")
-	absolute := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName")
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"scope","addresses":[{"id":`+address+`}]}`)
+	mac := m.Want(200, "GET", "/api/v2/addresses/"+address, "").Text("macAddress.id")
+	absolute := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "").Text("absoluteName")
 	hits := func(q, query string) []string {
-		r := m.want(200, "GET", "/api/v2/search?q="+url.QueryEscape(q)+query, "")
+		r := m.Want(200, "GET", "/api/v2/search?q="+url.QueryEscape(q)+query, "")
 		var found []string
-		for i := 0; r.text("data."+strconv.Itoa(i)+".match") != ""; i++ {
-			found = append(found, r.text("data."+strconv.Itoa(i)+".match")+" "+r.text("data."+strconv.Itoa(i)+".resource.id"))
+		for i := 0; r.Text("data."+strconv.Itoa(i)+".match") != ""; i++ {
+			found = append(found, r.Text("data."+strconv.Itoa(i)+".match")+" "+r.Text("data."+strconv.Itoa(i)+".resource.id"))
 		}
-		if r.text("count") != strconv.Itoa(len(found)) || r.text("complete") != "true" {
-			t.Errorf("q=%s: %s", q, r.body)
+		if r.Text("count") != strconv.Itoa(len(found)) || r.Text("complete") != "true" {
+			t.Errorf("q=%s: %s", q, r.Body)
 		}
 		return found
 	}
@@ -66,13 +66,13 @@ func TestSearch(t *testing.T) {
 			t.Errorf("q=%s gives %q", c.q, got)
 		}
 	}
-	r := m.want(200, "GET", "/api/v2/search?q="+absolute, "")
+	r := m.Want(200, "GET", "/api/v2/search?q="+absolute, "")
 	for path, want := range map[string]string{"data.0.path.0.id": configuration, "data.0.path.1.id": view, "data.0.path.2.type": "Zone",
 		"data.0.path.3.type":         "Zone",
 		"data.0.path.2.absoluteName": "com", "data.0.path.3.absoluteName": "example.com",
 		"data.0.resource._links.self.href": "/api/v2/resourceRecords/" + record} {
-		if got := r.text(path); got != want {
-			t.Errorf("%s is %q, want %q: %s", path, got, want, r.body)
+		if got := r.Text(path); got != want {
+			t.Errorf("%s is %q, want %q: %s", path, got, want, r.Body)
 		}
 	}
 	for _, q := range []string{"10.0.0.77", "10.0.0.0/24"} {
@@ -82,58 +82,58 @@ func TestSearch(t *testing.T) {
 			}
 		}
 	}
-	if one := m.want(200, "GET", "/api/v2/search?limit=1&q=10.0.0.77", ""); one.text("count") != "1" || one.text("more") != "true" {
-		t.Errorf("one of many: %s", one.body)
+	if one := m.Want(200, "GET", "/api/v2/search?limit=1&q=10.0.0.77", ""); one.Text("count") != "1" || one.Text("more") != "true" {
+		t.Errorf("one of many: %s", one.Body)
 	}
 	for _, part := range []string{"contains('5e:00')", "startsWith('00:00:5e')", "endsWith('53-77')"} {
-		if r := m.want(200, "GET", "/api/v2/macAddresses?fields=id&"+filter("address:"+part), ""); r.text("data.0.id") != mac {
-			t.Errorf("address:%s: %s", part, r.body)
+		if r := m.Want(200, "GET", "/api/v2/macAddresses?fields=id&"+filter("address:"+part), ""); r.Text("data.0.id") != mac {
+			t.Errorf("address:%s: %s", part, r.Body)
 		}
 	}
-	if options := m.want(204, "OPTIONS", "/api/v2/search", ""); options.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+	if options := m.Want(204, "OPTIONS", "/api/v2/search", ""); options.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("a search allows %s", options.Header.Get("Allow"))
 	}
 	// What changes is found as it is at once, and what is gone is not.
-	m.want(200, "PATCH", "/api/v2/addresses/"+address, `{"name":"renamed"}`)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+address, `{"name":"renamed"}`)
 	if got := hits("ename", ""); len(got) != 1 {
 		t.Errorf("the new name gives %q", got)
 	}
 	if got := hits("pe-la", ""); len(got) != 0 {
 		t.Errorf("the old name gives %q", got)
 	}
-	m.want(204, "DELETE", "/api/v2/addresses/"+address, "")
+	m.Want(204, "DELETE", "/api/v2/addresses/"+address, "")
 	if got := hits("renamed", ""); len(got) != 0 {
 		t.Errorf("what is deleted gives %q", got)
 	}
 	for query, want := range map[string]string{"": "q:", "q=": "q:", "q=x&q=y": "q:", "q=x&limit=0": "limit:", "q=x&limit=101": "limit:",
 		"q=x&z=1":                       "z:",
 		"q=" + strings.Repeat("x", 300): "q:", "q=%01abc&q=": "q:", "q=%ff": "q:"} {
-		if r := m.want(400, "GET", "/api/v2/search?"+query, ""); !strings.HasPrefix(r.text("message"), want) {
-			t.Errorf("?%s: %s", query, r.body)
+		if r := m.Want(400, "GET", "/api/v2/search?"+query, ""); !strings.HasPrefix(r.Text("message"), want) {
+			t.Errorf("?%s: %s", query, r.Body)
 		}
 	}
-	m.want(405, "POST", "/api/v2/search?q=x", "{}")
-	m.verify()
+	m.Want(405, "POST", "/api/v2/search?q=x", "{}")
+	m.Verify()
 }
 
 // What a caller does not see takes no room from what he sees.
 func TestSearchWithinRights(t *testing.T) {
 	m := startAlone(t)
-	m.basics()
+	m.Basics()
 	user := func(name string) {
-		m.id("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+
+		m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+
 			`","email":"e@x","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	}
 	for i := range 12 {
 		user("corpx" + strconv.Itoa(i))
 	}
 	user("low")
-	m.right(m.want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").text("data.0.id"), "", "VIEW", "")
-	m.id("/api/v2/configurations", `{"name":"z-corpx"}`)
+	m.right(m.Want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").Text("data.0.id"), "", "VIEW", "")
+	m.ID("/api/v2/configurations", `{"name":"z-corpx"}`)
 	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+adminPassword))
-	r := m.want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)
-	if r.text("data.0.resource.name") != "z-corpx" || r.text("more") != "false" || r.text("complete") != "true" {
-		t.Errorf("who sees no users finds %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)
+	if r.Text("data.0.resource.name") != "z-corpx" || r.Text("more") != "false" || r.Text("complete") != "true" {
+		t.Errorf("who sees no users finds %s", r.Body)
 	}
 }
 
@@ -141,18 +141,18 @@ func TestSearchWithinRights(t *testing.T) {
 // otherwise in its key.
 func TestNamesByTheirBeginning(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, _, _ := m.basics()
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"büro.example"}`)
-	plain := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"buro.example"}`)
+	_, view, _, _, _ := m.Basics()
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"büro.example"}`)
+	plain := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"buro.example"}`)
 	for _, name := range []string{"www", "wüste", "WWW2", "xn--kste-0ra"} {
-		m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
-		m.id("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
+		m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
+		m.ID("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"`+name+`"}`)
 	}
-	m.id("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"_sip._tcp"}`)
-	every := m.want(200, "GET", "/api/v2/resourceRecords?limit=100", "")
+	m.ID("/api/v2/zones/"+plain+"/resourceRecords", `{"type":"TXTRecord","text":"x","name":"_sip._tcp"}`)
+	every := m.Want(200, "GET", "/api/v2/resourceRecords?limit=100", "")
 	var names []string
-	for i := range every.count() {
-		names = append(names, every.text(fmt.Sprintf("data.%d.absoluteName", i)))
+	for i := range every.Count() {
+		names = append(names, every.Text(fmt.Sprintf("data.%d.absoluteName", i)))
 	}
 	for _, text := range []string{"w", "W", "wü", "www", "www.", "www.b", "www.bu", "www.bü", "www.büro.e",
 		"www.xn--", "wüste.b", "wüste.buro.ex", "x",
@@ -164,9 +164,9 @@ func TestNamesByTheirBeginning(t *testing.T) {
 				want++
 			}
 		}
-		r := m.want(200, "GET", "/api/v2/resourceRecords?limit=100&"+filter("absoluteName:startsWith('"+text+"')"), "")
-		if r.count() != want {
-			t.Errorf("with %q begin %d of %q, and found are %s", text, want, names, r.body)
+		r := m.Want(200, "GET", "/api/v2/resourceRecords?limit=100&"+filter("absoluteName:startsWith('"+text+"')"), "")
+		if r.Count() != want {
+			t.Errorf("with %q begin %d of %q, and found are %s", text, want, names, r.Body)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestMasterKey(t *testing.T) {
 func TestSecretsAreSealed(t *testing.T) {
 	m := startAlone(t)
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	id := m.id("/api/v2/webhooks", `{"name":"w","url":"http://127.0.0.1:9/","enabled":false,"secret":"`+secret+`"}`)
+	id := m.ID("/api/v2/webhooks", `{"name":"w","url":"http://127.0.0.1:9/","enabled":false,"secret":"`+secret+`"}`)
 	kept := func() (webhook, authority string) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			var key []byte

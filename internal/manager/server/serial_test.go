@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
+
 	"github.com/anishathalye/porcupine"
 )
 
@@ -107,13 +109,13 @@ type keeper struct {
 func TestOneOrderExplainsAllAnswers(t *testing.T) {
 	m := startManager(t)
 	managers := []*manager{m}
-	if os.Getenv(onPostgres) != "" { // two managers share the database
+	if os.Getenv(apitest.OnPostgres) != "" { // two managers share the database
 		managers = append(managers, startManager(t, func(o *Options) { o.Database = m.options.Database }))
 	}
-	_, view, _, block, _ := m.basics()
+	_, view, _, block, _ := m.Basics()
 	keepers := []keeper{}
 	for i := range 2 {
-		network := m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.9.%d.0/28"}`, i),
+		network := m.ID("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.9.%d.0/28"}`, i),
 			"x-bcn-no-gateway: true")
 		path := "/api/v2/networks/" + network
 		keepers = append(keepers, keeper{
@@ -122,49 +124,49 @@ func TestOneOrderExplainsAllAnswers(t *testing.T) {
 				if slot >= 0 {
 					body = fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.9.%d.%d"}`, i, slot+1)
 				}
-				return m.do("POST", path+"/addresses", body)
+				return m.Do("POST", path+"/addresses", body)
 			},
 			slot: func(r reply) int {
-				n, _ := strconv.Atoi(r.text("address")[strings.LastIndex(r.text("address"), ".")+1:])
+				n, _ := strconv.Atoi(r.Text("address")[strings.LastIndex(r.Text("address"), ".")+1:])
 				return n - 1
 			},
 			free: "addresses",
 			count: func(m *manager) int {
-				n, _ := strconv.Atoi(m.do("GET", path, "").text("usage.STATIC"))
+				n, _ := strconv.Atoi(m.Do("GET", path, "").Text("usage.STATIC"))
 				return n
 			},
 		})
 	}
 	// Fourteen networks fill a block of that size.
-	inner := m.id("/api/v2/blocks/"+block+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.8.0.0-10.8.%d.255"}`, slots-1))
+	inner := m.ID("/api/v2/blocks/"+block+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.8.0.0-10.8.%d.255"}`, slots-1))
 	keepers = append(keepers, keeper{
 		take: func(m *manager, slot int) reply {
 			body := `{"type":"IPv4Network","range":"/24"}`
 			if slot >= 0 {
 				body = fmt.Sprintf(`{"type":"IPv4Network","range":"10.8.%d.0/24"}`, slot)
 			}
-			return m.do("POST", "/api/v2/blocks/"+inner+"/networks", body)
+			return m.Do("POST", "/api/v2/blocks/"+inner+"/networks", body)
 		},
 		slot: func(r reply) int {
-			n, _ := strconv.Atoi(strings.Split(r.text("range"), ".")[2])
+			n, _ := strconv.Atoi(strings.Split(r.Text("range"), ".")[2])
 			return n
 		},
 		free: "networks",
 		count: func(m *manager) int {
-			n, _ := strconv.Atoi(m.do("GET", "/api/v2/blocks/"+inner+"/networks?limit=1&total=true", "").text("totalCount"))
+			n, _ := strconv.Atoi(m.Do("GET", "/api/v2/blocks/"+inner+"/networks?limit=1&total=true", "").Text("totalCount"))
 			return n
 		},
 	}, keeper{
 		take: func(m *manager, slot int) reply {
-			return m.do("POST", "/api/v2/views/"+view+"/zones", fmt.Sprintf(`{"type":"Zone","name":"z%d"}`, max(slot, 0)))
+			return m.Do("POST", "/api/v2/views/"+view+"/zones", fmt.Sprintf(`{"type":"Zone","name":"z%d"}`, max(slot, 0)))
 		},
 		slot: func(r reply) int {
-			n, _ := strconv.Atoi(strings.TrimPrefix(r.text("name"), "z"))
+			n, _ := strconv.Atoi(strings.TrimPrefix(r.Text("name"), "z"))
 			return n
 		},
 		free: "zones",
 		count: func(m *manager) int {
-			n, _ := strconv.Atoi(m.do("GET", "/api/v2/views/"+view+"/zones?limit=1&total=true&filter=name:startsWith('z')", "").text("totalCount"))
+			n, _ := strconv.Atoi(m.Do("GET", "/api/v2/views/"+view+"/zones?limit=1&total=true&filter=name:startsWith('z')", "").Text("totalCount"))
 			return n
 		},
 	})
@@ -183,7 +185,7 @@ func TestOneOrderExplainsAllAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d of them changed something", len(history), done)
-	m.verify()
+	m.Verify()
 }
 
 // write lets sixteen clients change the shelves, and gives what they asked and were answered.
@@ -223,7 +225,7 @@ func write(t *testing.T, managers []*manager, keepers []keeper) (history []porcu
 				out, r := ask(m, k, in)
 				back := time.Since(began).Nanoseconds()
 				if r.Response != nil && r.StatusCode >= 500 {
-					t.Errorf("%+v answers %d %s", in, r.StatusCode, r.body)
+					t.Errorf("%+v answers %d %s", in, r.StatusCode, r.Body)
 				}
 				mu.Lock()
 				history = append(history, porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: back})
@@ -243,7 +245,7 @@ func ask(m *manager, k keeper, in want) (out got, r reply) {
 	case "count":
 		return got{n: k.count(m)}, r
 	case "free":
-		r = m.do(http.MethodDelete, "/api/v2/"+k.free+"/"+strconv.FormatInt(in.id, 10), "")
+		r = m.Do(http.MethodDelete, "/api/v2/"+k.free+"/"+strconv.FormatInt(in.id, 10), "")
 		return got{ok: r.StatusCode == http.StatusNoContent}, r
 	case "next":
 		r = k.take(m, -1)
@@ -253,6 +255,6 @@ func ask(m *manager, k keeper, in want) (out got, r reply) {
 	if r.StatusCode != http.StatusCreated {
 		return out, r
 	}
-	id, _ := strconv.ParseInt(r.text("id"), 10, 64)
+	id, _ := strconv.ParseInt(r.Text("id"), 10, 64)
 	return got{ok: true, slot: k.slot(r), id: id}, r
 }

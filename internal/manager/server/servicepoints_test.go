@@ -50,78 +50,78 @@ func ntpServer(t *testing.T, ahead time.Duration) string {
 func TestServicePointsV4(t *testing.T) {
 	m := startManager(t)
 	const path = "/user/api/v1/servicePoints"
-	m.refused(400, "MissingRequiredField", "name", "POST", path, `{"description":"x"}`)
+	m.Refused(400, "MissingRequiredField", "name", "POST", path, `{"description":"x"}`)
 	for name, value := range map[string]string{"hostname": `"x"`, "ipv4CIDRAddress": `"192.0.2.1/24"`, "sshPublicKey": `"k"`,
 		"consolePassword": `"p"`, "dnsServers": `["192.0.2.53"]`, "httpProxySettings": `{"host":"p"}`} {
-		m.refused(400, "InvalidResourceFieldValue", name, "POST", path, fmt.Sprintf(`{"name":"four",%q:%s}`, name, value))
+		m.Refused(400, "InvalidResourceFieldValue", name, "POST", path, fmt.Sprintf(`{"name":"four",%q:%s}`, name, value))
 	}
-	m.refused(400, "InvalidResourceFieldValue", "ntp", "POST", path, `{"name":"four","ntpServers":["a b"]}`)
-	created := m.want(202, "POST", path, `{"name":"four","description":"d","hostname":"","dnsServers":[],"ntpServers":[]}`)
-	id := created.text("id")
+	m.Refused(400, "InvalidResourceFieldValue", "ntp", "POST", path, `{"name":"four","ntpServers":["a b"]}`)
+	created := m.Want(202, "POST", path, `{"name":"four","description":"d","hostname":"","dnsServers":[],"ntpServers":[]}`)
+	id := created.Text("id")
 	fleet, _ := m.create("other")
-	if r := m.want(200, "GET", path, ""); r.text("data.0.id") != id || r.get("data.1") != nil {
-		t.Errorf("the list is %s", r.body)
+	if r := m.Want(200, "GET", path, ""); r.Text("data.0.id") != id || r.Get("data.1") != nil {
+		t.Errorf("the list is %s", r.Body)
 	}
-	m.refused(404, "ResourceNotFound", fleet, "GET", path+"/"+fleet, "")
-	m.refused(404, "ResourceNotFound", fleet, "DELETE", path+"/"+fleet, "")
-	_, stop := m.agent(filepath.Join(t.TempDir(), "state"), "v4", m.RegistrationEndpoint(), created.text("registrationKey"))
+	m.Refused(404, "ResourceNotFound", fleet, "GET", path+"/"+fleet, "")
+	m.Refused(404, "ResourceNotFound", fleet, "DELETE", path+"/"+fleet, "")
+	_, stop := m.agent(filepath.Join(t.TempDir(), "state"), "v4", m.RegistrationEndpoint(), created.Text("registrationKey"))
 	defer stop()
 	var r reply
 	eventually(t, "it is healthy and has reported", func() bool {
-		r = m.want(200, "GET", path+"/"+id, "")
-		return r.text("status") == "HEALTHY" && r.text("resources.cpu.cores") != "0"
+		r = m.Want(200, "GET", path+"/"+id, "")
+		return r.Text("status") == "HEALTHY" && r.Text("resources.cpu.cores") != "0"
 	})
 	for _, field := range []string{"hostname", "ipv4CIDRAddress", "addresses.0.ipAddress", "platform", "resources.cpu.cores",
 		"resources.memory.totalMB",
 		"resources.disk.varTotalMB", "originalVersion", "anycastStatus.status", "ntpStatus.synchronized"} {
-		if r.text(field) == "" || r.text(field) == "0" {
-			t.Errorf("%s is %v in %s", field, r.get(field), r.body)
+		if r.Text(field) == "" || r.Text(field) == "0" {
+			t.Errorf("%s is %v in %s", field, r.Get(field), r.Body)
 		}
 	}
 
 	settings := path + "/" + id + "/settings"
-	m.refused(400, "InvalidResourceFieldValue", "clientNetworks", "PATCH", settings, `{"ntpConfiguration":{"clientNetworks":["192.0.2.0/24"]}}`)
-	m.refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":["x:0"]}}`)
-	m.refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "clientNetworks", "PATCH", settings, `{"ntpConfiguration":{"clientNetworks":["192.0.2.0/24"]}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":["x:0"]}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
 	good, wrong := ntpServer(t, 0), ntpServer(t, time.Hour)
-	m.want(200, "PATCH", settings, fmt.Sprintf(`{"name":"vier","ntpConfiguration":{"servers":[%q]}}`, good))
+	m.Want(200, "PATCH", settings, fmt.Sprintf(`{"name":"vier","ntpConfiguration":{"servers":[%q]}}`, good))
 	eventually(t, "the NTP server is asked", func() bool {
-		r := m.want(200, "GET", path+"/"+id, "")
-		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == true && r.text("name") == "vier"
+		r := m.Want(200, "GET", path+"/"+id, "")
+		return r.Text("ntpStatus.stratum") == "3" && r.Get("ntpStatus.synchronized") == true && r.Text("name") == "vier"
 	})
-	m.want(200, "PATCH", settings, fmt.Sprintf(`{"ntpConfiguration":{"servers":[%q]}}`, wrong))
+	m.Want(200, "PATCH", settings, fmt.Sprintf(`{"ntpConfiguration":{"servers":[%q]}}`, wrong))
 	eventually(t, "the clock is off", func() bool {
-		r := m.want(200, "GET", path+"/"+id, "")
-		ahead, _ := strconv.ParseFloat(r.text("ntpStatus.offsetMillis"), 64)
-		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == false && ahead > 3_599_000 && ahead < 3_601_000
+		r := m.Want(200, "GET", path+"/"+id, "")
+		ahead, _ := strconv.ParseFloat(r.Text("ntpStatus.offsetMillis"), 64)
+		return r.Text("ntpStatus.stratum") == "3" && r.Get("ntpStatus.synchronized") == false && ahead > 3_599_000 && ahead < 3_601_000
 	})
 
 	services := path + "/" + id + "/serviceInstances"
-	m.refused(400, "MissingRequiredField", "serviceDescriptorID", "POST", services, `{"name":"probe"}`)
-	m.refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "POST", services, `{"serviceDescriptorID":"dhcp-1"}`)
-	m.refused(400, "InvalidResourceFieldValue", "parameters", "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","parameters":{}}`)
-	m.refused(400, "InvalidResourceFieldValue", "portLabel", "POST", services,
+	m.Refused(400, "MissingRequiredField", "serviceDescriptorID", "POST", services, `{"name":"probe"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "POST", services, `{"serviceDescriptorID":"dhcp-1"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "parameters", "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","parameters":{}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "portLabel", "POST", services,
 		`{"serviceDescriptorID":"dns-resolver-service-1.0.0","ingressEndpoints":[{"portLabel":"management","addresses":["192.0.2.1"]}]}`)
-	m.refused(404, "ResourceNotFound", fleet, "POST", path+"/"+fleet+"/serviceInstances", `{"serviceDescriptorID":"http-probe-service-1.0.0"}`)
-	instance := m.want(202, "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","name":"my probe",`+
-		`"parameters":[{"name":"targets","value":"[{\"address\":\"127.0.0.1\"}]"}]}`).text("id")
-	r = m.want(200, "GET", path+"?serviceName=http-probe-service", "")
-	if r.text("data.0.applications.0.serviceName") != "http-probe-service" || r.text("data.0.applications.0.name") != "my probe" {
-		t.Errorf("with a service it is %s", r.body)
+	m.Refused(404, "ResourceNotFound", fleet, "POST", path+"/"+fleet+"/serviceInstances", `{"serviceDescriptorID":"http-probe-service-1.0.0"}`)
+	instance := m.Want(202, "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","name":"my probe",`+
+		`"parameters":[{"name":"targets","value":"[{\"address\":\"127.0.0.1\"}]"}]}`).Text("id")
+	r = m.Want(200, "GET", path+"?serviceName=http-probe-service", "")
+	if r.Text("data.0.applications.0.serviceName") != "http-probe-service" || r.Text("data.0.applications.0.name") != "my probe" {
+		t.Errorf("with a service it is %s", r.Body)
 	}
-	if r := m.want(200, "GET", path+"?serviceName=dns-resolver-service", ""); r.get("data.0") != nil {
-		t.Errorf("with a resolver there is %s", r.body)
+	if r := m.Want(200, "GET", path+"?serviceName=dns-resolver-service", ""); r.Get("data.0") != nil {
+		t.Errorf("with a resolver there is %s", r.Body)
 	}
 	at := "/user/api/v1/serviceInstances/" + instance
-	m.want(202, "PATCH", at, `{"parameters":[{"name":"intervalSeconds","value":"60"}]}`)
-	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/applications/"+instance, "").body); !strings.Contains(got,
+	m.Want(202, "PATCH", at, `{"parameters":[{"name":"intervalSeconds","value":"60"}]}`)
+	if got := string(m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/applications/"+instance, "").Body); !strings.Contains(got,
 		`"intervalSeconds":60`) || !strings.Contains(got, "127.0.0.1") {
 		t.Errorf("configured anew it is %s", got)
 	}
-	m.refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "PATCH", at, `{"serviceDescriptorID":"dns-resolver-service-1.0.0"}`)
-	m.refused(400, "MissingRequiredField", "version", "PATCH", at, `{}`)
-	m.refused(404, "ResourceNotFound", "nothing", "PATCH", "/user/api/v1/serviceInstances/nothing", `{"version":"2"}`)
-	m.want(202, "DELETE", at, "")
-	m.want(204, "DELETE", path+"/"+id, "")
-	m.refused(404, "ResourceNotFound", id, "GET", path+"/"+id, "")
+	m.Refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "PATCH", at, `{"serviceDescriptorID":"dns-resolver-service-1.0.0"}`)
+	m.Refused(400, "MissingRequiredField", "version", "PATCH", at, `{}`)
+	m.Refused(404, "ResourceNotFound", "nothing", "PATCH", "/user/api/v1/serviceInstances/nothing", `{"version":"2"}`)
+	m.Want(202, "DELETE", at, "")
+	m.Want(204, "DELETE", path+"/"+id, "")
+	m.Refused(404, "ResourceNotFound", id, "GET", path+"/"+id, "")
 }

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // settingsOf gives the path of the settings of a type.
 func (m *manager) settingsOf(kind string) string {
-	m.t.Helper()
-	return "/api/v2/settings/" + m.want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "").text("data.0.id")
+	m.T.Helper()
+	return "/api/v2/settings/" + m.Want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "").Text("data.0.id")
 }
 
 // session begins a session of admin, and gives its id and the header of its requests.
 func (m *manager) session() (string, string) {
-	m.t.Helper()
-	r := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
-	return r.text("id"), "Authorization: Basic " + r.text("basicAuthenticationCredentials")
+	m.T.Helper()
+	r := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
+	return r.Text("id"), "Authorization: Basic " + r.Text("basicAuthenticationCredentials")
 }
 
 // A session that is used lasts its day; one that is not ends after the time that the settings say, also where it was open before they did.
@@ -29,52 +30,52 @@ func TestSessionTimeout(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	early, before := m.session()
-	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
 	idle, unused := m.session()
 	busy, used := m.session()
 	for range 9 {
 		c.advance(5 * time.Minute)
-		m.want(200, "GET", "/api/v2/configurations", "", used)
+		m.Want(200, "GET", "/api/v2/configurations", "", used)
 	}
-	m.want(401, "GET", "/api/v2/configurations", "", unused)
-	m.want(401, "GET", "/api/v2/configurations", "", before)
+	m.Want(401, "GET", "/api/v2/configurations", "", unused)
+	m.Want(401, "GET", "/api/v2/configurations", "", before)
 	if err := identity.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	for id, state := range map[string]string{early: "TIMED_OUT", idle: "TIMED_OUT", busy: "LOGGED_IN"} {
-		if r := m.want(200, "GET", "/api/v2/sessions/"+id, ""); r.text("state") != state {
-			t.Errorf("the session is %s, want %s: %s", r.text("state"), state, r.body)
+		if r := m.Want(200, "GET", "/api/v2/sessions/"+id, ""); r.Text("state") != state {
+			t.Errorf("the session is %s, want %s: %s", r.Text("state"), state, r.Body)
 		}
 	}
 	// A longer time counts for those that are open, too.
-	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, mergePatch)
-	m.want(200, "GET", "/api/v2/configurations", "", used)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, mergePatch)
+	m.Want(200, "GET", "/api/v2/configurations", "", used)
 	c.advance(3 * time.Hour)
-	m.want(200, "GET", "/api/v2/configurations", "", used)
+	m.Want(200, "GET", "/api/v2/configurations", "", used)
 	for range 24 * 4 {
 		c.advance(15 * time.Minute)
-		m.do("GET", "/api/v2/configurations", "", used)
+		m.Do("GET", "/api/v2/configurations", "", used)
 	}
-	m.want(401, "GET", "/api/v2/configurations", "", used)
+	m.Want(401, "GET", "/api/v2/configurations", "", used)
 	if err := identity.ExpireSessions(t.Context(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.want(200, "GET", "/api/v2/sessions/"+busy, ""); r.text("state") != "EXPIRED" {
-		t.Errorf("after a day the session is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/sessions/"+busy, ""); r.Text("state") != "EXPIRED" {
+		t.Errorf("after a day the session is %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Who guesses waits as the settings say: after so many failures within a time, for another one.
 func TestLoginPolicy(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
-	m.want(200, "PATCH", m.settingsOf("LoginPolicySettings"),
+	m.Want(200, "PATCH", m.settingsOf("LoginPolicySettings"),
 		`{"enabled":true,"failureLimit":2,"failureLimitPeriod":"PT10M","delayDuration":"PT7M"}`, mergePatch)
-	m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
+	m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	try := func(status int, password string) reply {
 		t.Helper()
-		return m.want(status, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+password+`"}`, "Authorization:")
+		return m.Want(status, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+password+`"}`, "Authorization:")
 	}
 	try(401, "wrong")
 	c.advance(11 * time.Minute) // the first failure counts no more
@@ -94,7 +95,7 @@ func TestLoginPolicy(t *testing.T) {
 	try(401, "wrong")
 	try(401, "wrong")
 	try(429, adminPassword)
-	m.want(200, "PATCH", m.settingsOf("LoginPolicySettings"), `{"delayDuration":"PT1S"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("LoginPolicySettings"), `{"delayDuration":"PT1S"}`, mergePatch)
 	try(201, adminPassword)
 }
 
@@ -118,27 +119,27 @@ func (l *lines) has(text string) bool {
 
 // What is logged is what the settings say, part by part; not where the command line says it.
 func TestLogLevels(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	var log lines
 	m := startManager(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
 	settings := m.settingsOf("LogLevelSettings")
-	m.refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, mergePatch)
-	m.refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, mergePatch)
-	if m.want(200, "GET", "/api/v2/configurations?limit=7", ""); log.has("msg=request") {
+	m.Refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, mergePatch)
+	m.Refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, mergePatch)
+	if m.Want(200, "GET", "/api/v2/configurations?limit=7", ""); log.has("msg=request") {
 		t.Error("requests are logged at INFO")
 	}
-	m.want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, mergePatch)
+	m.Want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, mergePatch)
 	eventually(t, "requests are logged", func() bool {
-		m.want(200, "GET", "/api/v2/configurations?limit=8", "")
+		m.Want(200, "GET", "/api/v2/configurations?limit=8", "")
 		return log.has("msg=request")
 	})
 	if log.has("door=fleet") {
 		t.Error("the other doors log as the API does")
 	}
-	if r := m.want(200, "PATCH", settings, `{"addressManager":"WARN"}`, mergePatch); r.text("rrdTool") != "WARN" || r.text("restV2") != "DEBUG" {
-		t.Errorf("the parts that log with the manager are %s", r.body)
+	if r := m.Want(200, "PATCH", settings, `{"addressManager":"WARN"}`, mergePatch); r.Text("rrdTool") != "WARN" || r.Text("restV2") != "DEBUG" {
+		t.Errorf("the parts that log with the manager are %s", r.Body)
 	}
 	fixed := startManager(t)
-	fixed.refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, mergePatch)
-	fixed.want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, mergePatch)
+	fixed.Refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, mergePatch)
+	fixed.Want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, mergePatch)
 }

@@ -16,24 +16,24 @@ func TestRightsFollowAnotherManager(t *testing.T) {
 	shared := func(o *Options) { o.Database = url }
 	one := startManager(t, shared)
 	two := startManager(t, shared)
-	two.token = one.token
-	configuration, _, _, block, _ := one.basics()
-	hidden := one.id("/api/v2/tagGroups", `{"name":"hidden"}`)
+	two.Token = one.Token
+	configuration, _, _, block, _ := one.Basics()
+	hidden := one.ID("/api/v2/tagGroups", `{"name":"hidden"}`)
 	user, as := one.user("ada", "NO_ACCESS")
 	one.right(user, "", "VIEW", "")
 	one.right(user, hidden, "HIDE", "")
 	one.right(user, block, "HIDE", "")
-	tags := one.want(200, "GET", "/api/v2/tags", "", as).count()
-	networks := one.want(200, "GET", "/api/v2/networks", "", as).count()
-	tag := two.id("/api/v2/tagGroups/"+hidden+"/tags", `{"name":"outer"}`)
-	two.id("/api/v2/tags/"+tag+"/tags", `{"name":"inner"}`)
-	inner := two.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.200.0.0/16"}`)
-	two.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/24"}`)
-	other := two.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
-	two.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24"}`)
+	tags := one.Want(200, "GET", "/api/v2/tags", "", as).Count()
+	networks := one.Want(200, "GET", "/api/v2/networks", "", as).Count()
+	tag := two.ID("/api/v2/tagGroups/"+hidden+"/tags", `{"name":"outer"}`)
+	two.ID("/api/v2/tags/"+tag+"/tags", `{"name":"inner"}`)
+	inner := two.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.200.0.0/16"}`)
+	two.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/24"}`)
+	other := two.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	two.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24"}`)
 	eventually(t, "the first manager sees what the second has made, but for what is hidden", func() bool {
-		return one.want(200, "GET", "/api/v2/tags", "", as).count() == tags &&
-			one.want(200, "GET", "/api/v2/networks", "", as).count() == networks+1
+		return one.Want(200, "GET", "/api/v2/tags", "", as).Count() == tags &&
+			one.Want(200, "GET", "/api/v2/networks", "", as).Count() == networks+1
 	})
 }
 
@@ -44,11 +44,11 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 	shared := func(o *Options) { o.Database = url }
 	one := startManager(t, shared)
 	two := startManager(t, shared)
-	two.token = one.token
-	configuration, _, _, _, network := one.basics()
-	one.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	two.Token = one.Token
+	configuration, _, _, _, network := one.Basics()
+	one.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
 	name := func(m *manager) string {
-		return m.want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.9'"), "").text("data.0.configuration.name")
+		return m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.9'"), "").Text("data.0.configuration.name")
 	}
 	called := "main"
 	for _, next := range []string{"second", "third"} {
@@ -59,7 +59,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 				}
 			}
 		}
-		one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, mergePatch)
+		one.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, mergePatch)
 		if got := name(one); got != next {
 			t.Errorf("behind the acknowledgement the configuration is %q, and not %q", got, next)
 		}
@@ -75,29 +75,29 @@ func TestManagersShareADatabase(t *testing.T) {
 	one := startManager(t, shared)
 	two := startManager(t, shared)
 	one.Fleet.EndCheckins() // at its end nothing is waited for
-	configuration, _, _, _, network := one.basics()
+	configuration, _, _, _, network := one.Basics()
 
 	// A token of one is good at the other, until it is revoked there or here.
-	two.token = one.token
-	two.want(200, "GET", "/api/v2/networks/"+network, "")
-	session := one.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	credentials := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
-	two.want(200, "GET", "/api/v2/networks", "", credentials)
-	one.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, "Content-Type: application/merge-patch+json")
+	two.Token = one.Token
+	two.Want(200, "GET", "/api/v2/networks/"+network, "")
+	session := one.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	credentials := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
+	two.Want(200, "GET", "/api/v2/networks", "", credentials)
+	one.Want(200, "PATCH", "/api/v2/sessions/"+session.Text("id"), `{"state":"LOGGED_OUT"}`, "Content-Type: application/merge-patch+json")
 	eventually(t, "the session has ended at the other manager", func() bool {
-		return two.do("GET", "/api/v2/networks", "", credentials).StatusCode == http.StatusUnauthorized
+		return two.Do("GET", "/api/v2/networks", "", credentials).StatusCode == http.StatusUnauthorized
 	})
 
 	// The same Idempotency-Key at both makes one resource.
 	body := `{"type":"IPv4Address","state":"STATIC"}`
-	first := one.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
-	again := two.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
-	if string(first.body) != string(again.body) {
-		t.Errorf("the second answer is %s, the first was %s", again.body, first.body)
+	first := one.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	again := two.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	if string(first.Body) != string(again.Body) {
+		t.Errorf("the second answer is %s, the first was %s", again.Body, first.Body)
 	}
 	// Who has written at one reads it at the other, names that are inlined included.
-	one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"renamed"}`, "Content-Type: application/merge-patch+json")
-	if got := two.want(200, "GET", "/api/v2/networks/"+network, "").text("configuration.name"); got != "renamed" {
+	one.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"renamed"}`, "Content-Type: application/merge-patch+json")
+	if got := two.Want(200, "GET", "/api/v2/networks/"+network, "").Text("configuration.name"); got != "renamed" {
 		t.Errorf("the other manager still says %q", got)
 	}
 
@@ -115,7 +115,7 @@ func TestManagersShareADatabase(t *testing.T) {
 		if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate); status != 200 {
 			t.Errorf("checking in: %d %v", status, a)
 		}
-		if got := one.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "HEALTHY" {
+		if got := one.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").Text("status"); got != "HEALTHY" {
 			t.Errorf("its status is %s", got)
 		}
 	}
@@ -125,9 +125,9 @@ func TestManagersShareADatabase(t *testing.T) {
 		held <- status
 	}()
 	began := time.Now()
-	one.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	one.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	if status := <-held; status != http.StatusGone || time.Since(began) > 10*time.Second {
 		t.Errorf("the check-in that was held open ends with %d after %v", status, time.Since(began))
 	}
-	one.verify()
+	one.Verify()
 }

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // Clients that ask for long lists and do not read them are cut off, and hold nobody else up for long.
 func TestClientsThatDoNotRead(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
 	m.REST.WriteTime = 300 * time.Millisecond
 	if err := Sample(t.Context(), m.Address); err != nil {
@@ -23,7 +25,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		fmt.Fprintf(conn, "GET /api/v2?limit=100000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.token)
+		fmt.Fprintf(conn, "GET /api/v2?limit=100000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.Token)
 	}
-	m.want(http.StatusOK, "GET", "/api/v2/networks?limit=1", "")
+	m.Want(http.StatusOK, "GET", "/api/v2/networks?limit=1", "")
 }

@@ -9,54 +9,54 @@ import (
 // also from a hardware address.
 func TestFirstSpace(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"six"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"six"}`)
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
-	r := m.want(200, "GET", blocks+"?orderBy=range", "")
-	if got := r.text("data.0.range") + r.text("data.0.name") + r.text("data.1.range") +
-		r.text("data.1.name"); got != "2000::/3Global Unicastfc00::/7Unique Local" {
+	r := m.Want(200, "GET", blocks+"?orderBy=range", "")
+	if got := r.Text("data.0.range") + r.Text("data.0.name") + r.Text("data.1.range") +
+		r.Text("data.1.name"); got != "2000::/3Global Unicastfc00::/7Unique Local" {
 		t.Errorf("it begins with %s", got)
 	}
-	local := r.text("data.1.id")
-	if b := m.want(201, "POST", blocks,
-		`{"type":"IPv6Block","range":"2001:db8::/32"}`); b.text("_links.up.href") != "/api/v2/blocks/"+r.text("data.0.id") {
-		t.Errorf("a global block is %s", b.body)
+	local := r.Text("data.1.id")
+	if b := m.Want(201, "POST", blocks,
+		`{"type":"IPv6Block","range":"2001:db8::/32"}`); b.Text("_links.up.href") != "/api/v2/blocks/"+r.Text("data.0.id") {
+		t.Errorf("a global block is %s", b.Body)
 	}
-	b := m.want(201, "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53:01"}`)
-	if !strings.HasPrefix(b.text("range"), "fd") || !strings.HasSuffix(b.text("range"), "::/48") ||
-		b.text("_links.up.href") != "/api/v2/blocks/"+local {
-		t.Errorf("from a hardware address it is %s", b.body)
+	b := m.Want(201, "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53:01"}`)
+	if !strings.HasPrefix(b.Text("range"), "fd") || !strings.HasSuffix(b.Text("range"), "::/48") ||
+		b.Text("_links.up.href") != "/api/v2/blocks/"+local {
+		t.Errorf("from a hardware address it is %s", b.Body)
 	}
-	m.id("/api/v2/blocks/"+local+"/blocks", `{"type":"IPv6Block","range":"0000.5e00.5302"}`)
-	m.refused(400, "IpRangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.text("data.0.id")+"/blocks",
+	m.ID("/api/v2/blocks/"+local+"/blocks", `{"type":"IPv6Block","range":"0000.5e00.5302"}`)
+	m.Refused(400, "IpRangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.Text("data.0.id")+"/blocks",
 		`{"type":"IPv6Block","range":"00-00-5e-00-53-01"}`)
-	m.refused(400, "InvalidResourceFieldValue", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
-	m.refused(400, "InvalidResourceFieldValue", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
-	m.refused(400, "InvalidIpRangeValue", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
-	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
-	m.verify()
+	m.Refused(400, "InvalidResourceFieldValue", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
+	m.Refused(400, "InvalidIpRangeValue", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
+	m.Want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	m.Verify()
 }
 
 // Deep first finds room in the first block however far down, breadth first in the block nearest to the top.
 func TestTraversal(t *testing.T) {
 	m := startAlone(t)
-	configuration := m.id("/api/v2/configurations", `{"name":"t"}`)
-	top := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"t"}`)
+	top := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	under := func(block, r string) string {
-		return m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"`+r+`"}`)
+		return m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"`+r+`"}`)
 	}
 	first := under(top, "10.0.0.0/9")
 	under(top, "10.128.0.0/9")
 	under(first, "10.0.0.0/10")
-	m.id("/api/v2/blocks/"+first+"/networks", `{"type":"IPv4Network","range":"10.64.0.0/11"}`)
+	m.ID("/api/v2/blocks/"+first+"/networks", `{"type":"IPv4Network","range":"10.64.0.0/11"}`)
 	for method, want := range map[string]string{"DEPTH_FIRST": "10.0.0.0/10", "BREADTH_FIRST": "10.128.0.0/10"} {
-		if n := m.want(201, "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
-			"x-bcn-traversal-method: "+method); n.text("range") != want {
-			t.Errorf("%s finds %s", method, n.text("range"))
+		if n := m.Want(201, "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
+			"x-bcn-traversal-method: "+method); n.Text("range") != want {
+			t.Errorf("%s finds %s", method, n.Text("range"))
 		}
 	}
-	m.refused(400, "InvalidHeaderValue", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
+	m.Refused(400, "InvalidHeaderValue", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
 		"x-bcn-traversal-method: SIDEWAYS")
-	m.refused(400, "NoSpaceForNetwork", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`,
+	m.Refused(400, "NoSpaceForNetwork", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`,
 		"x-bcn-traversal-method: BREADTH_FIRST")
-	m.verify()
+	m.Verify()
 }

@@ -7,19 +7,21 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // Nobody who asks behind an acknowledgement is told what was before it: names that are inlined, policies that
 // come down the tree, and rules that begin to hold, while others read and write all the time.
 func TestNothingIsStale(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
-	_, _, zone, block, network := m.basics()
-	restriction := m.id("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"bad","matchType":"Any"}]}`)
-	location := m.id("/api/v2/locations/"+m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")+"/locations",
+	_, _, zone, block, network := m.Basics()
+	restriction := m.ID("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"bad","matchType":"Any"}]}`)
+	location := m.ID("/api/v2/locations/"+m.Want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").Text("data.0.id")+"/locations",
 		`{"type":"Location","code":"CH ZRH","name":"n0"}`)
-	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"location":{"id":`+location+`}}`)
-	a := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","location":{"id":`+location+`}}`)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"location":{"id":`+location+`}}`)
+	a := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","location":{"id":`+location+`}}`)
 	var acknowledged atomic.Int64 // the number of the name that was acknowledged last
 	stop := make(chan struct{})
 	var all sync.WaitGroup
@@ -29,7 +31,7 @@ func TestNothingIsStale(t *testing.T) {
 	stale, asked := atomic.Int64{}, atomic.Int64{}
 	for i := range 8 {
 		all.Go(func() {
-			reader := &manager{Manager: m.Manager, t: t, token: m.token, http: &http.Client{}}
+			reader := clientOf(t, m.Manager, &http.Client{}, m.Token)
 			for n := i; ; n++ {
 				select {
 				case <-stop:
@@ -38,14 +40,14 @@ func TestNothingIsStale(t *testing.T) {
 				}
 				path := paths[n%len(paths)]
 				before := acknowledged.Load()
-				r := reader.do("GET", path, "")
-				name := r.text("location.name")
+				r := reader.Do("GET", path, "")
+				name := r.Text("location.name")
 				if name == "" {
-					name = r.text("data.0.location.name")
+					name = r.Text("data.0.location.name")
 				}
 				var seen int64
 				if _, err := fmt.Sscanf(name, "n%d", &seen); err != nil {
-					t.Errorf("%s gives %s", path, r.body)
+					t.Errorf("%s gives %s", path, r.Body)
 					return
 				}
 				asked.Add(1)
@@ -58,33 +60,33 @@ func TestNothingIsStale(t *testing.T) {
 	// Rules that begin to hold: the first naming policy of all, and the first mark.
 	begun := make(chan struct{})
 	all.Go(func() {
-		reader := &manager{Manager: m.Manager, t: t, token: m.token, http: &http.Client{}}
+		reader := clientOf(t, m.Manager, &http.Client{}, m.Token)
 		close(begun)
 		for {
 			select {
 			case <-stop:
 				return
 			default:
-				reader.do("GET", "/api/v2/addresses?limit=5", "") // asks which policies there are, in a snapshot
+				reader.Do("GET", "/api/v2/addresses?limit=5", "") // asks which policies there are, in a snapshot
 			}
 		}
 	})
 	<-begun
 	ends := time.Now().Add(3 * time.Second)
 	for n := int64(1); time.Now().Before(ends) || asked.Load() < 50 && time.Now().Before(ends.Add(patience)); n++ {
-		m.want(200, "PATCH", "/api/v2/locations/"+location, fmt.Sprintf(`{"name":"n%d"}`, n))
+		m.Want(200, "PATCH", "/api/v2/locations/"+location, fmt.Sprintf(`{"name":"n%d"}`, n))
 		acknowledged.Store(n)
 		if n%10 != 5 {
 			continue
 		}
-		policy := m.id("/api/v2/namingPolicies", fmt.Sprintf(`{"name":"p%d","policyRestrictions":[{"id":%s}]}`, n, restriction))
-		m.want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies", `{"id":`+policy+`}`)
-		if r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		policy := m.ID("/api/v2/namingPolicies", fmt.Sprintf(`{"name":"p%d","policyRestrictions":[{"id":%s}]}`, n, restriction))
+		m.Want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies", `{"id":`+policy+`}`)
+		if r := m.Do("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 			fmt.Sprintf(`{"type":"TXTRecord","name":"bad%d","text":"x"}`, n)); r.StatusCode != http.StatusConflict &&
 			r.StatusCode != http.StatusBadRequest {
-			t.Errorf("a name against the policy is taken: %d %s", r.StatusCode, r.body)
+			t.Errorf("a name against the policy is taken: %d %s", r.StatusCode, r.Body)
 		}
-		m.want(204, "DELETE", "/api/v2/namingPolicies/"+policy, "")
+		m.Want(204, "DELETE", "/api/v2/namingPolicies/"+policy, "")
 	}
 	close(stop)
 	all.Wait()

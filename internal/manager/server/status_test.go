@@ -23,24 +23,24 @@ import (
 // The status is shown to those who see everything, says where addresses run out, and the metrics say the same.
 func TestStatus(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.NearlyFull = 50 })
-	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	for _, prefix := range []string{"10.1.0.0/30", "10.2.0.0/24"} {
-		m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"`+prefix+`"}`)
+		m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"`+prefix+`"}`)
 	}
-	r := m.want(200, "GET", "/api/v2/status", "")
-	if r.text("version") != "test" || r.text("space.mark") != "50" || r.text("space.nearlyFull.main") != "1" ||
-		r.text("space.fullest.0.range") != "10.1.0.0/30" || r.text("space.fullest.0.used") != "1" {
-		t.Errorf("the status is %s", r.body)
+	r := m.Want(200, "GET", "/api/v2/status", "")
+	if r.Text("version") != "test" || r.Text("space.mark") != "50" || r.Text("space.nearlyFull.main") != "1" ||
+		r.Text("space.fullest.0.range") != "10.1.0.0/30" || r.Text("space.fullest.0.used") != "1" {
+		t.Errorf("the status is %s", r.Body)
 	}
-	if kind := r.text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.text("database.bytes") == "0" {
-		t.Errorf("the database is %s", r.body)
+	if kind := r.Text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.Text("database.bytes") == "0" {
+		t.Errorf("the database is %s", r.Body)
 	}
-	if !strings.Contains(string(r.body), "nothing makes backups") || !strings.Contains(string(r.body),
+	if !strings.Contains(string(r.Body), "nothing makes backups") || !strings.Contains(string(r.Body),
 		"1 networks are 50% full or more: 10.1.0.0/30") {
-		t.Errorf("the alarms are %s", r.body)
+		t.Errorf("the alarms are %s", r.Body)
 	}
-	text := string(m.want(200, "GET", "/metrics", "").body)
+	text := string(m.Want(200, "GET", "/metrics", "").Body)
 	for _, want := range []string{`portolan_network_used_ratio{configuration="main",network="10.1.0.0/30"} 0.5`,
 		`portolan_networks_nearly_full{configuration="main"} 1`, `portolan_build_info{go="`, `portolan_alarms{severity="warning"} 3`,
 		`portolan_change_duration_seconds_count `, `portolan_commit_duration_seconds_count `, `portolan_certificate_days_left{certificate="check-in"} `,
@@ -49,10 +49,10 @@ func TestStatus(t *testing.T) {
 			t.Errorf("the metrics have no %s", want)
 		}
 	}
-	m.want(405, "POST", "/api/v2/status", `{}`)
-	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/status", "", "Authorization: Bearer ptl_none")
-	m.id("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", basicAuth("carol", "a-long-password"))
+	m.Want(405, "POST", "/api/v2/status", `{}`)
+	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/status", "", "Authorization: Bearer ptl_none")
+	m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", basicAuth("carol", "a-long-password"))
 }
 
 // What is wrong is an alarm, with what to do; what is well is none.
@@ -126,14 +126,14 @@ func TestJournals(t *testing.T) {
 		o.AccessLog, o.AuditLog = access, audit
 		o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "info"
 	})
-	r := m.want(201, "POST", "/api/v2/configurations", `{"name":"main"}`, "X-Request-Id: trace-7", "User-Agent: a \"client\"")
+	r := m.Want(201, "POST", "/api/v2/configurations", `{"name":"main"}`, "X-Request-Id: trace-7", "User-Agent: a \"client\"")
 	if got := r.Header.Get("X-Request-Id"); got != "trace-7" {
 		t.Errorf("it is named %q", got)
 	}
-	if got := m.do("GET", "/api/v2/configurations", "", "X-Request-Id: a b\tc").Header.Get("X-Request-Id"); len(got) != 16 {
+	if got := m.Do("GET", "/api/v2/configurations", "", "X-Request-Id: a b\tc").Header.Get("X-Request-Id"); len(got) != 16 {
 		t.Errorf("a name that is none became %q", got)
 	}
-	m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", `{"username":"admin","password":"wrong-password"}`,
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", `{"username":"admin","password":"wrong-password"}`,
 		"Authorization:", "Content-Type: application/json")
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
@@ -177,7 +177,7 @@ func TestJournals(t *testing.T) {
 	if err := m.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	m.want(200, "GET", "/api/v2/configurations", "", "X-Request-Id: after")
+	m.Want(200, "GET", "/api/v2/configurations", "", "X-Request-Id: after")
 	eventually(t, "the new file has it", func() bool { return strings.Contains(read(access), " after\n") })
 }
 
@@ -218,22 +218,22 @@ func TestTrustedProxies(t *testing.T) {
 // A backup is made as often as the command line says, by a schedule that it changes and does not make twice.
 func TestBackupEvery(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.BackupEvery, o.BackupKeep = time.Hour, 3 })
-	at := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id") + "/schedules"
-	schedule := func() reply { return m.want(200, "GET", at, "") }
-	if r := schedule(); r.text("data.0.name") != "every" || r.text("data.0.interval") != "PT3600S" || r.text("data.0.maxFileCount") != "3" {
-		t.Errorf("the schedule is %s", r.body)
+	at := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id") + "/schedules"
+	schedule := func() reply { return m.Want(200, "GET", at, "") }
+	if r := schedule(); r.Text("data.0.name") != "every" || r.Text("data.0.interval") != "PT3600S" || r.Text("data.0.maxFileCount") != "3" {
+		t.Errorf("the schedule is %s", r.Body)
 	}
 	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil {
 		t.Fatal(err)
 	}
-	if r := schedule(); r.text("count") != "1" || r.text("data.0.interval") != "PT7200S" || r.text("data.0.maxFileCount") != "4" {
-		t.Errorf("the schedule is %s", r.body)
+	if r := schedule(); r.Text("count") != "1" || r.Text("data.0.interval") != "PT7200S" || r.Text("data.0.maxFileCount") != "4" {
+		t.Errorf("the schedule is %s", r.Body)
 	}
 	before := m.Store.LastCommit()
 	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.Every(t.Context(), m.Address, 0, 4) != nil {
 		t.Fatal(err)
 	}
-	if n := m.want(200, "GET", "/api/v2/transactions?total=true&filter=comment:'--backup-every'", "").text("totalCount"); n != "2" {
+	if n := m.Want(200, "GET", "/api/v2/transactions?total=true&filter=comment:'--backup-every'", "").Text("totalCount"); n != "2" {
 		t.Errorf("%s transactions, behind commit %d", n, before)
 	}
 	if err := backup.Every(t.Context(), m.Address, time.Second, 4); err == nil {
@@ -244,7 +244,7 @@ func TestBackupEvery(t *testing.T) {
 // A new password is set where nobody knows the old one; sessions end, and bad ones are refused.
 func TestSetPassword(t *testing.T) {
 	m := startManager(t)
-	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	if err := SetPassword(t.Context(), m.Address, "nobody", "a-new-password"); err == nil {
 		t.Error("nobody has a password")
 	}
@@ -254,8 +254,8 @@ func TestSetPassword(t *testing.T) {
 	if err := SetPassword(t.Context(), m.Address, "admin", "a-new-password"); err != nil {
 		t.Fatal(err)
 	}
-	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", "a-new-password"))
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "",
-		"Authorization: Basic "+s.text("basicAuthenticationCredentials"))
+	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", "a-new-password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "",
+		"Authorization: Basic "+s.Text("basicAuthenticationCredentials"))
 }

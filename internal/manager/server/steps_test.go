@@ -16,63 +16,63 @@ import (
 // A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
 func TestDeleteInSteps(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
-	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
+	configuration, view, zone, block, network := m.Basics()
+	wide := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
 	var addresses []string
 	for i := range 300 {
 		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.%d.%d"}`, 16+i/200, 2+i%200))
 	}
-	m.want(201, "POST", "/api/v2/networks/"+wide+"/addresses?fields=id", "["+strings.Join(addresses, ",")+"]")
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.16.9"}]}`)
+	m.Want(201, "POST", "/api/v2/networks/"+wide+"/addresses?fields=id", "["+strings.Join(addresses, ",")+"]")
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.16.9"}]}`)
 	step := "x-portolan-at-most: 90"
-	r := m.want(200, "DELETE", "/api/v2/blocks/"+block, "", step)
-	if r.text("done") != "false" || r.text("deleted") != "91" { // with the host that has no address any more
-		t.Errorf("a step is %s", r.body)
+	r := m.Want(200, "DELETE", "/api/v2/blocks/"+block, "", step)
+	if r.Text("done") != "false" || r.Text("deleted") != "91" { // with the host that has no address any more
+		t.Errorf("a step is %s", r.Body)
 	}
-	m.want(404, "GET", "/api/v2/resourceRecords/"+host, "")
-	m.verify() // what was given back is free
-	c := &client.Client{Base: m.URL(), Token: m.token}
-	left := m.want(200, "GET", "/api/v2/networks/"+wide+"/addresses?total=true&limit=1", "").text("totalCount")
+	m.Want(404, "GET", "/api/v2/resourceRecords/"+host, "")
+	m.Verify() // what was given back is free
+	c := &client.Client{Base: m.URL(), Token: m.Token}
+	left := m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?total=true&limit=1", "").Text("totalCount")
 	// Somebody else works in between.
-	m.id("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	m.ID("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	said := []int{}
 	deleted, err := c.DeleteInSteps(t.Context(), "blocks/"+block, client.DeleteOptions{AtMost: 100,
 		Progress: func(n int) { said = append(said, n) }})
 	if err != nil || deleted != 305-90+1 || len(said) != 3 || said[2] != deleted {
 		t.Errorf("the rest: %d, %v, %v; %s addresses were left", deleted, said, err, left)
 	}
-	m.want(404, "GET", "/api/v2/blocks/"+block, "")
-	m.want(404, "GET", "/api/v2/networks/"+network, "")
-	m.verify()
+	m.Want(404, "GET", "/api/v2/blocks/"+block, "")
+	m.Want(404, "GET", "/api/v2/networks/"+network, "")
+	m.Verify()
 	if _, err := c.DeleteInSteps(t.Context(), "blocks/"+block, client.DeleteOptions{}); err == nil {
 		t.Error("what is not there is deleted")
 	}
 	// One step is undone as any transaction is.
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
-	m.verify()
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Verify()
 	// A small one is done at once; what refers to it from elsewhere still refuses.
-	if r := m.want(200, "DELETE", "/api/v2/views/"+view, "", step); r.text("done") != "true" {
-		t.Errorf("a small one is %s", r.body)
+	if r := m.Want(200, "DELETE", "/api/v2/views/"+view, "", step); r.Text("done") != "true" {
+		t.Errorf("a small one is %s", r.Body)
 	}
 	for _, value := range []string{"0", "10001", "many", "-1"} {
-		m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "",
+		m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "",
 			"x-portolan-at-most: "+value)
 	}
-	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
+	m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
 		"x-portolan-dry-run: true")
-	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
-	m.refused(400, "InvalidResourceFieldValue", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
+	m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
 		configuration+`","headers":{"x-portolan-at-most":"5"}}]}`)
-	m.verify()
+	m.Verify()
 }
 
 // A long file is imported in steps: each is there when it is done, and the same file goes on where an import was cut off.
 func TestImportInSteps(t *testing.T) {
 	m := startManager(t)
-	_, _, _, block, _ := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16"}`)
+	_, _, _, block, _ := m.Basics()
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.16.0.0/16"}`)
 	transactions := func() string {
-		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+		return m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	}
 	addresses, networks, zone := "address,name,state\n", "network,name\n", "$ORIGIN z.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"
 	for i := range 130 {
@@ -108,7 +108,7 @@ func TestImportInSteps(t *testing.T) {
 	}
 	for _, kind := range []string{"addresses", "networks", "resourceRecords"} {
 		count := func() int {
-			n, _ := strconv.Atoi(m.want(200, "GET", "/api/v2/"+kind+"?limit=1&total=true", "").text("totalCount"))
+			n, _ := strconv.Atoi(m.Want(200, "GET", "/api/v2/"+kind+"?limit=1&total=true", "").Text("totalCount"))
 			return n
 		}
 		before := count()
@@ -129,7 +129,7 @@ func TestImportInSteps(t *testing.T) {
 		if _, err := kinds[kind](t.Context(), ipam.Import{InSteps: true, StepSize: 100}); err != nil || transactions() != last {
 			t.Errorf("%s, once more: %v", kind, err)
 		}
-		m.verify()
+		m.Verify()
 	}
 	zone = strings.Replace(zone, "h7 300 IN A 10.16.1.7", "h7 300 IN A 10.16.200.7", 1)
 	name, records, err := readZone(zone, "")
@@ -143,19 +143,19 @@ func TestImportInSteps(t *testing.T) {
 			t.Errorf("another address: %+v %v", done, err)
 		}
 		want := map[bool]string{false: "2", true: "1"}[prune]
-		r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'h7.z.test'"), "")
-		if id := r.text("data.0.id"); r.text("count") != "1" || m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses",
-			"").text("count") != want {
-			t.Errorf("the host is %s", r.body)
+		r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'h7.z.test'"), "")
+		if id := r.Text("data.0.id"); r.Text("count") != "1" || m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses",
+			"").Text("count") != want {
+			t.Errorf("the host is %s", r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // Names compare without regard to case, texts do not: of a zone file nothing is left out that says something else.
 func TestImportKeepsCase(t *testing.T) {
 	m := startAlone(t)
-	m.basics()
+	m.Basics()
 	name, records, err := readZone("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+
 		"t 300 IN TXT \"X\"\nt 300 IN TXT \"x\"\nm 300 IN MX 5 A.other.test.\nM 300 IN MX 5 a.OTHER.test.\n", "")
 	if err != nil {
@@ -165,8 +165,8 @@ func TestImportKeepsCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]string{"TXTRecord": "2", "MXRecord": "1"} {
-		if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'"+kind+"'"), ""); r.text("count") != want {
-			t.Errorf("of %s there are %s", kind, r.body)
+		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'"+kind+"'"), ""); r.Text("count") != want {
+			t.Errorf("of %s there are %s", kind, r.Body)
 		}
 	}
 }

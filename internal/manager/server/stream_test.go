@@ -23,10 +23,10 @@ func events(first, last int) (records []json.RawMessage) {
 
 // reasons returns the reasons of the events of a service point that a field has.
 func (m *manager) reasons(id, field string) (all []string) {
-	m.t.Helper()
+	m.T.Helper()
 	found, err := m.Fleet.Events(context.Background(), id)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	for _, e := range found {
 		if e.Field == field {

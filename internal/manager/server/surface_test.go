@@ -122,9 +122,9 @@ func TestPublishedFields(t *testing.T) {
 		fields += len(facts.Fields)
 		typ, ok := a.Type(name)
 		if !ok && name == a.RootType || name == "Resource" { // the one at 1, and what all others are
-			root := startAlone(t).want(200, "GET", Base+"/1", "")
+			root := startAlone(t).Want(200, "GET", Base+"/1", "")
 			for field := range facts.Fields {
-				if !strings.Contains(string(root.body), `"`+field+`":`) {
+				if !strings.Contains(string(root.Body), `"`+field+`":`) {
 					t.Errorf("%s has no field %s", name, field)
 				}
 				there++
@@ -235,15 +235,15 @@ func TestCollectionsWithoutResources(t *testing.T) {
 	m := startAlone(t)
 	for _, name := range []string{"dns64", "hsmConfigurations", "hsmServers", "reports"} {
 		for _, below := range []string{"accessRights", "tags", "transactions"} {
-			m.refused(404, "ResourceNotFound", "", "GET", Base+"/"+name+"/7/"+below, "")
+			m.Refused(404, "ResourceNotFound", "", "GET", Base+"/"+name+"/7/"+below, "")
 		}
-		m.refused(404, "ResourceNotFound", "", "POST", Base+"/"+name+"/7/tags", `{"id":1}`)
-		m.refused(404, "ResourceNotFound", "", "GET", Base+"/"+name, "")
+		m.Refused(404, "ResourceNotFound", "", "POST", Base+"/"+name+"/7/tags", `{"id":1}`)
+		m.Refused(404, "ResourceNotFound", "", "GET", Base+"/"+name, "")
 	}
-	user := m.want(200, "GET", Base+"/users?limit=1", "").text("data.0.id")
-	task := m.id(Base+"/users/"+user+"/tasks", `{"name":"t","priority":"LOW","state":"NOT_STARTED","percentComplete":0}`)
-	if r := m.want(200, "GET", Base+"/tasks/"+task+"/transactions", ""); r.text("data.0.operation") != "ADD_TASK" {
-		t.Errorf("the history of a task is %s", r.body)
+	user := m.Want(200, "GET", Base+"/users?limit=1", "").Text("data.0.id")
+	task := m.ID(Base+"/users/"+user+"/tasks", `{"name":"t","priority":"LOW","state":"NOT_STARTED","percentComplete":0}`)
+	if r := m.Want(200, "GET", Base+"/tasks/"+task+"/transactions", ""); r.Text("data.0.operation") != "ADD_TASK" {
+		t.Errorf("the history of a task is %s", r.Body)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestLastUseOfTokens(t *testing.T) {
 	used := func(behind time.Time) (at time.Time) {
 		t.Helper()
 		eventually(t, "it is noted that the token is used", func() bool {
-			m.want(200, "GET", "/api/v2/configurations", "")
+			m.Want(200, "GET", "/api/v2/configurations", "")
 			at = last("test")
 			return at.After(behind)
 		})
@@ -44,7 +44,7 @@ func TestLastUseOfTokens(t *testing.T) {
 		t.Errorf("the other one was used at %v", last("never used"))
 	}
 	c.advance(30 * time.Minute)
-	m.want(200, "GET", "/api/v2/configurations", "")
+	m.Want(200, "GET", "/api/v2/configurations", "")
 	if again := last("test"); !again.Equal(first) {
 		t.Errorf("half an hour later it is noted again, at %v", again)
 	}

@@ -4,27 +4,29 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A filter finds a resource that shows the default of a field like one that sets the same value, whatever is asked.
 func TestDefaultsAreFound(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startAlone(t)
-	_, _, _, block, _ := m.basics()
+	_, _, _, block, _ := m.Basics()
 	for i, value := range []string{"7", "12.5", "north 7"} {
 		name := fmt.Sprintf("field%d", i)
 		networks := "/api/v2/blocks/" + block + "/networks"
-		set := m.id(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.0.0/24","userDefinedFields":{"%s":"%s"}}`, i+10, name, value))
-		unset := m.id(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.1.0/24"}`, i+10))
-		other := m.id(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.2.0/24","userDefinedFields":{"%s":"other"}}`, i+10, name))
+		set := m.ID(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.0.0/24","userDefinedFields":{"%s":"%s"}}`, i+10, name, value))
+		unset := m.ID(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.1.0/24"}`, i+10))
+		other := m.ID(networks, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.2.0/24","userDefinedFields":{"%s":"other"}}`, i+10, name))
 		field := "userDefinedFields." + name
 		ids := "id:in(" + set + "," + unset + "," + other + ")"
 		both := func(expr string, want ...string) {
 			t.Helper()
-			r := m.want(200, "GET", "/api/v2/networks?orderBy=id&"+filter(ids+" and "+field+":"+expr), "")
+			r := m.Want(200, "GET", "/api/v2/networks?orderBy=id&"+filter(ids+" and "+field+":"+expr), "")
 			got := ""
-			for i := range r.count() {
-				got += r.text(fmt.Sprintf("data.%d.id", i)) + " "
+			for i := range r.Count() {
+				got += r.Text(fmt.Sprintf("data.%d.id", i)) + " "
 			}
 			if len(want) > 0 && got != want[0] {
 				t.Errorf("%s of %q finds %q, want %q", expr, value, got, want[0])
@@ -34,10 +36,10 @@ func TestDefaultsAreFound(t *testing.T) {
 			}
 		}
 		both("null and id:"+set, "") // before there is a default one of them has none
-		definition := m.id("/api/v2/userDefinedFieldDefinitions",
+		definition := m.ID("/api/v2/userDefinedFieldDefinitions",
 			`{"name":"`+name+`","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT","defaultValue":"`+value+`"}`)
-		if r := m.want(200, "GET", "/api/v2/networks/"+unset, ""); r.text(field) != value {
-			t.Fatalf("it shows %s", r.body)
+		if r := m.Want(200, "GET", "/api/v2/networks/"+unset, ""); r.Text(field) != value {
+			t.Fatalf("it shows %s", r.Body)
 		}
 		both("'"+value+"'", set+" "+unset+" ")
 		both("ne('"+value+"')", other+" ")
@@ -51,74 +53,74 @@ func TestDefaultsAreFound(t *testing.T) {
 		}
 		both("in('x','"+value+"')", set+" "+unset+" ")
 		both("in('x','other')", other+" ")
-		m.want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, mergePatch)
-		if r := m.want(200, "GET", "/api/v2/networks?"+filter(ids+" and "+field+":null"), ""); r.text("data.0.id") != unset || r.count() != 1 {
-			t.Errorf("without a default %s", r.body)
+		m.Want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, mergePatch)
+		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset || r.Count() != 1 {
+			t.Errorf("without a default %s", r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }
 
 // A required field is asked of what a request makes, and not of what comes along with that; definitions are seen by whoever sees anything.
 func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 	m := startAlone(t)
-	_, _, zone, block, network := m.basics()
-	m.id("/api/v2/userDefinedFieldDefinitions",
+	_, _, zone, block, network := m.Basics()
+	m.ID("/api/v2/userDefinedFieldDefinitions",
 		`{"name":"ticket","displayName":"Ticket","resourceType":"IPv4Address","dataType":"TEXT","required":true}`)
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"gateway":"10.0.0.77"}`, mergePatch)
-	m.refused(400, "MissingRequiredField", "userDefinedFields.ticket", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"gateway":"10.0.0.77"}`, mergePatch)
+	m.Refused(400, "MissingRequiredField", "userDefinedFields.ticket", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC"}`)
-	m.id("/api/v2/networks/"+network+"/addresses",
+	m.ID("/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC","userDefinedFields":{"ticket":"7"}}`)
-	carol := m.id("/api/v2/users",
+	carol := m.ID("/api/v2/users",
 		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	as := basicAuth("carol", "a-long-password")
-	if r := m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.count() != 0 {
-		t.Errorf("without any right carol sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.Count() != 0 {
+		t.Errorf("without any right carol sees %s", r.Body)
 	}
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"FULL"}`)
-	if r := m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.text("data.0.name") != "ticket" {
-		t.Errorf("with a right on a network carol sees %s", r.body)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"FULL"}`)
+	if r := m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.Text("data.0.name") != "ticket" {
+		t.Errorf("with a right on a network carol sees %s", r.Body)
 	}
-	m.refused(403, "AccessDenied", "administrators", "PATCH", "/api/v2/userDefinedFieldDefinitions/"+
-		m.want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "").text("data.0.id"), `{"displayName":"x"}`, mergePatch, as)
-	m.verify()
+	m.Refused(403, "AccessDenied", "administrators", "PATCH", "/api/v2/userDefinedFieldDefinitions/"+
+		m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "").Text("data.0.id"), `{"displayName":"x"}`, mergePatch, as)
+	m.Verify()
 }
 
 // The name of a merge says nothing to who does not see what was merged.
 func TestNamesOfActsAreConcealed(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, block, _ := m.basics()
+	_, _, _, block, _ := m.Basics()
 	networks := "/api/v2/blocks/" + block + "/networks"
-	one := m.id(networks, `{"type":"IPv4Network","range":"10.9.0.0/25"}`)
-	two := m.id(networks, `{"type":"IPv4Network","range":"10.9.0.128/25"}`)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/merges",
+	one := m.ID(networks, `{"type":"IPv4Network","range":"10.9.0.0/25"}`)
+	two := m.ID(networks, `{"type":"IPv4Network","range":"10.9.0.128/25"}`)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/merges",
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+two+`}],"destination":{"id":`+one+`}}`)
-	if r := m.want(200, "GET", "/api/v2/blocks/"+block+"/merges", ""); r.text("data.0.name") != "10.9.0.128/25 into 10.9.0.0/25" {
-		t.Errorf("the merge is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/merges", ""); r.Text("data.0.name") != "10.9.0.128/25 into 10.9.0.0/25" {
+		t.Errorf("the merge is %s", r.Body)
 	}
-	carol := m.id("/api/v2/users",
+	carol := m.ID("/api/v2/users",
 		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
-	m.id("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+one+`},"defaultAccessLevel":"HIDE"}`)
-	r := m.want(200, "GET", "/api/v2/blocks/"+block+"/merges", "", basicAuth("carol", "a-long-password"))
-	if r.count() != 1 || strings.Contains(string(r.body), "10.9.0") {
-		t.Errorf("carol, who does not see the network, is shown %s", r.body)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+one+`},"defaultAccessLevel":"HIDE"}`)
+	r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/merges", "", basicAuth("carol", "a-long-password"))
+	if r.Count() != 1 || strings.Contains(string(r.Body), "10.9.0") {
+		t.Errorf("carol, who does not see the network, is shown %s", r.Body)
 	}
 }
 
 // An operation says what it is of however often it is asked, and has nothing to do with a resource of the same number.
 func TestOperationsAskedTwice(t *testing.T) {
 	m := startAlone(t)
-	_, _, _, _, network := m.basics()
-	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, mergePatch)
+	_, _, _, _, network := m.Basics()
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, mergePatch)
 	operations := "/api/v2/transactions/" + m.last() + "/operations"
-	id := m.want(200, "GET", operations, "").text("data.0.id")
+	id := m.Want(200, "GET", operations, "").Text("data.0.id")
 	for range 3 {
-		if r := m.want(200, "GET", operations+"/"+id, ""); r.text("name") != "10.0.0.0/24 lab" {
-			t.Errorf("the operation is %s", r.body)
+		if r := m.Want(200, "GET", operations+"/"+id, ""); r.Text("name") != "10.0.0.0/24 lab" {
+			t.Errorf("the operation is %s", r.Body)
 		}
 	}
 }

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // A user-defined field has an index where that is asked for (TestPlansOfQuestions asks by it); where it is not any more, or the definition
 // goes, it goes.
 func TestIndexesOfUserFields(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	for i := range 30 {
-		m.id("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(
+		m.ID("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(
 			`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.%d","userDefinedFields":{"asset":"A-%d"}}`, 20+i, i))
 	}
 	const definitions = "/api/v2/userDefinedFieldDefinitions"
@@ -25,58 +26,58 @@ func TestIndexesOfUserFields(t *testing.T) {
 	const question = "/api/v2/addresses?filter=userDefinedFields.asset:'A-7'"
 	finds := func(want string) {
 		t.Helper()
-		if r := m.want(200, "GET", question, ""); r.text("data.0.address") != "10.0.0.27" || r.text("count") != "1" {
-			t.Errorf("%s: it finds %s", want, r.body)
+		if r := m.Want(200, "GET", question, ""); r.Text("data.0.address") != "10.0.0.27" || r.Text("count") != "1" {
+			t.Errorf("%s: it finds %s", want, r.Body)
 		}
 	}
 	indexed := func() bool { return m.Address.UserFields.Indexed("addresses", "asset") }
 	finds("without a definition")
-	one := m.id(definitions, field("asset", `,"indexed":true`))
+	one := m.ID(definitions, field("asset", `,"indexed":true`))
 	eventually(t, "the index is there", indexed)
 	finds("with an index")
-	m.id("/api/v2/networks/"+network+"/addresses",
+	m.ID("/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.99","userDefinedFields":{"asset":"A-77"}}`)
-	if r := m.want(200, "GET", "/api/v2/addresses?filter=userDefinedFields.asset:startsWith('A-7')", ""); r.text("count") != "2" {
-		t.Errorf("a beginning finds %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses?filter=userDefinedFields.asset:startsWith('A-7')", ""); r.Text("count") != "2" {
+		t.Errorf("a beginning finds %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses?filter=userDefinedFields.asset:in('A-1','A-2','B')", ""); r.text("count") != "2" {
-		t.Errorf("several find %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/addresses?filter=userDefinedFields.asset:in('A-1','A-2','B')", ""); r.Text("count") != "2" {
+		t.Errorf("several find %s", r.Body)
 	}
-	m.verify()
+	m.Verify()
 
-	undone := m.want(200, "PATCH", definitions+"/"+one, `{"indexed":false}`, mergePatch).Header.Get("x-portolan-transaction")
+	undone := m.Want(200, "PATCH", definitions+"/"+one, `{"indexed":false}`, mergePatch).Header.Get("x-portolan-transaction")
 	eventually(t, "the index is gone", func() bool { return !indexed() })
 	finds("without it any more")
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undone+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undone+`}`)
 	eventually(t, "the index is there again", indexed)
-	m.want(204, "DELETE", definitions+"/"+one, "")
+	m.Want(204, "DELETE", definitions+"/"+one, "")
 	eventually(t, "it went with its definition", func() bool {
 		there, err := m.Store.HasIndexes(t.Context(), []store.Index{{Collection: "addresses", Field: "userDefinedFields.asset"}})
 		return err == nil && len(there) == 0 && !indexed()
 	})
 
 	// One comes as another one goes.
-	x, y := m.id(definitions, field("x", `,"indexed":true`)), m.id(definitions, field("y", ""))
+	x, y := m.ID(definitions, field("x", `,"indexed":true`)), m.ID(definitions, field("y", ""))
 	eventually(t, "x has an index", func() bool { return m.Address.UserFields.Indexed("addresses", "x") })
-	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"userDefinedFieldDefinitions/`+x+`","body":{"indexed":false}},`+
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"userDefinedFieldDefinitions/`+x+`","body":{"indexed":false}},`+
 		`{"method":"PATCH","path":"userDefinedFieldDefinitions/`+y+`","body":{"indexed":true}}]}`)
 	eventually(t, "y has one, and x has none", func() bool {
 		return m.Address.UserFields.Indexed("addresses", "y") && !m.Address.UserFields.Indexed("addresses", "x")
 	})
-	m.want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, mergePatch)
+	m.Want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, mergePatch)
 
 	// A value that does not fit into an index is refused, of whatever type; so is an index where there is one.
 	long := strings.Repeat("x", 501)
-	wide := m.id(definitions, field("wide", `,"indexed":true`))
-	m.refused(400, "UdfValueExceedsMaximumLength", "userDefinedFields.wide", "POST", "/api/v2/networks/"+network+"/addresses",
+	wide := m.ID(definitions, field("wide", `,"indexed":true`))
+	m.Refused(400, "UdfValueExceedsMaximumLength", "userDefinedFields.wide", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
-	m.want(200, "PATCH", definitions+"/"+wide, `{"indexed":false}`, mergePatch)
-	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
-	m.refused(400, "InvalidResourceFieldValue", "501 bytes", "PATCH", definitions+"/"+wide, `{"indexed":true}`, mergePatch)
+	m.Want(200, "PATCH", definitions+"/"+wide, `{"indexed":false}`, mergePatch)
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
+	m.Refused(400, "InvalidResourceFieldValue", "501 bytes", "PATCH", definitions+"/"+wide, `{"indexed":true}`, mergePatch)
 
-	m.refused(400, "InvalidResourceFieldValue", "indexed", "POST", definitions, field("two-words", `,"indexed":true`))
+	m.Refused(400, "InvalidResourceFieldValue", "indexed", "POST", definitions, field("two-words", `,"indexed":true`))
 	for i := range 16 {
-		m.id(definitions, field(fmt.Sprint("f", i), `,"indexed":true`))
+		m.ID(definitions, field(fmt.Sprint("f", i), `,"indexed":true`))
 	}
-	m.refused(400, "InvalidResourceFieldValue", "16 fields", "POST", definitions, field("one_more", `,"indexed":true`))
+	m.Refused(400, "InvalidResourceFieldValue", "16 fields", "POST", definitions, field("one_more", `,"indexed":true`))
 }

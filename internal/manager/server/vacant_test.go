@@ -12,17 +12,17 @@ import (
 // What is free in a network is listed from its intervals: filtered, paged and counted like the rest.
 func TestUnassigned(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, block, network := m.basics()
+	configuration, _, _, block, network := m.Basics()
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	for _, a := range []string{"10.0.0.4", "10.0.0.6", "10.0.0.7", "10.0.0.200"} {
-		m.id(addresses, `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
+		m.ID(addresses, `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
 	}
 	list := func(query, want string) reply {
 		t.Helper()
-		r := m.want(200, "GET", addresses+"?"+query, "")
+		r := m.Want(200, "GET", addresses+"?"+query, "")
 		var got []string
 		for i := range 300 {
-			if a := r.text(fmt.Sprintf("data.%d.address", i)); a != "" {
+			if a := r.Text(fmt.Sprintf("data.%d.address", i)); a != "" {
 				got = append(got, strings.TrimPrefix(a, "10.0.0."))
 			}
 		}
@@ -33,14 +33,14 @@ func TestUnassigned(t *testing.T) {
 	}
 	filter := func(text string) string { return "filter=" + url.QueryEscape(text) }
 	r := list(filter("state:'UNASSIGNED'")+"&limit=4&total=true", "2 3 5 8")
-	if r.text("totalCount") != "249" || r.get("data.0.id") != nil || r.text("data.0.state") != "UNASSIGNED" ||
-		r.text("data.0.configuration.id") != configuration ||
-		r.text("data.0._links.up.href") != "/api/v2/networks/"+network {
-		t.Errorf("the page is %s", r.body)
+	if r.Text("totalCount") != "249" || r.Get("data.0.id") != nil || r.Text("data.0.state") != "UNASSIGNED" ||
+		r.Text("data.0.configuration.id") != configuration ||
+		r.Text("data.0._links.up.href") != "/api/v2/networks/"+network {
+		t.Errorf("the page is %s", r.Body)
 	}
-	next := m.want(200, "GET", r.text("_links.next.href"), "")
-	if next.text("data.0.address") != "10.0.0.9" || next.text("count") != "4" || next.text("_links.prev.href") == "" {
-		t.Errorf("the next page is %s", next.body)
+	next := m.Want(200, "GET", r.Text("_links.next.href"), "")
+	if next.Text("data.0.address") != "10.0.0.9" || next.Text("count") != "4" || next.Text("_links.prev.href") == "" {
+		t.Errorf("the next page is %s", next.Body)
 	}
 	list(filter("state:'UNASSIGNED' and address:ge('10.0.0.199') and address:lt('10.0.0.203')"), "199 201 202")
 	list(filter("state:'UNASSIGNED' and address:in('10.0.0.3','10.0.0.4','10.0.0.5')"), "3 5")
@@ -52,41 +52,41 @@ func TestUnassigned(t *testing.T) {
 	list(filter("state:'UNASSIGNED' and configuration.id:"+configuration)+"&orderBy=desc(address)&limit=2", "254 253")
 	list(filter("state:ne('STATIC')"), "1")
 	list(filter("state:'UNASSIGNED'")+"&offset=247&limit=9", "253 254")
-	if text := string(m.want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "",
-		"Accept: text/csv").body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
+	if text := string(m.Want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "",
+		"Accept: text/csv").Body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
 		t.Errorf("as CSV it is %q", text)
 	}
 	// A page of more than is put together at a time, with a group among it.
-	large := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.4.0.0/22"}`)
-	m.id("/api/v2/networks/"+large+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.4.1.7"}`)
-	m.id("/api/v2/networks/"+large+"/ipGroups", `{"type":"IPv4Group","name":"g","range":"10.4.1.1-10.4.1.20"}`)
-	r = m.want(200, "GET", "/api/v2/networks/"+large+"/addresses?limit=5000&total=true&"+filter("state:'UNASSIGNED'"), "")
-	if r.text("count") != "1020" || r.text("totalCount") != "1020" || r.text("data.1019.configuration.name") != "main" {
-		t.Errorf("a long page has %s of %s", r.text("count"), r.text("totalCount"))
+	large := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.4.0.0/22"}`)
+	m.ID("/api/v2/networks/"+large+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.4.1.7"}`)
+	m.ID("/api/v2/networks/"+large+"/ipGroups", `{"type":"IPv4Group","name":"g","range":"10.4.1.1-10.4.1.20"}`)
+	r = m.Want(200, "GET", "/api/v2/networks/"+large+"/addresses?limit=5000&total=true&"+filter("state:'UNASSIGNED'"), "")
+	if r.Text("count") != "1020" || r.Text("totalCount") != "1020" || r.Text("data.1019.configuration.name") != "main" {
+		t.Errorf("a long page has %s of %s", r.Text("count"), r.Text("totalCount"))
 	}
-	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	wide := m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	m.id("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv6Address","state":"STATIC","address":"2001:db8::2"}`)
+	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	wide := m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.ID("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv6Address","state":"STATIC","address":"2001:db8::2"}`)
 	began := time.Now()
-	r = m.want(200, "GET", "/api/v2/networks/"+wide+"/addresses?"+filter("state:'UNASSIGNED'")+"&limit=3&offset=1&total=true", "")
-	if r.text("data.0.address") == "2001:db8::2" || r.text("data.1.address") != "2001:db8::4" ||
-		r.text("totalCount") != "18446744073709551614" || r.text("data.0.type") != "IPv6Address" {
-		t.Errorf("of a /64 it is %s", r.body)
+	r = m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?"+filter("state:'UNASSIGNED'")+"&limit=3&offset=1&total=true", "")
+	if r.Text("data.0.address") == "2001:db8::2" || r.Text("data.1.address") != "2001:db8::4" ||
+		r.Text("totalCount") != "18446744073709551614" || r.Text("data.0.type") != "IPv6Address" {
+		t.Errorf("of a /64 it is %s", r.Body)
 	}
 	t.Logf("the first page of a /64 took %v", time.Since(began))
 	// Walked page by page, what is free and what is used are all of the network.
 	seen := map[netip.Addr]bool{}
 	for at := addresses + "?" + filter("state:in('UNASSIGNED','STATIC','GATEWAY')") + "&limit=37"; at != ""; {
-		r := m.want(200, "GET", at, "")
+		r := m.Want(200, "GET", at, "")
 		for i := range 37 {
-			if a, err := netip.ParseAddr(r.text(fmt.Sprintf("data.%d.address", i))); err == nil {
+			if a, err := netip.ParseAddr(r.Text(fmt.Sprintf("data.%d.address", i))); err == nil {
 				if seen[a] {
 					t.Errorf("%s comes twice", a)
 				}
 				seen[a] = true
 			}
 		}
-		at = r.text("_links.next.href")
+		at = r.Text("_links.next.href")
 	}
 	if len(seen) != 254 {
 		t.Errorf("%d addresses in all", len(seen))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/testkit/apitest"
 )
 
 // receiver takes what webhooks send.
@@ -109,23 +110,23 @@ func (r *receiver) has(change string) func() bool {
 
 // hook makes a webhook that sends to the receiver.
 func (m *manager) hook(r *receiver, more string) string {
-	m.t.Helper()
-	return m.id("/api/v2/webhooks", fmt.Sprintf(`{"type":"Webhook","name":"%s","url":"%s","secret":"%s"%s}`, r.URL, r.URL, r.secret, more))
+	m.T.Helper()
+	return m.ID("/api/v2/webhooks", fmt.Sprintf(`{"type":"Webhook","name":"%s","url":"%s","secret":"%s"%s}`, r.URL, r.URL, r.secret, more))
 }
 
 // A webhook is sent what changes, signed, in order, again until it is taken.
 func TestWebhook(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	m := startManager(t)
-	_, _, zone, block, network := m.basics()
+	_, _, zone, block, network := m.Basics()
 	all, hosts, below := newReceiver(t), newReceiver(t), newReceiver(t)
 	id := m.hook(all, "")
 	m.hook(hosts, `,"collections":["resourceRecords"]`)
 	m.hook(below, `,"parent":`+network)
-	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
+	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
 	all.until("a host", all.has("ADD HostRecord "+host))
 	hosts.until("a host", hosts.has("ADD HostRecord "+host))
-	address := m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.200'"), "").text("data.0.id")
+	address := m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.200'"), "").Text("data.0.id")
 	below.until("an address", below.has("ADD IPv4Address "+address))
 	for _, change := range below.taken() { // that of the gateway may come before it on PostgreSQL
 		if !strings.HasPrefix(change, "ADD IPv4Address") {
@@ -135,60 +136,60 @@ func TestWebhook(t *testing.T) {
 	if got := hosts.taken(); len(got) != 1 {
 		t.Errorf("of records came %v", got)
 	}
-	hook := m.want(200, "GET", "/api/v2/webhooks/"+id, "")
-	if strings.Contains(string(hook.body), all.secret) || hook.get("secret") != nil || hook.text("state") != "RUNNING" {
-		t.Errorf("the webhook is shown as %s", hook.body)
+	hook := m.Want(200, "GET", "/api/v2/webhooks/"+id, "")
+	if strings.Contains(string(hook.Body), all.secret) || hook.Get("secret") != nil || hook.Text("state") != "RUNNING" {
+		t.Errorf("the webhook is shown as %s", hook.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1000&embed=operations", ""); strings.Contains(string(r.body), all.secret) {
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1000&embed=operations", ""); strings.Contains(string(r.Body), all.secret) {
 		t.Error("the history has the secret")
 	}
 	// It is refused: it comes again, in its order, and what has happened is said.
 	all.mu.Lock()
 	all.refuses = 2
 	all.mu.Unlock()
-	first := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	first := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
 	m.until("/api/v2/webhooks/"+id, "state", "FAILING")
-	if r := m.want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.text("message"), "418 not") ||
-		len(r.text("message")) > 400 || r.text("failures") == "0" {
-		t.Errorf("the webhook is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "418 not") ||
+		len(r.Text("message")) > 400 || r.Text("failures") == "0" {
+		t.Errorf("the webhook is %s", r.Body)
 	}
-	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/24"}`)
+	second := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/24"}`)
 	all.until("both networks", func() bool {
 		return all.has("ADD IPv4Network "+first)() && all.has("ADD IPv4Network "+second)()
 	})
 	all.mu.Lock()
 	sorted := slices.IsSorted(all.transactions)
 	all.mu.Unlock()
-	if !sorted && os.Getenv(onPostgres) == "" {
+	if !sorted && os.Getenv(apitest.OnPostgres) == "" {
 		t.Errorf("the transactions came as %v", all.transactions)
 	}
 	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
-	events := m.want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), "")
-	if !strings.Contains(string(events.body), "does not take") || !strings.Contains(string(events.body), "again") {
-		t.Errorf("the events are %s", events.body)
+	events := m.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), "")
+	if !strings.Contains(string(events.Body), "does not take") || !strings.Contains(string(events.Body), "again") {
+		t.Errorf("the events are %s", events.Body)
 	}
 	// Disabled it is sent nothing, and gets it when it is enabled again.
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`)
 	m.until("/api/v2/webhooks/"+id, "state", "DISABLED")
-	third := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
+	third := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
 	hosts.until("a second host", func() bool {
-		m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"h","text":"`+rand.Text()+`"}`)
+		m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"h","text":"`+rand.Text()+`"}`)
 		return len(hosts.changes) > 2
 	})
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
 	all.until("the third network", all.has("ADD IPv4Network "+third))
 	// Of a transaction with very many changes some are sent.
 	var list []string
 	for i := range 1100 {
 		list = append(list, `{"type":"IPv4Network","range":"10.`+strconv.Itoa(20+i/250)+`.`+strconv.Itoa(i%250)+`.0/28"}`)
 	}
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", "["+strings.Join(list, ",")+"]")
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", "["+strings.Join(list, ",")+"]")
 	all.until("many networks", func() bool { return all.more })
 	// A deleted one is sent nothing more, and does not come back without its secret.
-	m.want(204, "DELETE", "/api/v2/webhooks/"+id, "")
-	m.refused(409, "UndoConflict", "Webhook", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(204, "DELETE", "/api/v2/webhooks/"+id, "")
+	m.Refused(409, "UndoConflict", "Webhook", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
 	all.until("nothing more", func() bool { // what is on its way may still come
-		last := "ADD TXTRecord " + m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"last","text":"`+rand.Text()+`"}`)
+		last := "ADD TXTRecord " + m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"last","text":"`+rand.Text()+`"}`)
 		hosts.until("the last record", hosts.has(last))
 		return !slices.Contains(all.changes, last)
 	})
@@ -197,36 +198,36 @@ func TestWebhook(t *testing.T) {
 // A webhook that changes would be left out of is stopped, says why, and goes on when somebody says so.
 func TestWebhookStops(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, _, _ := m.basics()
+	configuration, _, _, _, _ := m.Basics()
 	r := newReceiver(t)
 	id := m.hook(r, `,"enabled":false`)
-	m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	m.forget()
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
 	m.until("/api/v2/webhooks/"+id, "state", "STOPPED")
-	if r := m.want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.text("message"), "set enabled") {
-		t.Errorf("it is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "set enabled") {
+		t.Errorf("it is %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), ""); r.text("data.0.eventType") != "ERROR" {
-		t.Errorf("the events are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), ""); r.Text("data.0.eventType") != "ERROR" {
+		t.Errorf("the events are %s", r.Body)
 	}
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
 	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
-	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	r.until("what changed then", r.has("ADD IPv4Block "+block))
-	m.verify()
+	m.Verify()
 }
 
 // until waits until a member of an answer has a value.
 func (m *manager) until(path, member, value string) {
-	m.t.Helper()
+	m.T.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		r := m.want(200, "GET", path, "")
-		if r.text(member) == value {
+		r := m.Want(200, "GET", path, "")
+		if r.Text(member) == value {
 			return
 		}
 		if time.Now().After(deadline) {
-			m.t.Fatalf("%s is %s, want %s", member, r.body, value)
+			m.T.Fatalf("%s is %s, want %s", member, r.Body, value)
 		}
 	}
 }
@@ -234,7 +235,7 @@ func (m *manager) until(path, member, value string) {
 // What could not be acted upon is refused, and who is no administrator neither sees nor makes webhooks.
 func TestWebhookRefusals(t *testing.T) {
 	m := startManager(t)
-	_, _, _, _, network := m.basics()
+	_, _, _, _, network := m.Basics()
 	secret := client.NewWebhookSecret()
 	whole := func(member, value string) string {
 		members := map[string]string{"type": `"Webhook"`, "name": `"n"`, "url": `"https://hooks.example/x"`, "secret": `"` + secret + `"`}
@@ -254,35 +255,35 @@ func TestWebhookRefusals(t *testing.T) {
 		{"collections", `["sessions"]`, "InvalidResourceFieldValue", "sessions"},
 		{"parent", `0`, "", "parent"}, {"parent", `"x"`, "", "parent"}, {"name", `""`, "", "name"}, {"enabled", `1`, "", "enabled"},
 	} {
-		if r := m.want(400, "POST", "/api/v2/webhooks", whole(c.member, c.value)); !strings.Contains(r.text("message"), c.word) ||
-			c.code != "" && r.text("code") != c.code {
-			t.Errorf("%s %s: %s", c.member, c.value, r.body)
+		if r := m.Want(400, "POST", "/api/v2/webhooks", whole(c.member, c.value)); !strings.Contains(r.Text("message"), c.word) ||
+			c.code != "" && r.Text("code") != c.code {
+			t.Errorf("%s %s: %s", c.member, c.value, r.Body)
 		}
 	}
-	m.refused(404, "InlinedResourceNotFound", "parent", "POST", "/api/v2/webhooks", whole("parent", "999999999"))
-	id := m.id("/api/v2/webhooks", whole("parent", network))
-	m.refused(409, "ResourceAlreadyExists", "n", "POST", "/api/v2/webhooks", whole("enabled", "false"))
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"parent":null,"enabled":false}`)
-	m.id("/api/v2/users", `{"type":"User","name":"reader","password":"a-long-password","email":"r@example.net","securityPrivilege":"NO_ACCESS",`+
+	m.Refused(404, "InlinedResourceNotFound", "parent", "POST", "/api/v2/webhooks", whole("parent", "999999999"))
+	id := m.ID("/api/v2/webhooks", whole("parent", network))
+	m.Refused(409, "ResourceAlreadyExists", "n", "POST", "/api/v2/webhooks", whole("enabled", "false"))
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"parent":null,"enabled":false}`)
+	m.ID("/api/v2/users", `{"type":"User","name":"reader","password":"a-long-password","email":"r@example.net","securityPrivilege":"NO_ACCESS",`+
 		`"historyPrivilege":"HIDE","accessType":"API"}`)
 	reader := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("reader:a-long-password"))
 	for path, status := range map[string]int{"/api/v2/webhooks/" + id: 404, "/api/v2/" + id: 404, "/api/v2/changes": 403} {
-		m.want(status, "GET", path, "", reader)
+		m.Want(status, "GET", path, "", reader)
 	}
-	if r := m.want(200, "GET", "/api/v2/webhooks", "", reader); r.text("count") != "0" {
-		t.Errorf("a reader sees %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/webhooks", "", reader); r.Text("count") != "0" {
+		t.Errorf("a reader sees %s", r.Body)
 	}
-	m.want(403, "POST", "/api/v2/webhooks", whole("name", `"mine"`), reader)
-	m.id("/api/v2/users", `{"type":"User","name":"lister","password":"a-long-password","email":"l@example.net","securityPrivilege":"NO_ACCESS",`+
+	m.Want(403, "POST", "/api/v2/webhooks", whole("name", `"mine"`), reader)
+	m.ID("/api/v2/users", `{"type":"User","name":"lister","password":"a-long-password","email":"l@example.net","securityPrivilege":"NO_ACCESS",`+
 		`"historyPrivilege":"VIEW_HISTORY_LIST","accessType":"API"}`)
-	m.want(403, "GET", "/api/v2/changes", "", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("lister:a-long-password")))
+	m.Want(403, "GET", "/api/v2/changes", "", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("lister:a-long-password")))
 	// No more than are sent to.
 	var many []string
 	for i := range 999 {
 		many = append(many, fmt.Sprintf(`{"type":"Webhook","name":"m%d","url":"http://127.0.0.1:9/","secret":"%s","enabled":false}`, i, secret))
 	}
-	m.want(201, "POST", "/api/v2/webhooks", "["+strings.Join(many, ",")+"]")
-	m.refused(409, "TooManyWebhooks", "1000", "POST", "/api/v2/webhooks", whole("name", `"too many"`))
+	m.Want(201, "POST", "/api/v2/webhooks", "["+strings.Join(many, ",")+"]")
+	m.Refused(409, "TooManyWebhooks", "1000", "POST", "/api/v2/webhooks", whole("name", `"too many"`))
 }
 
 // What is said to a webhook counts from the next message on, in the moment it is acknowledged.
@@ -291,11 +292,11 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	one, other := newReceiver(t), newReceiver(t)
 	id := m.hook(one, "")
 	m.hook(other, "")
-	first := m.id("/api/v2/configurations", `{"name":"first"}`)
+	first := m.ID("/api/v2/configurations", `{"name":"first"}`)
 	one.until("what came first", one.has("ADD Configuration "+first))
-	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, mergePatch)
-	second := m.id("/api/v2/configurations", `{"name":"second"}`)
-	third := m.id("/api/v2/configurations", `{"name":"third"}`)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, mergePatch)
+	second := m.ID("/api/v2/configurations", `{"name":"second"}`)
+	third := m.ID("/api/v2/configurations", `{"name":"third"}`)
 	other.until("what came last", other.has("ADD Configuration "+third))
 	for _, late := range []string{second, third} {
 		if slices.Contains(one.taken(), "ADD Configuration "+late) {
@@ -316,13 +317,13 @@ func TestStoredURLsLeadNowhereInside(t *testing.T) {
 	}))
 	t.Cleanup(sends.Close)
 	for name, url := range map[string]string{"clouds": "http://169.254.169.254/latest/meta-data", "on": sends.URL} {
-		m.id("/api/v2/webhooks", `{"name":"`+name+`","url":"`+url+`","secret":"`+client.NewWebhookSecret()+`"}`)
+		m.ID("/api/v2/webhooks", `{"name":"`+name+`","url":"`+url+`","secret":"`+client.NewWebhookSecret()+`"}`)
 	}
-	m.id("/api/v2/configurations", `{"name":"news"}`)
+	m.ID("/api/v2/configurations", `{"name":"news"}`)
 	for name, says := range map[string]string{"clouds": "169.254.169.254", "on": "307"} {
 		eventually(t, "the webhook "+name+" fails", func() bool {
-			r := m.want(200, "GET", "/api/v2/webhooks?"+filter("name:'"+name+"'"), "")
-			return r.text("data.0.state") == "FAILING" && strings.Contains(r.text("data.0.message"), says)
+			r := m.Want(200, "GET", "/api/v2/webhooks?"+filter("name:'"+name+"'"), "")
+			return r.Text("data.0.state") == "FAILING" && strings.Contains(r.Text("data.0.message"), says)
 		})
 	}
 	if n := inside.Load(); n != 0 {

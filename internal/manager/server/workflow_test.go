@@ -10,237 +10,229 @@ import (
 
 // requested sends a change that is asked for, and gives the path of the request and what the answer shows.
 func (m *manager) requested(method, path, body string, headers ...string) (request string, r reply) {
-	m.t.Helper()
-	r = m.want(http.StatusAccepted, method, path, body, headers...)
+	m.T.Helper()
+	r = m.Want(http.StatusAccepted, method, path, body, headers...)
 	return r.Header.Get("Location"), r
 }
 
 // What a user with the workflow level RECOMMEND changes is asked for, and done when somebody else approves it.
 func TestWorkflow(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, zone, block, network := m.basics()
+	configuration, _, zone, block, network := m.Basics()
 	carol, asCarol := m.user("carol", "NO_ACCESS")
 	dave, asDave := m.user("dave", "NO_ACCESS")
 	eve, asEve := m.user("eve", "NO_ACCESS")
 	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
 	m.right(eve, configuration, "FULL", "")
-	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", asCarol); r.text("workflowLevel") != "RECOMMEND" {
-		t.Errorf("carol's rights are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", asCarol); r.Text("workflowLevel") != "RECOMMEND" {
+		t.Errorf("carol's rights are %s", r.Body)
 	}
 
 	// A trial says whether an approval is needed.
 	for header, want := range map[string]any{asCarol: true, asEve: nil} {
-		if r := m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, mergePatch, "x-portolan-dry-run: true"); r.get("approval") != want {
-			t.Errorf("a trial with %s says %s", header, r.body)
+		if r := m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, mergePatch, "x-portolan-dry-run: true"); r.Get("approval") != want {
+			t.Errorf("a trial with %s says %s", header, r.Body)
 		}
 	}
 
 	// Adding: nothing is there before the approval, and nobody else is given it.
 	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","name":"lab"}`, asCarol,
 		"x-bcn-change-control-comment: ticket 12")
-	if would.text("range") != "10.7.0.0/24" || would.get("id") != nil || would.text("_links.workflowRequest.href") != request {
-		t.Errorf("it would be %s", would.body)
+	if would.Text("range") != "10.7.0.0/24" || would.Get("id") != nil || would.Text("_links.workflowRequest.href") != request {
+		t.Errorf("it would be %s", would.Body)
 	}
-	m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").none(t)
+	m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").None(t)
 	for who, as := range map[string]string{"carol": asCarol, "dave": asDave, "admin": "Accept: application/hal+json"} {
-		r := m.want(200, "GET", request, "", as)
-		if r.text("state") != "PENDING" || r.text("requestType") != "ADD_IPV4_NETWORK" || r.text("principal") != "carol" ||
-			r.text("comment") != "ticket 12" || r.text("resource.id") != block || !strings.Contains(string(r.body), `"value":"10.7.0.0/24"`) {
-			t.Errorf("%s sees %s", who, r.body)
+		r := m.Want(200, "GET", request, "", as)
+		if r.Text("state") != "PENDING" || r.Text("requestType") != "ADD_IPV4_NETWORK" || r.Text("principal") != "carol" ||
+			r.Text("comment") != "ticket 12" || r.Text("resource.id") != block || !strings.Contains(string(r.Body), `"value":"10.7.0.0/24"`) {
+			t.Errorf("%s sees %s", who, r.Body)
 		}
 		for _, list := range []string{"/api/v2/workflowRequests", "/api/v2/configurations/" + configuration + "/workflowRequests"} {
-			if r := m.want(200, "GET", list, "", as); r.count() != 1 {
-				t.Errorf("%s lists %s", who, r.body)
+			if r := m.Want(200, "GET", list, "", as); r.Count() != 1 {
+				t.Errorf("%s lists %s", who, r.Body)
 			}
 		}
 	}
-	m.refused(404, "ResourceNotFound", "", "GET", request, "", asEve)
-	m.want(200, "GET", "/api/v2/workflowRequests", "", asEve).none(t)
-	m.refused(409, "ResourceConflictsWithOther", "", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24"}`,
+	m.Refused(404, "ResourceNotFound", "", "GET", request, "", asEve)
+	m.Want(200, "GET", "/api/v2/workflowRequests", "", asEve).None(t)
+	m.Refused(409, "ResourceConflictsWithOther", "", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24"}`,
 		asEve)
-	m.refused(404, "ResourceNotFound", "", "PATCH", request, `{"state":"APPROVED"}`, asEve)
-	m.refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
-	m.refused(400, "InvalidResourceFieldValue", "state", "PATCH", request, `{"state":"PENDING"}`, asDave)
-	if r := m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave); r.text("state") != "APPROVED" || r.text("modifier.name") != "dave" ||
-		r.text("resource.name") != "lab" {
-		t.Errorf("the approval answers %s", r.body)
+	m.Refused(404, "ResourceNotFound", "", "PATCH", request, `{"state":"APPROVED"}`, asEve)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
+	m.Refused(400, "InvalidResourceFieldValue", "state", "PATCH", request, `{"state":"PENDING"}`, asDave)
+	if r := m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave); r.Text("state") != "APPROVED" || r.Text("modifier.name") != "dave" ||
+		r.Text("resource.name") != "lab" {
+		t.Errorf("the approval answers %s", r.Body)
 	}
-	m.refused(400, "WorkflowRequestNotPending", "APPROVED", "PATCH", request, `{"state":"DENIED"}`, asDave)
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.count() != 1 {
-		t.Errorf("after the approval there is %s", r.body)
+	m.Refused(400, "WorkflowRequestNotPending", "APPROVED", "PATCH", request, `{"state":"DENIED"}`, asDave)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.Count() != 1 {
+		t.Errorf("after the approval there is %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
-		""); r.text("data.0.operation") != "APPROVE_ADD_IPV4_NETWORK" ||
-		r.text("data.0.user.name") != "dave" || r.text("data.1.operation") != "REQUEST_ADD_IPV4_NETWORK" ||
-		r.text("data.1.user.name") != "carol" {
-		t.Errorf("the history has %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
+		""); r.Text("data.0.operation") != "APPROVE_ADD_IPV4_NETWORK" ||
+		r.Text("data.0.user.name") != "dave" || r.Text("data.1.operation") != "REQUEST_ADD_IPV4_NETWORK" ||
+		r.Text("data.1.user.name") != "carol" {
+		t.Errorf("the history has %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/events?"+filter("category:'WORKFLOW_REQUEST'"), ""); r.count() != 2 {
-		t.Errorf("the events are %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'WORKFLOW_REQUEST'"), ""); r.Count() != 2 {
+		t.Errorf("the events are %s", r.Body)
 	}
 	// What an approval made is taken back like anything else; the request stays what it is.
 	approval := m.last()
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
-	m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").none(t)
-	if r := m.want(200, "GET", request, ""); r.text("state") != "APPROVED" || r.get("resource") != nil {
-		t.Errorf("the request is then %s", r.body)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
+	m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").None(t)
+	if r := m.Want(200, "GET", request, ""); r.Text("state") != "APPROVED" || r.Get("resource") != nil {
+		t.Errorf("the request is then %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
-		""); r.text("data.0.description") != "Undid transaction "+approval+": "+r.text("data.1.description") {
-		t.Errorf("the history has %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
+		""); r.Text("data.0.description") != "Undid transaction "+approval+": "+r.Text("data.1.description") {
+		t.Errorf("the history has %s", r.Body)
 	}
 	undo := m.last()
-	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undo+`}`)
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
-		""); r.text("data.0.description") != "Undid transaction "+undo {
-		t.Errorf("the history has %s", r.body)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undo+`}`)
+	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
+		""); r.Text("data.0.description") != "Undid transaction "+undo {
+		t.Errorf("the history has %s", r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.count() != 1 {
-		t.Errorf("taken back again there is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.Count() != 1 {
+		t.Errorf("taken back again there is %s", r.Body)
 	}
 
 	// The next free address that is asked for is nobody else's; when it is denied it is free again.
 	request, would = m.requested("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, asCarol)
-	first := would.text("address")
-	m.refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/networks/"+network+"/addresses",
+	first := would.Text("address")
+	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"`+first+`"}`)
-	if next := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).text("address"); next == first {
+	if next := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).Text("address"); next == first {
 		t.Errorf("%s was asked for, and given to somebody else", next)
 	}
-	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave, "x-bcn-change-control-comment: not now")
-	if r := m.want(200, "GET", request, "", asCarol); r.text("decisionComment") != "not now" || r.text("state") != "DENIED" ||
-		r.text("decider") != "dave" {
-		t.Errorf("denied: %s", r.body)
+	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave, "x-bcn-change-control-comment: not now")
+	if r := m.Want(200, "GET", request, "", asCarol); r.Text("decisionComment") != "not now" || r.Text("state") != "DENIED" ||
+		r.Text("decider") != "dave" {
+		t.Errorf("denied: %s", r.Body)
 	}
-	if next := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).text("address"); next != first {
+	if next := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).Text("address"); next != first {
 		t.Errorf("%s is given, and %s is free", next, first)
 	}
 
 	// Changing: it fits while nobody else has changed the same.
-	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one"}`)
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one"}`)
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"two"}`, asCarol)
-	m.refused(409, "WorkflowRequestAlreadyPending", "carol", "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.text("text") != "two" || r.text("comment") != "by somebody else" {
-		t.Errorf("after the approval the record is %s", r.body)
+	m.Refused(409, "WorkflowRequestAlreadyPending", "carol", "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
+		t.Errorf("after the approval the record is %s", r.Body)
 	}
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"four"}`)
-	m.refused(409, "StaleResourceState", "text of TXTRecord", "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.want(200, "GET", request, "", asDave); r.text("state") != "PENDING" {
-		t.Errorf("what does not fit is %s", r.body)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"four"}`)
+	m.Refused(409, "StaleResourceState", "text of TXTRecord", "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.Want(200, "GET", request, "", asDave); r.Text("state") != "PENDING" {
+		t.Errorf("what does not fit is %s", r.Body)
 	}
-	m.refused(403, "AccessDenied", "carol", "DELETE", request, "", asDave)
-	m.want(204, "DELETE", request, "", asCarol)
+	m.Refused(403, "AccessDenied", "carol", "DELETE", request, "", asDave)
+	m.Want(204, "DELETE", request, "", asCarol)
 
 	// Deleting.
 	request, r := m.requested("DELETE", "/api/v2/resourceRecords/"+record, "", asCarol)
-	if r.text("type") != "WorkflowRequest" || r.text("requestType") != "DELETE_RESOURCE" || r.text("resource.id") != record {
-		t.Errorf("a deletion that is asked for answers %s", r.body)
+	if r.Text("type") != "WorkflowRequest" || r.Text("requestType") != "DELETE_RESOURCE" || r.Text("resource.id") != record {
+		t.Errorf("a deletion that is asked for answers %s", r.Body)
 	}
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`)
-	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/resourceRecords/"+record, "")
-	m.want(204, "DELETE", request, "", asDave)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`)
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/resourceRecords/"+record, "")
+	m.Want(204, "DELETE", request, "", asDave)
 
 	// Who decides sees which addresses a host is to get, and has, and how much goes with a deletion.
 	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"cam","addresses":[{"address":"10.0.0.77"}]}`, asCarol)
-	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(string(r.body),
+	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body),
 		`{"name":"addresses","value":[{"id":null,"type":"IPv4Address","address":"10.0.0.77"}],"previousValue":null}`) {
-		t.Errorf("the request is %s", r.body)
+		t.Errorf("the request is %s", r.Body)
 	}
-	m.refused(409, "ResourceConflictsWithOther", "10.0.0.77", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.Refused(409, "ResourceConflictsWithOther", "10.0.0.77", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	host := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("name:'cam'"), "").text("data.0.id")
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	host := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("name:'cam'"), "").Text("data.0.id")
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"address":"10.0.0.78"}]}`, asCarol)
-	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(string(r.body), `"address":"10.0.0.78"}],"previousValue":[{"id":`) ||
-		!strings.Contains(string(r.body), `"address":"10.0.0.77"}]}`) {
-		t.Errorf("the request is %s", r.body)
+	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body), `"address":"10.0.0.78"}],"previousValue":[{"id":`) ||
+		!strings.Contains(string(r.Body), `"address":"10.0.0.77"}]}`) {
+		t.Errorf("the request is %s", r.Body)
 	}
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	much := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
-	m.want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
-	m.want(200, "PATCH", "/api/v2/networks/"+much, `{"location":{"id":`+
-		m.want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").text("data.0.id")+`}}`)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	much := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
+	m.Want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+much, `{"location":{"id":`+
+		m.Want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").Text("data.0.id")+`}}`)
 	request, _ = m.requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
-	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(r.text("description"), ", and with it ") ||
-		!strings.Contains(r.text("description"), " IPv4Address") || strings.Contains(string(r.body), "Switzerland") ||
-		!strings.Contains(string(r.body), `{"name":"location","value":null,"previousValue":null}`) { // which carol does not see
-		t.Errorf("the request is %s", r.body)
+	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(r.Text("description"), ", and with it ") ||
+		!strings.Contains(r.Text("description"), " IPv4Address") || strings.Contains(string(r.Body), "Switzerland") ||
+		!strings.Contains(string(r.Body), `{"name":"location","value":null,"previousValue":null}`) { // which carol does not see
+		t.Errorf("the request is %s", r.Body)
 	}
-	m.want(204, "DELETE", request, "", asCarol)
+	m.Want(204, "DELETE", request, "", asCarol)
 
 	// What cannot be is refused at once; what is no single change is not asked for; the approver's own changes are made.
-	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`,
+	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`,
 		asCarol)
-	m.refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"/api/v2/blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.8.0.0/24"}}]}`, asCarol)
-	m.refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"10.8.0.0/24"}]`,
+	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"10.8.0.0/24"}]`,
 		asCarol)
-	if r := m.want(200, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asCarol,
-		"x-portolan-dry-run: true"); r.text("created") == "0" {
-		t.Errorf("a dry run says %s", r.body)
+	if r := m.Want(200, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asCarol,
+		"x-portolan-dry-run: true"); r.Text("created") == "0" {
+		t.Errorf("a dry run says %s", r.Body)
 	}
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asDave)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`, asEve)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asDave)
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`, asEve)
 	m.sound()
 }
 
 // sound asks the manager to check its data.
 func (m *manager) sound() {
-	m.t.Helper()
-	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+	m.T.Helper()
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 		faults, err := m.Address.Verify(tx)
 		for _, f := range faults {
-			m.t.Error(f)
+			m.T.Error(f)
 		}
 		return err
 	}); err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// none fails where a list has something.
-func (r reply) none(t *testing.T) {
-	t.Helper()
-	if r.count() != 0 {
-		t.Errorf("there is something: %s", r.body)
+		m.T.Fatal(err)
 	}
 }
 
 // What is asked for below a zone that is asked for waits for it.
 func TestDependentRequests(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, _, _, _ := m.basics()
+	configuration, view, _, _, _ := m.Basics()
 	carol, asCarol := m.user("carol", "NO_ACCESS")
 	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	zone, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`, asCarol)
 	below, r := m.requested("POST", zone+"/zones", `{"type":"Zone","name":"sub"}`, asCarol)
-	if r.text("absoluteName") != "sub.new.example" {
-		t.Errorf("the zone below would be %s", r.body)
+	if r.Text("absoluteName") != "sub.new.example" {
+		t.Errorf("the zone below would be %s", r.Body)
 	}
 	record, r := m.requested("POST", below+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
-	if r.text("absoluteName") != "note.sub.new.example" {
-		t.Errorf("the record would be %s", r.body)
+	if r.Text("absoluteName") != "note.sub.new.example" {
+		t.Errorf("the record would be %s", r.Body)
 	}
-	m.refused(400, "WrongResourceType", "no zone", "POST", record+"/resourceRecords", `{"type":"TXTRecord","name":"y","text":"x"}`, asCarol)
-	m.refused(403, "WorkflowRequestApproveDenyNotAllowed", "before", "PATCH", record, `{"state":"APPROVED"}`)
-	m.want(200, "PATCH", zone, `{"state":"APPROVED"}`)
-	m.want(200, "PATCH", below, `{"state":"APPROVED"}`)
-	m.want(200, "PATCH", record, `{"state":"APPROVED"}`)
-	if r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'note.sub.new.example'"), ""); r.count() != 1 {
-		t.Errorf("after all approvals there is %s", r.body)
+	m.Refused(400, "WrongResourceType", "no zone", "POST", record+"/resourceRecords", `{"type":"TXTRecord","name":"y","text":"x"}`, asCarol)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "before", "PATCH", record, `{"state":"APPROVED"}`)
+	m.Want(200, "PATCH", zone, `{"state":"APPROVED"}`)
+	m.Want(200, "PATCH", below, `{"state":"APPROVED"}`)
+	m.Want(200, "PATCH", record, `{"state":"APPROVED"}`)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'note.sub.new.example'"), ""); r.Count() != 1 {
+		t.Errorf("after all approvals there is %s", r.Body)
 	}
 
 	// With a zone that is denied goes what waits for it.
 	zone, _ = m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`, asCarol)
 	record, _ = m.requested("POST", zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
-	m.want(200, "PATCH", zone, `{"state":"DENIED"}`)
-	if r := m.want(200, "GET", record, "", asCarol); r.text("state") != "DENIED" || !strings.Contains(r.text("decisionComment"), "depends") {
-		t.Errorf("it waits for what was denied: %s", r.body)
+	m.Want(200, "PATCH", zone, `{"state":"DENIED"}`)
+	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"), "depends") {
+		t.Errorf("it waits for what was denied: %s", r.Body)
 	}
 	m.sound()
 }
@@ -248,20 +240,20 @@ func TestDependentRequests(t *testing.T) {
 // Of types that a configuration has four eyes look at, nobody changes anything alone.
 func TestFourEyes(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, _ := m.basics()
-	m.refused(400, "InvalidResourceFieldValue", "fourEyesTypes", "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["View"]}`)
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
+	configuration, view, zone, block, _ := m.Basics()
+	m.Refused(400, "InvalidResourceFieldValue", "fourEyesTypes", "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["View"]}`)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
 	request, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"four.example"}`)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
-	m.refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
-	m.refused(403, "AccessDenied", "four eyes", "DELETE", "/api/v2/views/"+view, "")
+	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
+	m.Refused(403, "AccessDenied", "four eyes", "DELETE", "/api/v2/views/"+view, "")
 	other, asOther := m.user("other", "ADMINISTRATOR")
 	if other == "" {
 		t.Fatal("there is no second administrator")
 	}
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asOther)
-	if r := m.want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'four.example'"), ""); r.count() != 1 {
-		t.Errorf("after the approval there is %s", r.body)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asOther)
+	if r := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'four.example'"), ""); r.Count() != 1 {
+		t.Errorf("after the approval there is %s", r.Body)
 	}
 	m.requested("DELETE", "/api/v2/zones/"+zone, "", asOther)
 	m.sound()
@@ -270,89 +262,89 @@ func TestFourEyes(t *testing.T) {
 // An approval is one of what was asked for, and of nothing beside; it is within the rights of who asked, and nobody decides beyond its own.
 func TestApprovalsReachNoFurther(t *testing.T) {
 	m := startAlone(t)
-	configuration, view, zone, block, network := m.basics()
+	configuration, view, zone, block, network := m.Basics()
 	carol, asCarol := m.user("carol", "NO_ACCESS")
 	dave, asDave := m.user("dave", "NO_ACCESS")
 	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
 
 	// A batch with an approval approves nothing else.
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
 	request, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"one.example"}`, asCarol)
-	m.refused(403, "AccessDenied", "four eyes", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
+	m.Refused(403, "AccessDenied", "four eyes", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
 		`","body":{"state":"APPROVED"}},{"method":"DELETE","path":"/api/v2/zones/`+zone+`"}]}`, asDave)
-	m.want(200, "GET", "/api/v2/zones/"+zone, "")
+	m.Want(200, "GET", "/api/v2/zones/"+zone, "")
 
 	// Below a request nothing is made but by asking for it.
 	for _, body := range []string{`[{"type":"TXTRecord","name":"li","text":"x"}]`} {
-		if r := m.do("POST", request+"/resourceRecords", body); r.StatusCode < 400 {
-			t.Errorf("a list below a request: %d %s", r.StatusCode, r.body)
+		if r := m.Do("POST", request+"/resourceRecords", body); r.StatusCode < 400 {
+			t.Errorf("a list below a request: %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.refused(400, "InvalidResourceFieldValue", "cannot be made in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be made in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
 		`/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"x"}}]}`)
-	m.refused(403, "OperationNotPermitted", "dry run", "POST", request+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"x"}`,
+	m.Refused(403, "OperationNotPermitted", "dry run", "POST", request+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"x"}`,
 		"x-portolan-dry-run: true")
-	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`)
+	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`)
 
 	// What is not shown is not changed.
-	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one","comment":"first"}`)
-	whole := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "", "Accept: application/json")
-	request, _ = m.requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.body), `"one"`, `"two"`, 1), asCarol)
-	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.text("text") != "two" || r.text("comment") != "by somebody else" {
-		t.Errorf("the record is %s", r.body)
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one","comment":"first"}`)
+	whole := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "", "Accept: application/json")
+	request, _ = m.requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.Body), `"one"`, `"two"`, 1), asCarol)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
+		t.Errorf("the record is %s", r.Body)
 	}
 
 	// The range that was shown is the one that is made, and held: the next free one is another, and none lies in it.
 	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`, asCarol)
-	shown := would.text("range")
-	if next := m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`).text("range"); next == shown {
+	shown := would.Text("range")
+	if next := m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`).Text("range"); next == shown {
 		t.Errorf("%s was asked for, and given to somebody else", next)
 	}
-	m.refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/blocks/"+block+"/networks",
+	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"`+strings.Replace(shown, ".0/24", ".64/26", 1)+`"}`)
-	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.want(200, "GET", request, ""); r.text("resource.range") != "" && r.text("resource.range") != shown {
-		t.Errorf("%s was shown, and made is %s", shown, r.body)
+	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.Want(200, "GET", request, ""); r.Text("resource.range") != "" && r.Text("resource.range") != shown {
+		t.Errorf("%s was shown, and made is %s", shown, r.Body)
 	}
-	if r := m.want(200, "GET", "/api/v2/networks?"+filter("range:'"+shown+"'"), ""); r.count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'"+shown+"'"), ""); r.Count() != 1 {
 		t.Errorf("%s was shown, and is not there", shown)
 	}
 
 	// A record beside others of its name keeps nobody from the name; a name of its own does.
 	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"second"}`, asCarol)
-	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"third"}`)
-	m.want(204, "DELETE", request, "", asCarol)
+	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"third"}`)
+	m.Want(204, "DELETE", request, "", asCarol)
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"name":"renamed"}`, asCarol)
-	m.refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"TXTRecord","name":"renamed","text":"x"}`)
-	m.want(204, "DELETE", request, "", asCarol)
+	m.Want(204, "DELETE", request, "", asCarol)
 
 	// What who asked may not do any more is not done, wherever it lies.
-	other := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
+	other := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
 	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"far","reverseRecord":false,"addresses":[{"address":"10.99.0.9"}]}`, asCarol)
 	m.right(carol, other, "VIEW", "")
-	m.refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
+	m.Refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
 
 	// To move into, or to grow in, where one has to ask takes asking.
 	erin, asErin := m.user("erin", "NO_ACCESS")
 	m.right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.right(erin, network, "FULL", "")
-	m.refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
-	if r := m.do("PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`, asErin); r.StatusCode == 200 {
-		t.Errorf("a network grows without an approval: %s", r.body)
+	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
+	if r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`, asErin); r.StatusCode == 200 {
+		t.Errorf("a network grows without an approval: %s", r.Body)
 	}
 
 	// Who approves sees and decides about what it may change.
 	frank, asFrank := m.user("frank", "NO_ACCESS")
 	m.right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
-	m.refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
-	m.want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).none(t)
+	m.Refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
+	m.Want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).None(t)
 	m.sound()
 }

@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ocsp"
-
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
+
+	"golang.org/x/crypto/ocsp"
 )
 
 // anIssuer is a certificate of an issuer, good until 2126.
@@ -31,9 +32,9 @@ const anIssuer = "MIIBeTCCAR+gAwIBAgIUHJz4UiXrWCkfcbexcrpRJs2cRO8wCgYIKoZIzj0EAw
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		m.id("/api/v2/authenticators", `{"type":"X509Authenticator","name":"cards","ldapUserMatchOption":"NONE","primaryServerUrl":"http://ocsp.example",`+
+		m.ID("/api/v2/authenticators", `{"type":"X509Authenticator","name":"cards","ldapUserMatchOption":"NONE","primaryServerUrl":"http://ocsp.example",`+
 			`"caCertificates":["`+anIssuer+`"]}`)
-		m.id("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"idp","signOnUrl":"https://idp.example/sso",`+
+		m.ID("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"idp","signOnUrl":"https://idp.example/sso",`+
 			`"entityId":"https://idp.example/metadata","signingCertificate":"`+anIssuer+`"}`)
 	})
 }
@@ -95,8 +96,8 @@ func (p *people) of(name string, change func(*x509.Certificate)) tls.Certificate
 
 // Who needs a certificate comes in with one, and in no other way.
 func TestSigningInByCertificate(t *testing.T) {
-	slow(t)
-	if underRace {
+	apitest.Slow(t)
+	if apitest.UnderRace {
 		t.Skip("one client, and one request after another")
 	}
 	issuer := startManager(t)
@@ -116,23 +117,23 @@ func TestSigningInByCertificate(t *testing.T) {
 	m.http = &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
 	p, stranger := newPeople(t), newPeople(t)
 	const user = `"email":"a@example.net","accessType":"GUI_AND_API","securityPrivilege":"NO_ACCESS"`
-	m.refused(400, "InvalidResourceFieldValue", "X509Authenticator", "POST", "/api/v2/users",
+	m.Refused(400, "InvalidResourceFieldValue", "X509Authenticator", "POST", "/api/v2/users",
 		`{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
 	authenticator := func(more string) string {
 		return `{"type":"X509Authenticator","name":"cards","ldapUserMatchOption":"NONE","primaryServerUrl":"` + p.url + `","caCertificates":["` +
 			base64.StdEncoding.EncodeToString(p.certificate.Raw) + `"]` + more + `}`
 	}
-	m.refused(400, "UnsupportedResourceFieldValue", "ldapUserMatchOption", "POST", "/api/v2/authenticators",
+	m.Refused(400, "UnsupportedResourceFieldValue", "ldapUserMatchOption", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), "NONE", "STRICT_DN_MATCH", 1))
-	m.refused(400, "InvalidX509CertificateValue", "caCertificates", "POST", "/api/v2/authenticators",
+	m.Refused(400, "InvalidX509CertificateValue", "caCertificates", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), `"caCertificates":["`, `"caCertificates":["x`, 1))
-	m.refused(400, "InvalidUrlValue", "primaryServerUrl", "POST", "/api/v2/authenticators",
+	m.Refused(400, "InvalidUrlValue", "primaryServerUrl", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), p.url, "ftp://x", 1))
-	cards := m.id("/api/v2/authenticators", authenticator(""))
-	m.refused(409, "ResourceConflictsWithOther", "already", "POST", "/api/v2/authenticators",
+	cards := m.ID("/api/v2/authenticators", authenticator(""))
+	m.Refused(409, "ResourceConflictsWithOther", "already", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), "cards", "more", 1))
-	ada := m.id("/api/v2/users", `{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
-	m.id("/api/v2/users", `{"name":"bob","password":"`+adminPassword+`",`+user+`}`)
+	ada := m.ID("/api/v2/users", `{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
+	m.ID("/api/v2/users", `{"name":"bob","password":"`+adminPassword+`",`+user+`}`)
 	eventually(t, "browsers are asked for certificates", func() bool { return m.Identity.WantsCertificates(t.Context()) })
 	sent := func(header string, shown ...tls.Certificate) (to, session string) {
 		t.Helper()
@@ -163,8 +164,8 @@ func TestSigningInByCertificate(t *testing.T) {
 	if to != "/" || session == "" {
 		t.Fatalf("ada comes to %s", to)
 	}
-	if r := m.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+session); r.text("user.name") != "ada" {
-		t.Errorf("the session is %s", r.body)
+	if r := m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: "+session); r.Text("user.name") != "ada" {
+		t.Errorf("the session is %s", r.Body)
 	}
 	const refused = "/#refused=InvalidAuthorizationCredentials"
 	changed := func(change func(*x509.Certificate)) []tls.Certificate { return []tls.Certificate{p.of("ada", change)} }
@@ -209,14 +210,14 @@ func TestSigningInByCertificate(t *testing.T) {
 		set(false)
 	}
 	// In no other way; tokens that ada has made go on.
-	m.want(401, "GET", "/api/v2/networks", "", basicAuth("ada", adminPassword))
-	m.want(401, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+adminPassword+`"}`, "Authorization:", "Content-Type: application/json")
+	m.Want(401, "GET", "/api/v2/networks", "", basicAuth("ada", adminPassword))
+	m.Want(401, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+adminPassword+`"}`, "Authorization:", "Content-Type: application/json")
 	// What users need stays, and one administrator needs none.
-	m.refused(403, "ResourceInUse", "x509Required", "DELETE", "/api/v2/authenticators/"+cards, "")
-	admin := m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")
-	m.refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, mergePatch)
-	m.want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, mergePatch)
-	m.want(200, "GET", "/api/v2/users/"+ada, "", basicAuth("ada", adminPassword))
-	m.want(204, "DELETE", "/api/v2/authenticators/"+cards, "")
+	m.Refused(403, "ResourceInUse", "x509Required", "DELETE", "/api/v2/authenticators/"+cards, "")
+	admin := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
+	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, mergePatch)
+	m.Want(200, "GET", "/api/v2/users/"+ada, "", basicAuth("ada", adminPassword))
+	m.Want(204, "DELETE", "/api/v2/authenticators/"+cards, "")
 	m.sound()
 }

@@ -17,6 +17,7 @@ import (
 	"portolan/internal/base/naming"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/testkit/zonetest"
 )
@@ -44,14 +45,14 @@ func servedRecords(t *testing.T, zone string, records []rr.RR) (all []string) {
 
 // putBack puts every resource of a collection back as it is shown: it is taken, and changes nothing.
 func (m *manager) putBack(path string) {
-	m.t.Helper()
+	m.T.Helper()
 	for from := 0; ; from += 1000 {
-		r := m.want(200, "GET", fmt.Sprintf("%s?limit=1000&offset=%d", path, from), "")
+		r := m.Want(200, "GET", fmt.Sprintf("%s?limit=1000&offset=%d", path, from), "")
 		var page struct {
 			Data []json.RawMessage `json:"data"`
 		}
-		if err := json.Unmarshal(r.body, &page); err != nil {
-			m.t.Fatal(err)
+		if err := json.Unmarshal(r.Body, &page); err != nil {
+			m.T.Fatal(err)
 		}
 		for _, one := range page.Data {
 			var head struct {
@@ -59,10 +60,10 @@ func (m *manager) putBack(path string) {
 				Type string `json:"type"`
 			}
 			if err := json.Unmarshal(one, &head); err != nil {
-				m.t.Fatal(err)
+				m.T.Fatal(err)
 			}
-			if put := m.do("PUT", fmt.Sprintf("%s/%d", path, head.ID), string(one)); put.StatusCode != 200 {
-				m.t.Errorf("%s is put back, and refused: %s", one, put.body)
+			if put := m.Do("PUT", fmt.Sprintf("%s/%d", path, head.ID), string(one)); put.StatusCode != 200 {
+				m.T.Errorf("%s is put back, and refused: %s", one, put.Body)
 			}
 		}
 		if len(page.Data) < 1000 {
@@ -73,10 +74,10 @@ func (m *manager) putBack(path string) {
 
 // TestZoneFilesGiveWhatBINDServes imports zone files, twice, and exports the zones: they have the RRsets that named-compilezone gives.
 func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
-	slow(t)
+	apitest.Slow(t)
 	program := peers.Program(t, "named-compilezone")
 	m := startAlone(t)
-	m.basics()
+	m.Basics()
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -156,15 +157,15 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 	}
 	t.Logf("%d of %d files are loaded by BIND", loaded, len(files))
 	m.putBack("/api/v2/resourceRecords")
-	m.verify()
+	m.Verify()
 }
 
 // TestNamesBelowUnicodeZones creates records with underscores, wildcards and escapes below a zone with an internationalised name, by its
 // U-label and by its A-label.
 func TestNamesBelowUnicodeZones(t *testing.T) {
 	m := startAlone(t)
-	_, view, _, _, _ := m.basics()
-	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"müller.example"}`)
+	_, view, _, _, _ := m.Basics()
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"müller.example"}`)
 	for body, name := range map[string]string{
 		`{"type":"TXTRecord","name":"_dmarc","text":"x"}`:                                       "_dmarc.xn--mller-kva.example",
 		`{"type":"TXTRecord","absoluteName":"_a.müller.example","text":"x"}`:                    "_a.xn--mller-kva.example",
@@ -177,10 +178,10 @@ func TestNamesBelowUnicodeZones(t *testing.T) {
 		`{"type":"GenericRecord","name":"t","recordType":"TYPE65280","rdata":"\\# 4 0A000001"}`: "t.xn--mller-kva.example",
 		`{"type":"GenericRecord","name":"m","recordType":"EUI48","rdata":"00-00-5e-00-53-2a"}`:  "m.xn--mller-kva.example",
 	} {
-		id := m.id("/api/v2/zones/"+zone+"/resourceRecords", body)
-		r := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+strings.ReplaceAll(name, `\`, `\\`)+"'"), "")
-		if r.text("data.0.id") != id {
-			t.Errorf("%s is not found as %s: %s", body, name, r.body)
+		id := m.ID("/api/v2/zones/"+zone+"/resourceRecords", body)
+		r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+strings.ReplaceAll(name, `\`, `\\`)+"'"), "")
+		if r.Text("data.0.id") != id {
+			t.Errorf("%s is not found as %s: %s", body, name, r.Body)
 		}
 	}
 	for body, field := range map[string]string{
@@ -195,9 +196,9 @@ func TestNamesBelowUnicodeZones(t *testing.T) {
 		`{"type":"GenericRecord","name":"t","recordType":"TYPE46","rdata":"\\# 0"}`:         "recordType",
 		`{"type":"GenericRecord","name":"t","recordType":"TYPE65280","rdata":"\\# 3 0A00"}`: "rdata",
 	} {
-		if r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords", body); r.StatusCode != 400 || !strings.Contains(string(r.body), field) {
-			t.Errorf("%s: %d %s", body, r.StatusCode, r.body)
+		if r := m.Do("POST", "/api/v2/zones/"+zone+"/resourceRecords", body); r.StatusCode != 400 || !strings.Contains(string(r.Body), field) {
+			t.Errorf("%s: %d %s", body, r.StatusCode, r.Body)
 		}
 	}
-	m.verify()
+	m.Verify()
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -56,15 +57,15 @@ const maxPage = 100_000
 
 // New returns the address API over an empty database, with these trades beside users, rights, settings and catalogues. The test runs beside
 // others.
-func New(t testing.TB, register ...func(*resource.Registry)) *API {
+func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
-	if underRace {
+	if UnderRace {
 		t.Skip("one client, and one request after another")
 	}
 	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
 		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
 	}
-	beside(t)
+	Beside(t)
 	a := &API{Client: Client{T: t}}
 	options := store.Options{Hurry: 10}
 	var err error
@@ -72,7 +73,7 @@ func New(t testing.TB, register ...func(*resource.Registry)) *API {
 		options.Database = pgtest.Filled(t, key(register), func(url string) error { return fill(store.Options{Database: url}, register) })
 	} else {
 		options.Dir = t.TempDir()
-		err = copyTemplate(options.Dir, register)
+		err = CopyTemplate(options.Dir, key(register), func(dir string) error { return fill(store.Options{Dir: dir}, register) })
 	}
 	if err == nil {
 		err = a.open(options, register)
@@ -90,6 +91,7 @@ func New(t testing.TB, register ...func(*resource.Registry)) *API {
 		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
+	a.Base = func() string { return "http://portolan.test" }
 	a.Send = func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
 		a.serve(w, r)
@@ -206,25 +208,38 @@ func key(register []func(*resource.Registry)) string {
 	return strings.Join(names, " ")
 }
 
-// copyTemplate fills a data directory.
-func copyTemplate(to string, register []func(*resource.Registry)) error {
+// CopyTemplate copies the template of a key into a data directory; fill makes it when the key is asked for first in this process.
+func CopyTemplate(to, key string, fill func(dir string) error) error {
 	templates.mu.Lock()
 	defer templates.mu.Unlock()
-	from, there := templates.dirs[key(register)]
+	from, there := templates.dirs[key]
 	if !there {
 		var err error
 		if from, err = os.MkdirTemp("", "portolan-template-"); err != nil {
 			return err
 		}
-		if err := fill(store.Options{Dir: from}, register); err != nil {
+		if err := fill(from); err != nil {
 			return err
 		}
 		if templates.dirs == nil {
 			templates.dirs = map[string]string{}
 		}
-		templates.dirs[key(register)] = from
+		templates.dirs[key] = from
 	}
-	return os.CopyFS(to, os.DirFS(from))
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(from, f.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, f.Name()), text, 0o600); err != nil { // as a manager makes them
+			return err
+		}
+	}
+	return nil
 }
 
 // Run runs the tests of a package and removes what they have in common. TestMain calls it.
@@ -260,7 +275,7 @@ func AgainOnPostgreSQL(t *testing.T) {
 	switch {
 	case os.Getenv(OnPostgres) != "":
 		t.Skip("this is that run")
-	case underRace:
+	case UnderRace:
 		t.Skip("the store differs, whose own tests run on both under the race detector, too")
 	}
 	t.Parallel()
@@ -278,12 +293,10 @@ func AgainOnPostgreSQL(t *testing.T) {
 // started are the tests that have an API already.
 var started sync.Map
 
-// beside lets a test run beside others, each with data of its own. Parts of a test come one after another.
-func beside(t testing.TB) {
-	if p, is := t.(*testing.T); is && !strings.Contains(t.Name(), "/") {
-		if _, there := started.LoadOrStore(t.Name(), true); !there {
-			p.Parallel()
-		}
+// Beside lets a test run beside others, each with data of its own. Parts of a test come one after another.
+func Beside(t *testing.T) {
+	if _, there := started.LoadOrStore(t, true); !there && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 
 // Client sends the requests of a test, as an administrator where a request names no other caller.
 type Client struct {
-	T testing.TB
+	T *testing.T
 	// Token is the bearer token of the administrator.
 	Token string
-	// Base is the address before the path of a request, and Send sends it.
-	Base string
+	// Base returns the address before the path of a request, and Send sends it.
+	Base func() string
 	Send func(*http.Request) (*http.Response, error)
 	// Observe, where it is set, is called with each request and its answer.
 	Observe func(method, path, body string, r Reply)
@@ -76,7 +76,7 @@ func (r Reply) Count() int {
 // Do sends a request. Headers are "Name: value" lines; the header "Authorization:" sends none.
 func (c *Client) Do(method, path, body string, headers ...string) Reply {
 	c.T.Helper()
-	rq, err := http.NewRequest(method, c.Base+path, strings.NewReader(body))
+	rq, err := http.NewRequest(method, c.Base()+path, strings.NewReader(body))
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -158,3 +158,11 @@ func (c *Client) Basics() (configuration, view, zone, block, network string) {
 
 // Filter returns the query parameter of a filter.
 func Filter(text string) string { return "filter=" + url.QueryEscape(text) }
+
+// None fails the test where a page has resources.
+func (r Reply) None(t *testing.T) {
+	t.Helper()
+	if r.Count() != 0 {
+		t.Errorf("the page is not empty: %s", r.Body)
+	}
+}

@@ -2,5 +2,5 @@
 
 package apitest
 
-// underRace says that the race detector is on.
-const underRace = false
+// UnderRace says that the race detector is on.
+const UnderRace = false
