@@ -102,7 +102,7 @@ func TestTSIGKeys(t *testing.T) {
 		t.Fatalf("the new key is %s", made.Body)
 	}
 	id := made.Text("id")
-	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.last() + "/operations", "/api/v2?limit=1000",
+	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.LastTransaction() + "/operations", "/api/v2?limit=1000",
 		"/api/v2/search?q=k1"} {
 		if r := m.Want(200, "GET", path, ""); strings.Contains(string(r.Body), secret) || strings.Contains(string(r.Body), "$sealed") {
 			t.Errorf("%s shows the secret: %s", path, r.Body)
@@ -147,7 +147,7 @@ func TestTSIGKeys(t *testing.T) {
 	}
 	// What is undone has its secret again.
 	m.Want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if r := m.Want(200, "GET", "/api/v2/signingKeys/"+id, ""); r.Text("state") != "GENERATED" {
 		t.Errorf("after the undo: %s", r.Body)
 	}
@@ -226,7 +226,7 @@ func TestSigningPolicies(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.Text("count") != "0" {
 		t.Errorf("without a policy the keys are %s", r.Body)
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.Text("count") != "3" {
 		t.Errorf("after the undo the keys are %s", r.Body)
 	}

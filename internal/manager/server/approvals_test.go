@@ -226,8 +226,8 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 		"HostRecord":  `"absoluteName":"www.example.net","ttl":77`} {
 		w.add("a document", "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"`+kind+`",`+more+`}]}`)
 	}
-	carol, asCarol := m.user("carol", "NO_ACCESS")
-	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	carol, asCarol := m.User("carol", "NO_ACCESS")
+	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	types := []string{}
 	for name, yes := range protected {
 		if yes {

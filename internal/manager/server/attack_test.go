@@ -485,7 +485,7 @@ func TestPrivilegesAct(t *testing.T) {
 	login := func(name, privileges string) (id, credentials string) {
 		t.Helper()
 		id = m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+`","email":"e@x","accessType":"API",`+privileges+`}`)
-		m.right(id, "", "VIEW", "")
+		m.Right(id, "", "VIEW", "")
 		return id, basicAuth(name, adminPassword)
 	}
 	_, hidden := login("hidden", `"securityPrivilege":"NO_ACCESS"`) // historyPrivilege HIDE is the default

@@ -73,7 +73,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.Refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP"}`)
 	group := m.ID("/api/v2/groups", `{"name":"CN=netops, dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
-	m.right(group, configuration, "VIEW", "")
+	m.Right(group, configuration, "VIEW", "")
 	if r := m.Want(200, "GET", "/api/v2/configurations", "", as); r.Count() != 1 {
 		t.Errorf("carol sees %s", r.Body)
 	}
@@ -142,7 +142,7 @@ func TestSigningInByTokens(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "issuer", "POST", post, strings.Replace(body, `"sso"`, `"sso2"`, 1))
 	group := m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
-	m.right(group, configuration, "FULL", "")
+	m.Right(group, configuration, "FULL", "")
 	token := func(name string, groups ...string) string {
 		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
 			"groups": groups, "email": name + "@example.net", "exp": time.Now().Add(time.Hour).Unix()})
@@ -178,7 +178,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	people := m.ID(post, ldapBody("people", d, ""))
 	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
-	m.right(group, configuration, "VIEW", "")
+	m.Right(group, configuration, "VIEW", "")
 	as := basicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
@@ -256,7 +256,7 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	people := m.ID(post, ldapBody("people", d, ""))
 	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
-	m.right(group, configuration, "VIEW", "")
+	m.Right(group, configuration, "VIEW", "")
 	as := basicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
@@ -290,7 +290,7 @@ func TestSigningInByTACACSAndKerberos(t *testing.T) {
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as) // in no group that is known here
 	group := m.ID("/api/v2/groups", `{"name":"netops","groupType":"TACACS_PLUS","authenticator":{"id":`+switches+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
-	m.right(group, configuration, "VIEW", "")
+	m.Right(group, configuration, "VIEW", "")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
 	m.Refused(400, "MissingRequiredField", "sharedSecret", "PATCH", post+"/"+switches, `{"hostname":"127.0.0.2"}`) // who does not know it

@@ -43,7 +43,7 @@ func TestRecordCounts(t *testing.T) {
 	// Deleted with their zone, taken back, and made together with their zone in one transaction.
 	m.Want(204, "DELETE", "/api/v2/zones/"+below, "")
 	want(of, "1", "HostRecord:1")
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	want(of, "43", "HostRecord:1 TXTRecord:42")
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"views/`+view+`/zones","body":{"type":"Zone","absoluteName":"new.example"}},`+
 		`{"method":"POST","path":"zones/$0/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"y"}}]}`)
@@ -57,7 +57,7 @@ func TestRecordCounts(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/views/"+view, "")
 	m.Want(404, "GET", "/api/v2/views/"+view+"/recordCounts", "")
 	m.Verify()
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	want(of, "44", "HostRecord:1 TXTRecord:43")
 	m.Verify()
 	m.Refused(400, "InvalidQueryParameterValue", "limit", "GET", "/api/v2/views/"+view+"/recordCounts?limit=1", "")

@@ -338,14 +338,14 @@ func TestDeploymentOptions(t *testing.T) {
 	}
 	m.Want(200, "PUT", "/api/v2/deploymentOptions/"+query, `{"type":"DNSOption","value":["none"]}`) // which option it is stays
 	key := m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"dyn","algorithm":"SHA256","length":256}`)
-	making := m.last()
+	making := m.LastTransaction()
 	updates := m.ID(options, `{"type":"DNSOption","name":"update-policy","value":[["grant","dyn","zonesub","","ANY"],["grant","host/x@Y","ms-self","","A"]]}`)
 	m.Refused(403, "ResourceInUse", "update-policy", "DELETE", "/api/v2/signingKeys/"+key, "")
 	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"dyn2"}`, mergePatch)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions/"+updates, ""); r.Text("value.0.1") != "dyn2" || r.Text("resource.id") != network {
 		t.Errorf("after another name of the key the option is %s", r.Body)
 	}
-	if r := m.undo(making); r.StatusCode != 409 {
+	if r := m.Undo(making); r.StatusCode != 409 {
 		t.Errorf("undoing the making of a key that an option names: %d %s", r.StatusCode, r.Body)
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "entry 0", "POST", options, `{"type":"DHCPv4ClientOption","code":121,"value":["banana"]}`)

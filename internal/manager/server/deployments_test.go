@@ -377,8 +377,8 @@ func TestRecordsOfDeployments(t *testing.T) {
 		r.Text("data.0.absoluteName") != "gone.wire.example" {
 		t.Errorf("a record that is gone is shown as %s", r.Body)
 	}
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, strings.TrimPrefix(d.server, "/api/v2/servers/"), "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, strings.TrimPrefix(d.server, "/api/v2/servers/"), "FULL", "")
 	if r := m.Do("GET", "/api/v2/deployments/"+d.last+"/deletedRecords", "", as); r.StatusCode == 200 && r.Count() != 0 {
 		t.Errorf("who does not see the zone sees what it had: %s", r.Body)
 	}

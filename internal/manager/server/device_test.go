@@ -59,7 +59,7 @@ func TestDevices(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != "" {
 		t.Errorf("the address that was left out is %s", got.Body)
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != device {
 		t.Errorf("after the undo the address is %s", got.Body)
 	}

@@ -69,7 +69,7 @@ func TestFiles(t *testing.T) {
 	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "three" {
 		t.Errorf("its content is %s", r.Body)
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "two" {
 		t.Errorf("after the undo its content is %s", r.Body)
 	}

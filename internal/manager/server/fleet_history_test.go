@@ -102,6 +102,6 @@ func TestHistoryOfWhatIsGone(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", address, "GET", "/api/v2/addresses/"+address, "")
 	m.Refused(404, "ResourceNotFound", address, "GET", "/api/v2/networks/"+address+"/transactions", "")
 	m.Refused(404, "ResourceNotFound", "999999", "GET", "/api/v2/addresses/999999/transactions", "")
-	_, as := m.user("ada", "NO_ACCESS")
+	_, as := m.User("ada", "NO_ACCESS")
 	m.refusedAs(as, 404, "ResourceNotFound", address, "GET", "/api/v2/addresses/"+address+"/transactions", "")
 }

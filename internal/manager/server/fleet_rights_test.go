@@ -77,7 +77,7 @@ func TestRightsOnLabels(t *testing.T) {
 	if got := names(); got != "north-1 south-1" {
 		t.Errorf("ada sees %q", got)
 	}
-	m.right(ada, "", "VIEW", "")
+	m.Right(ada, "", "VIEW", "")
 	if got := names(); len(strings.Fields(got)) != 3 {
 		t.Errorf("who sees everything sees %q", got)
 	}

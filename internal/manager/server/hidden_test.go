@@ -30,13 +30,13 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Do("POST", "/api/v2/sessions", `{"username":"`+mark+`-user","password":"x"}`, "Authorization:")
 
-	eve, asEve := m.user("eve", "NO_ACCESS")
-	m.right(eve, server, "VIEW", "")
-	zed, asZed := m.user("zed", "NO_ACCESS")
-	m.right(zed, "", "VIEW", "")
-	m.right(zed, block, "HIDE", "")
-	m.right(zed, zone, "HIDE", "")
-	_, asNobody := m.user("nobody", "NO_ACCESS")
+	eve, asEve := m.User("eve", "NO_ACCESS")
+	m.Right(eve, server, "VIEW", "")
+	zed, asZed := m.User("zed", "NO_ACCESS")
+	m.Right(zed, "", "VIEW", "")
+	m.Right(zed, block, "HIDE", "")
+	m.Right(zed, zone, "HIDE", "")
+	_, asNobody := m.User("nobody", "NO_ACCESS")
 	hidden := regexp.MustCompile("(?i)" + mark)
 	asked := 0
 	for name, as := range map[string]string{"eve, who sees the server alone": asEve, "zed, from whom the zone and the block are hidden": asZed,
@@ -105,8 +105,8 @@ func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, _, network := m.Basics()
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
-	bob, asBob := m.user("bob", "NO_ACCESS")
-	m.right(bob, zone, "FULL", "")
+	bob, asBob := m.User("bob", "NO_ACCESS")
+	m.Right(bob, zone, "FULL", "")
 	answers := map[string]bool{}
 	for _, address := range []string{"10.0.0.9", "10.0.0.250", "192.168.77.1"} {
 		r := m.Do("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"x","addresses":[{"address":"`+address+`"}]}`, asBob)
@@ -126,8 +126,8 @@ func TestReservationsAreNotBypassed(t *testing.T) {
 	mac := address.Text("macAddress.id")
 	location := m.Want(200, "GET", "/api/v2/locations?limit=1", "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/addresses/"+address.Text("id"), `{"location":{"id":`+location+`}}`, mergePatch)
-	carol, asCarol := m.user("carol", "NO_ACCESS")
-	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	carol, asCarol := m.User("carol", "NO_ACCESS")
+	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	for _, path := range []string{"/api/v2/macAddresses/" + mac, "/api/v2/macAddresses?filter=id:" + mac} {
 		if r := m.Do("DELETE", path, "", asCarol); r.StatusCode < 300 && r.StatusCode != 202 {
 			t.Errorf("DELETE %s is %d", path, r.StatusCode)
@@ -150,10 +150,10 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 	template := m.ID("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"z"}`)
 	m.ID("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
 	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, mergePatch)
-	hal, asHal := m.user("hal", "NO_ACCESS")
-	m.right(hal, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	m.right(hal, zone, "FULL", `,"accessOverrides":[{"resourceType":"AliasRecord","accessLevel":"HIDE"}]`)
-	m.right(hal, template, "VIEW", "")
+	hal, asHal := m.User("hal", "NO_ACCESS")
+	m.Right(hal, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	m.Right(hal, zone, "FULL", `,"accessOverrides":[{"resourceType":"AliasRecord","accessLevel":"HIDE"}]`)
+	m.Right(hal, template, "VIEW", "")
 	for _, c := range []struct{ method, path, body string }{
 		{"PATCH", "/networks/" + network, `{"range":"10.77.1.0/25"}`},
 		{"POST", "/zones/" + zone + "/templateApplications", `{"conflictResolutionStrategy":"ABORT"}`},
@@ -188,9 +188,9 @@ func TestOrdersTellNothingHidden(t *testing.T) {
 	for address, of := range map[string]string{"10.0.0.51": own, "10.0.0.52": hidden} {
 		m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"STATIC","device":{"id":`+of+`}}`)
 	}
-	lea, asLea := m.user("lea", "NO_ACCESS")
-	m.right(lea, network, "VIEW", "")
-	m.right(lea, own, "FULL", "")
+	lea, asLea := m.User("lea", "NO_ACCESS")
+	m.Right(lea, network, "VIEW", "")
+	m.Right(lea, own, "FULL", "")
 	first := func() string {
 		t.Helper()
 		r := m.Want(200, "GET", "/api/v2/addresses?filter=address:in('10.0.0.51','10.0.0.52')&orderBy=device.name&limit=1", "", asLea)
@@ -219,8 +219,8 @@ func TestClientsOfReservationsAreProtected(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"six","addresses":[{"type":"IPv6Address","address":"2001:db8:1::5","state":"STATIC"}]}`)
 	moved := m.Want(200, "GET", "/api/v2/addresses?filter=address:'2001:db8:1::5'", "").Text("data.0.id")
-	rex, asRex := m.user("rex", "NO_ACCESS")
-	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	rex, asRex := m.User("rex", "NO_ACCESS")
+	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	tries := func(as ...string) {
 		t.Helper()
 		m.Refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, mergePatch)...)
@@ -239,16 +239,16 @@ func TestClientsOfReservationsAreProtected(t *testing.T) {
 func TestRightsDoNotShakeOffApprovals(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
-	carol, asCarol := m.user("carol", "DELETE_ACCESS_RIGHTS")
-	m.right(carol, configuration, "FULL", "")
-	right := m.right(carol, zone, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	carol, asCarol := m.User("carol", "DELETE_ACCESS_RIGHTS")
+	m.Right(carol, configuration, "FULL", "")
+	right := m.Right(carol, zone, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.Refused(403, "AccessDenied", "has to ask", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
 
-	cora, asCora := m.user("cora", "ADD_ACCESS_RIGHTS")
+	cora, asCora := m.User("cora", "ADD_ACCESS_RIGHTS")
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)
 	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+cora+`}`)
-	m.right(cora, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.right(group, configuration, "FULL", `,"accessOverrides":[{"resourceType":"TXTRecord","accessLevel":"VIEW"}]`)
+	m.Right(cora, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.Right(group, configuration, "FULL", `,"accessOverrides":[{"resourceType":"TXTRecord","accessLevel":"VIEW"}]`)
 	m.Refused(403, "AccessDenied", "workflowLevel", "POST", "/api/v2/accessRights",
 		`{"userScope":{"id":`+cora+`},"resource":{"id":`+zone+`},"defaultAccessLevel":"FULL"}`, asCora)
 }
@@ -260,8 +260,8 @@ func TestDryRunsCountWhatIsSeen(t *testing.T) {
 	address := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC","macAddress":{"address":"00-00-5E-00-53-01"}}`)
 	mac := address.Text("macAddress.id")
-	fay, asFay := m.user("fay", "NO_ACCESS")
-	m.right(fay, mac, "FULL", "")
+	fay, asFay := m.User("fay", "NO_ACCESS")
+	m.Right(fay, mac, "FULL", "")
 	for as, changed := range map[string]string{asFay: "0", "": "1"} {
 		headers := []string{"x-portolan-dry-run: true"}
 		if as != "" {
@@ -277,7 +277,7 @@ func TestDryRunsCountWhatIsSeen(t *testing.T) {
 // TestTasksAreBounded makes as many tasks as a user may have.
 func TestTasksAreBounded(t *testing.T) {
 	m := startAlone(t)
-	nan, asNan := m.user("nan", "NO_ACCESS")
+	nan, asNan := m.User("nan", "NO_ACCESS")
 	one := `{"name":"x","priority":"LOW","state":"NOT_STARTED","percentComplete":0}`
 	list := "[" + strings.Repeat(one+",", 999) + one + "]"
 	m.Want(201, "POST", "/api/v2/users/"+nan+"/tasks", list, asNan, "Content-Type: application/json")
@@ -291,8 +291,8 @@ func TestRenamingAHostIsAskedFor(t *testing.T) {
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
 	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"one","addresses":[{"address":"10.0.0.78"}]}`)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"other","linkedRecord":{"id":`+host+`}}`)
-	rex, asRex := m.user("rex", "NO_ACCESS")
-	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	rex, asRex := m.User("rex", "NO_ACCESS")
+	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.Want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
 }
 
@@ -301,8 +301,8 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
-	rex, asRex := m.user("rex", "NO_ACCESS")
-	m.right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	rex, asRex := m.User("rex", "NO_ACCESS")
+	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	record := func(n int) string { return `{"type":"TXTRecord","name":"t` + strconv.Itoa(n) + `","text":"x"}` }
 	for n := range 100 {
 		m.Want(202, "POST", "/api/v2/zones/"+zone+"/resourceRecords", record(n), asRex)

@@ -101,7 +101,7 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _ := m.user("other", "ADMINISTRATOR")
+	other, _ := m.User("other", "ADMINISTRATOR")
 	crossed := base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(plain), "admin:", "other:", 1)))
 	m.Want(200, "PATCH", "/api/v2/sessions/"+session.Text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
 	revoked := m.Token
@@ -187,7 +187,7 @@ func TestNothingWithoutRights(t *testing.T) {
 	comes := m.allNames()
 	m.oneOfEach()
 	made := m.allNames()
-	user, basic := m.user("nobody", "NO_ACCESS")
+	user, basic := m.User("nobody", "NO_ACCESS")
 	bearer := "Authorization: Bearer " + m.Want(201, "POST", "/api/v2/tokens", `{"name":"nobody","role":"administrator"}`, basic,
 		"Content-Type: application/json").Text("token")
 	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
@@ -320,7 +320,7 @@ func TestMetricsWithoutNames(t *testing.T) {
 	configuration := m.ID("/api/v2/configurations", `{"name":"secret-plans"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/30"}`)
-	_, as := m.user("nobody", "NO_ACCESS")
+	_, as := m.User("nobody", "NO_ACCESS")
 	for _, header := range []string{"Authorization:", as} {
 		text := string(m.Want(200, "GET", "/metrics", "", header).Body)
 		if strings.Contains(text, "secret-plans") || strings.Contains(text, "10.0.0.0/30") || !strings.Contains(text, "portolan_transactions ") {

@@ -165,7 +165,7 @@ func TestImportAddresses(t *testing.T) {
 	}
 	// An import is undone like any other transaction, and done again.
 	for range 2 {
-		if r := m.undo(m.last()); r.StatusCode != 201 {
+		if r := m.Undo(m.LastTransaction()); r.StatusCode != 201 {
 			t.Fatalf("undoing the import: %d %s", r.StatusCode, r.Body)
 		}
 		m.Verify()

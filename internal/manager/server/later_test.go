@@ -286,7 +286,7 @@ func TestTemplateItemsInBody(t *testing.T) {
 	if got := said(); got != "Gate2 Grou10scanners DHCP20clients " || r.Header.Get("X-Portolan-Ignored") != "templateItems%5B0%5D.colour" {
 		t.Errorf("it has %s, and ignores %q", got, r.Header.Get("X-Portolan-Ignored"))
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
 		t.Errorf("undone, it has %s", got)
 	}
@@ -376,13 +376,13 @@ func TestRestrictedRangesInBody(t *testing.T) {
 			t.Errorf("%s has %s", path, got)
 		}
 		m.Want(200, "PATCH", path, `{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch)
-		fewer := m.last()
+		fewer := m.LastTransaction()
 		m.Want(200, "PATCH", path, `{"userDefinedFields":{"a":"b"}}`, mergePatch) // says nothing of ranges
 		if got := ranges(path); !slices.Equal(got, []string{network}) {
 			t.Errorf("%s has %s", path, got)
 		}
-		m.undo(m.last())
-		m.undo(fewer)
+		m.Undo(m.LastTransaction())
+		m.Undo(fewer)
 		if got := ranges(path); !slices.Equal(got, []string{block, network}) {
 			t.Errorf("undone, %s has %s", path, got)
 		}

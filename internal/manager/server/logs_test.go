@@ -75,8 +75,8 @@ func TestLogs(t *testing.T) {
 		}
 	}
 	// A user sees them by a right of its own, and by no other.
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, "", "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, "", "FULL", "")
 	if r := m.Want(200, "GET", "/api/v2/logs", "", as); r.Count() != 0 {
 		t.Errorf("a user without the right sees %s", r.Body)
 	}

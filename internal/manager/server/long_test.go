@@ -139,7 +139,7 @@ func TestLongDelete(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	t.Logf("deleted in %v", time.Since(began))
 	began = time.Now()
-	if r := m.undo(m.last()); r.StatusCode != 201 {
+	if r := m.Undo(m.LastTransaction()); r.StatusCode != 201 {
 		t.Fatalf("undoing it: %d %s", r.StatusCode, r.Body)
 	}
 	t.Logf("and undone in %v", time.Since(began))
@@ -180,7 +180,7 @@ func TestLongFeed(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	most, seen := uint64(0), 0
-	after, last := store.Position{}, m.last()
+	after, last := store.Position{}, m.LastTransaction()
 	for behind := ""; behind != last; {
 		entries, err := m.Store.Feed(t.Context(), after, 100)
 		if err == nil && len(entries) == 0 { // on PostgreSQL it waits for what others do in the same server

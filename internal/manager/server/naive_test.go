@@ -354,7 +354,7 @@ func TestAddressTreeAgainstNaiveModel(t *testing.T) {
 				}
 			}
 		}
-		if got, want := m.tree(n.configuration), n.tree(); got != want {
+		if got, want := m.Tree(n.configuration), n.tree(); got != want {
 			rt.Fatalf("the tree is\n%s\nthe model says\n%s", got, want)
 		}
 		m.Verify()

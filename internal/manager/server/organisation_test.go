@@ -20,25 +20,25 @@ func TestOrganisation(t *testing.T) {
 		x := team{group: m.ID("/api/v2/groups", `{"name":"`+name+`"}`)}
 		x.block = m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.`+string(rune('1'+i))+`.0.0/16","name":"`+name+`"}`)
 		x.zone = m.ID("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"`+name+`"}`)
-		x.member, x.as = m.user("of-"+name, "VIEW_MY_ACCESS_RIGHTS")
+		x.member, x.as = m.User("of-"+name, "VIEW_MY_ACCESS_RIGHTS")
 		m.Want(201, "POST", "/api/v2/groups/"+x.group+"/users", `{"id":`+x.member+`}`)
 		workflow := ""
 		if name == "labs" { // who ask for what they change
 			workflow = `,"workflowLevel":"RECOMMEND"`
 		}
-		m.right(x.group, x.block, "FULL", workflow)
-		m.right(x.group, x.zone, "FULL", workflow)
-		m.right(x.group, configuration, "HIDE", `,"accessOverrides":[{"resourceType":"Configuration","accessLevel":"VIEW"},{"resourceType":"View","accessLevel":"VIEW"}]`)
+		m.Right(x.group, x.block, "FULL", workflow)
+		m.Right(x.group, x.zone, "FULL", workflow)
+		m.Right(x.group, configuration, "HIDE", `,"accessOverrides":[{"resourceType":"Configuration","accessLevel":"VIEW"},{"resourceType":"View","accessLevel":"VIEW"}]`)
 		teams[name] = x
 	}
-	auditor, asAuditor := m.user("auditor", "NO_ACCESS")
+	auditor, asAuditor := m.User("auditor", "NO_ACCESS")
 	m.Want(200, "PATCH", "/api/v2/users/"+auditor, `{"historyPrivilege":"ADMINISTRATOR"}`)
-	m.right(auditor, "", "VIEW", "")
-	approver, asApprover := m.user("approver", "NO_ACCESS")
-	m.right(approver, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
-	robot, _ := m.user("robot", "NO_ACCESS")
-	m.right(robot, teams["factory"].block, "ADD", "")
-	m.right(robot, teams["factory"].zone, "ADD", "")
+	m.Right(auditor, "", "VIEW", "")
+	approver, asApprover := m.User("approver", "NO_ACCESS")
+	m.Right(approver, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
+	robot, _ := m.User("robot", "NO_ACCESS")
+	m.Right(robot, teams["factory"].block, "ADD", "")
+	m.Right(robot, teams["factory"].zone, "ADD", "")
 	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "ci", Role: authz.Administrator, User: "robot"})
 	if err != nil {
 		t.Fatal(err)

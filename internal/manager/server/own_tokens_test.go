@@ -100,7 +100,7 @@ func TestTokenEndsItself(t *testing.T) {
 func TestScopesOfTokens(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, block, network := m.Basics()
-	_, own := m.user("ada", "NO_ACCESS")
+	_, own := m.User("ada", "NO_ACCESS")
 	admin := basicAuth("admin", adminPassword)
 	made := func(scopes string) string {
 		t.Helper()
@@ -195,7 +195,7 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	_, admin := m.session()
 	says := func(operation, description, comment string) string {
 		t.Helper()
-		r := m.Want(200, "GET", "/api/v2/transactions/"+m.last(), "")
+		r := m.Want(200, "GET", "/api/v2/transactions/"+m.LastTransaction(), "")
 		if r.Text("operation") != operation || r.Text("description") != description || r.Text("comment") != comment ||
 			r.Text("principal") != "admin" || !strings.HasPrefix(r.Text("credential"), "session ") || r.Text("remoteAddress") != "127.0.0.1" {
 			t.Errorf("the history says %s, want %s %q", r.Body, operation, description)
@@ -209,7 +209,7 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
 	revoked := says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing
-	if now := m.last(); now != revoked {
+	if now := m.LastTransaction(); now != revoked {
 		t.Errorf("revoked again, that is transaction %s", now)
 	}
 	set := m.Want(201, "POST", "/api/v2/tokens", `{"name":"fleet","kind":"keyset","scopes":["fleet"]}`, admin).Text("id")
@@ -218,7 +218,7 @@ func TestTokensStandInTheHistory(t *testing.T) {
 		"x-bcn-change-control-comment: "+strings.Repeat("x", 5000))
 	m.Refused(400, "InvalidResourceFieldValue", "expires", "POST", "/api/v2/tokens", `{"name":"x","expires":"never"}`, admin)
 	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/tokens/nothing", "", admin)
-	if now := m.last(); now != before {
+	if now := m.LastTransaction(); now != before {
 		t.Errorf("nothing was changed, and that is transaction %s", now)
 	}
 	if text := string(m.Want(200, "GET", "/api/v2/transactions", "").Body); strings.Contains(text, made.Text("token")) {

@@ -111,7 +111,7 @@ func TestTasksAndFavorites(t *testing.T) {
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	as := basicAuth("ada", adminPassword)
 	m.refusedAs(as, 404, "InlinedResourceNotFound", "id", "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`)
-	m.right(ada, network, "VIEW", "")
+	m.Right(ada, network, "VIEW", "")
 	m.Want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")
 	m.Want(201, "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`, as, "Content-Type: application/json")
 	m.refusedAs(as, 403, "AccessDenied", "", "POST", tasks, body)
@@ -258,7 +258,7 @@ func TestUserDefinedLinks(t *testing.T) {
 	if r := m.Want(200, "GET", links, ""); r.Text("count") != "0" {
 		t.Errorf("after it was taken away: %s", r.Body)
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if r := m.Want(200, "GET", links, ""); r.Text("count") != "1" {
 		t.Errorf("after the undo: %s", r.Body)
 	}

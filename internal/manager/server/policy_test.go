@@ -137,11 +137,11 @@ func TestNamingPoliciesMakeNames(t *testing.T) {
 	m.Want(200, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`, "x-portolan-dry-run: true")
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
 	makes(zone, "ber-#", "ber-025") // what is gone is not used again, and what was only tried leaves nothing
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	makes(zone, "ber-#", "ber-030") // nor is what is undone
-	first := m.last()
+	first := m.LastTransaction()
 	makes(zone, "ber-#", "ber-035")
-	m.undo(first) // which nothing made since is in the way of
+	m.Undo(first) // which nothing made since is in the way of
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
 	makes(zone, "ber-#", "ber-045") // a name that is there is passed over
 	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, mergePatch)

@@ -87,13 +87,13 @@ func TestRanges(t *testing.T) {
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
-	before := m.tree(configuration)
+	before := m.Tree(configuration)
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.9.9.0"}`)
 	if r := m.Want(200, "GET", "/api/v2/ranges/"+first.Text("id"), ""); r.Text("range") != "10.9.9.2-10.9.9.30" ||
 		r.Text("exclusionRanges.1") != "10.9.9.12-10.9.9.15" {
 		t.Errorf("moved it is %s", r.Body)
 	}
-	m.undoable(configuration, before)
+	m.Undoable(configuration, before)
 	// .127 would be a broadcast address.
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)

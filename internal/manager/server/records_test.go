@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/engine/store"
-	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 )
 
 // What DNS does not allow is refused: anything beside an alias, an alias at the apex, the same record
@@ -61,9 +60,9 @@ func TestRecordsOfAName(t *testing.T) {
 
 	// An alias may not come back beside what has taken its name.
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
-	deleted := m.last()
+	deleted := m.LastTransaction()
 	m.ID(records, `{"type":"TXTRecord","name":"web","text":"x"}`)
-	if r := m.undo(deleted); r.StatusCode != 409 || !strings.Contains(r.Text("message"), "an alias stands alone") {
+	if r := m.Undo(deleted); r.StatusCode != 409 || !strings.Contains(r.Text("message"), "an alias stands alone") {
 		t.Errorf("undoing the deletion: %d %s", r.StatusCode, r.Body)
 	}
 	m.Verify()
@@ -105,7 +104,7 @@ func TestServiceBindings(t *testing.T) {
 	m.Refused(409, "ResourceAlreadyExists", "HTTPSRecord", "POST", records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+full, `{"serviceParameters":{"alpnIdentifiers":["h2"]}}`, mergePatch)
 	m.Want(200, "PUT", "/api/v2/resourceRecords/"+full, string(m.Want(200, "GET", "/api/v2/resourceRecords/"+full, "").Body))
-	file := m.zoneFile("example.com")
+	file := apitest.ZoneFile(t, m.Address, "example.com")
 	for _, line := range []string{"www.example.com.\t3600\tIN\tHTTPS\t1 web.example.com. ",
 		"self.example.com.\t3600\tIN\tHTTPS\t1 . alpn=\"h2\"",
 		"alias.example.com.\t3600\tIN\tHTTPS\t0 web.example.com.", "_dns.example.com.\t3600\tIN\tSVCB\t2 web.example.com. alpn=\"dot\"",
@@ -124,7 +123,7 @@ func TestServiceBindings(t *testing.T) {
 	if err != nil || done.Made != 9 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
-	if again := m.zoneFile("example.com"); unnumbered(again) != unnumbered(file) {
+	if again := apitest.ZoneFile(t, m.Address, "example.com"); unnumbered(again) != unnumbered(file) {
 		t.Errorf("the zone was\n%s\nand is\n%s", file, again)
 	}
 	for name, kind := range map[string]string{"www": "HTTPSRecord", "self": "HTTPSRecord", "_dns": "SVCBRecord", "_ftp._tcp": "URIRecord"} {
@@ -152,29 +151,9 @@ func TestServicesOfOtherZones(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'GenericRecord'"), ""); r.Text("count") != "4" {
 		t.Errorf("they are %s", r.Body)
 	}
-	if file := m.zoneFile("svc.test"); !strings.Contains(file, `key65281="\001a"`) {
+	if file := apitest.ZoneFile(t, m.Address, "svc.test"); !strings.Contains(file, `key65281="\001a"`) {
 		t.Errorf("the zone is\n%s", file)
 	}
-}
-
-// zoneFile gives a zone as a file.
-func (m *manager) zoneFile(name string) string {
-	m.T.Helper()
-	var out strings.Builder
-	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
-		row, err := dns.FindZone(tx, "main", "internal", name)
-		if err != nil {
-			return err
-		}
-		z, err := dns.ZoneData(tx, m.Address, row, dns.Served{})
-		if err != nil {
-			return err
-		}
-		return z.Write(&out)
-	}); err != nil {
-		m.T.Fatal(err)
-	}
-	return out.String()
 }
 
 // unnumbered is a zone file without the line that has its serial.

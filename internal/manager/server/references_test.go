@@ -42,8 +42,8 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 		}
 		return all
 	}
-	user, as := m.user("ref", "NO_ACCESS")
-	m.right(user, "", "FULL", "")
+	user, as := m.User("ref", "NO_ACCESS")
+	m.Right(user, "", "FULL", "")
 	const missing = "99999999"
 	ids := regexp.MustCompile(`\b\d{6,8}\b`)
 	asked, alike := 0, map[string]bool{}

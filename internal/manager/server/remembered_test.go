@@ -19,9 +19,9 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, block, network := m.Basics()
 	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
-	user, as := m.user("limited", "NO_ACCESS")
-	m.right(user, block, "VIEW", "")
-	m.right(user, secret, "HIDE", "")
+	user, as := m.User("limited", "NO_ACCESS")
+	m.Right(user, block, "VIEW", "")
+	m.Right(user, secret, "HIDE", "")
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"a"}`)
 	span := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.30"}`)
 	var completing atomic.Int64

@@ -13,38 +13,6 @@ import (
 
 const mergePatch = "Content-Type: application/merge-patch+json"
 
-// tree shows the blocks, networks and addresses of a configuration, each with the range or address of
-// what it lies in.
-func (m *manager) tree(configuration string) string {
-	m.T.Helper()
-	text := ""
-	spans := map[string]string{}
-	for _, list := range []struct{ name, field string }{{"blocks", "range"}, {"networks", "range"}, {"addresses", "address"}} {
-		r := m.Want(200, "GET", "/api/v2/"+list.name+"?limit=1000&orderBy=asc("+list.field+")&filter=configuration.id:"+configuration, "")
-		all, _ := r.Get("data").([]any)
-		for i := range all {
-			at := fmt.Sprintf("data.%d.", i)
-			spans[r.Text(at+"id")] = r.Text(at + list.field)
-		}
-		for i := range all {
-			at := fmt.Sprintf("data.%d.", i)
-			if name := r.Text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
-				continue
-			}
-			up := r.Text(at + "_links.up.href")
-			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.Text(at+list.field)
-			if gateway := r.Text(at + "gateway"); gateway != "" {
-				text += "~" + gateway
-			}
-			if state := r.Text(at + "state"); state != "" && state != "STATIC" {
-				text += "!" + state[:1]
-			}
-			text += " "
-		}
-	}
-	return sorted(text)
-}
-
 // sorted puts words in order.
 func sorted(text string) string {
 	words := strings.Fields(text)
@@ -63,27 +31,6 @@ func holdsAll(text, words string) bool {
 	return true
 }
 
-// undoable checks that what was done last can be undone and done again.
-func (m *manager) undoable(configuration, before string) {
-	m.T.Helper()
-	m.Verify()
-	after, done := m.tree(configuration), m.last()
-	if r := m.undo(done); r.StatusCode != 201 {
-		m.T.Fatalf("undoing: %d %s", r.StatusCode, r.Body)
-	}
-	if got := m.tree(configuration); got != before {
-		m.T.Errorf("undone it is\n%s\nnot\n%s", got, before)
-	}
-	m.Verify()
-	if r := m.undo(m.last()); r.StatusCode != 201 {
-		m.T.Fatalf("undoing the undo: %d %s", r.StatusCode, r.Body)
-	}
-	if got := m.tree(configuration); got != after {
-		m.T.Errorf("done again it is\n%s\nnot\n%s", got, after)
-	}
-	m.Verify()
-}
-
 // Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
 // them; each can be undone.
 func TestReshapingSpace(t *testing.T) {
@@ -95,7 +42,7 @@ func TestReshapingSpace(t *testing.T) {
 		b := m.ID("/api/v2/configurations/"+c+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","name":"b"}`)
 		m.ID("/api/v2/blocks/"+b+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
 	}
-	elsewhere := m.tree(other)
+	elsewhere := m.Tree(other)
 	block := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks?filter=name:'b'", "").Text("data.0.id")
 	network := m.Want(200, "GET", "/api/v2/blocks/"+block+"/networks", "").Text("data.0.id")
 	for _, a := range []string{"10.0.1.10", "10.0.1.200"} {
@@ -120,7 +67,7 @@ func TestReshapingSpace(t *testing.T) {
 				"10.0.1.0/25>10.0.1.1!G 10.0.1.0/25>10.0.1.10 10.0.1.128/25>10.0.1.129!G 10.0.1.128/25>10.0.1.200"},
 	}
 	for _, s := range steps {
-		before := m.tree(configuration)
+		before := m.Tree(configuration)
 		headers := []string{}
 		if s.method == "PATCH" {
 			headers = append(headers, mergePatch)
@@ -128,10 +75,10 @@ func TestReshapingSpace(t *testing.T) {
 		if r := m.Do(s.method, "/api/v2"+s.path, s.body, headers...); r.StatusCode >= 300 {
 			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
-		if got := m.tree(configuration); got != sorted(s.want) {
+		if got := m.Tree(configuration); got != sorted(s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
-		m.undoable(configuration, before)
+		m.Undoable(configuration, before)
 	}
 	inner := m.Want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
@@ -156,10 +103,10 @@ func TestReshapingSpace(t *testing.T) {
 			"10.7.0.0/16>10.7.200.0/24~10.7.200.1 10.7.200.0/24>10.7.200.1!G 10.7.200.0/24>10.7.200.10"},
 		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.128"}`, ""},
 	} {
-		before := m.tree(configuration)
+		before := m.Tree(configuration)
 		r := m.Do("POST", "/api/v2"+s.path, s.body)
 		if s.want == "" {
-			if r.StatusCode != 400 && r.StatusCode != 409 || m.tree(configuration) != before {
+			if r.StatusCode != 400 && r.StatusCode != 409 || m.Tree(configuration) != before {
 				t.Errorf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 			}
 			continue
@@ -167,7 +114,7 @@ func TestReshapingSpace(t *testing.T) {
 		if r.StatusCode != 201 {
 			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
-		if got := m.tree(configuration); !holdsAll(got, s.want) {
+		if got := m.Tree(configuration); !holdsAll(got, s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		if strings.Contains(s.body, "NetworkMerge") {
@@ -176,13 +123,13 @@ func TestReshapingSpace(t *testing.T) {
 				t.Errorf("the merge is described as %q", got)
 			}
 		}
-		m.undoable(configuration, before)
+		m.Undoable(configuration, before)
 	}
 	if got := m.Want(200, "GET", "/api/v2/blocks?filter=range:'10.7.1.0-10.7.15.255'", "").Text("data.0.highWaterMark"); got != "77" {
 		t.Errorf("the part that was split off has the high water mark %q", got)
 	}
-	if m.tree(other) != elsewhere {
-		t.Errorf("the other configuration is %s", m.tree(other))
+	if m.Tree(other) != elsewhere {
+		t.Errorf("the other configuration is %s", m.Tree(other))
 	}
 }
 
@@ -277,8 +224,8 @@ func TestReuseExisting(t *testing.T) {
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	networks, size := "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`
 	reuse := []string{"x-bcn-traversal-method: DEPTH_FIRST", "x-bcn-reuse-existing: true"}
-	last := m.last()
-	if got := m.ID(networks, size, reuse...); got != empty || m.last() != last {
+	last := m.LastTransaction()
+	if got := m.ID(networks, size, reuse...); got != empty || m.LastTransaction() != last {
 		t.Errorf("network %s is taken, want %s", got, empty)
 	}
 	m.ID("/api/v2/networks/"+empty+"/ranges", `{"type":"IPv4DHCPRange","range":"10,20"}`)
@@ -358,10 +305,10 @@ func TestWhatIsSetAtParts(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources", ""); r.Count() != 2 {
 		t.Errorf("tagged are %s", r.Body)
 	}
-	split := m.last()
+	split := m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
 	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // that of the part names it, too
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.Text("totalCount") != "3" {
 		t.Errorf("after undo there are the options %s", r.Body)

@@ -18,9 +18,9 @@ func TestNobodyGivesMore(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
-	ada, as := m.user("ada", "ADD_ACCESS_RIGHTS")
-	eve, _ := m.user("eve", "NO_ACCESS")
-	own := m.right(ada, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	ada, as := m.User("ada", "ADD_ACCESS_RIGHTS")
+	eve, _ := m.User("eve", "NO_ACCESS")
+	own := m.Right(ada, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	give := func(user, at string) string {
 		return `{"userScope":{"id":` + user + `},"resource":{"id":` + at + `},"defaultAccessLevel":"FULL"}`
 	}
@@ -28,7 +28,7 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Refused(403, "AccessDenied", "FULL", "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`, as)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`)
-	hidden := m.right(ada, network, "HIDE", "")
+	hidden := m.Right(ada, network, "HIDE", "")
 	m.Refused(403, "AccessDenied", "lies below", "POST", "/api/v2/accessRights", give(eve, block), as)
 	if r := m.Want(200, "GET", "/api/v2/accessRights/"+hidden, "", as); r.Text("resource.id") != network || r.Text("resource.name") != "" {
 		t.Errorf("a right at what is hidden is shown as %s", r.Body)
@@ -39,7 +39,7 @@ func TestNobodyGivesMore(t *testing.T) {
 		`{"accessOverrides":[{"resourceType":"HSMServer","accessLevel":"FULL"}]}`)
 	// What a batch gives holds behind it.
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
-	lower := m.right(ada, address, "VIEW", "")
+	lower := m.Right(ada, address, "VIEW", "")
 	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"accessRights/`+lower+
 		`","body":{"defaultAccessLevel":"FULL"}},{"method":"PATCH","path":"addresses/`+address+`","body":{"name":"x"}}]}`, as)
 	m.Verify()
@@ -53,9 +53,9 @@ func TestNoWayRoundGuards(t *testing.T) {
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)
 	tags := m.ID("/api/v2/tagGroups", `{"name":"colours"}`)
 	tag := m.ID("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
-	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
-	m.right(user, "", "FULL", "")
-	m.right(user, secret, "HIDE", "")
+	user, as := m.User("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
+	m.Right(user, "", "FULL", "")
+	m.Right(user, secret, "HIDE", "")
 	for _, path := range []string{"blocks/" + block, "networks/" + network, "zones/" + zone} {
 		for _, kind := range []string{"IPv4NetworkImport", "IPv4AddressImport", "ResourceRecordImport"} {
 			r := m.Do("POST", "/api/v2/"+path+"/imports", "name\nx\n", as, "Content-Type: text/csv", "x-bcn-type: "+kind)
@@ -76,18 +76,18 @@ func TestNoWayRoundGuards(t *testing.T) {
 	if strings.Contains(string(r.Body), "secret") {
 		t.Errorf("a hidden network is given back: %s", r.Body)
 	}
-	m.right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
 	// Links of one's own are between what may be changed, and go with what goes.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["IPv4Network"],"destinationTypes":["Device"]}`)
 	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"router"}`)
-	limited, other := m.user("eve", "NO_ACCESS")
-	right := m.right(limited, network, "VIEW", `,"accessOverrides":[{"resourceType":"Zone","accessLevel":"FULL"}]`)
-	m.right(limited, device, "FULL", "")
+	limited, other := m.User("eve", "NO_ACCESS")
+	right := m.Right(limited, network, "VIEW", `,"accessOverrides":[{"resourceType":"Zone","accessLevel":"FULL"}]`)
+	m.Right(limited, device, "FULL", "")
 	link := `{"id":` + network + `,"linkDefinition":{"id":` + definition + `}}`
-	m.right(limited, "", "HIDE", `,"accessOverrides":[{"resourceType":"DeviceType","accessLevel":"VIEW"}]`)
+	m.Right(limited, "", "HIDE", `,"accessOverrides":[{"resourceType":"DeviceType","accessLevel":"VIEW"}]`)
 	links := "/api/v2/devices/" + device + "/userDefinedLinks"
 	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", links, link, other)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
@@ -106,8 +106,8 @@ func TestRightsAtBothEnds(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
 	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
-	user, as := m.user("ada", "NO_ACCESS")
-	here, there := m.right(user, block, "ADD", ""), m.right(user, other, "ADD", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	here, there := m.Right(user, block, "ADD", ""), m.Right(user, other, "ADD", "")
 	move := `{"type":"IPMove","address":"192.168.7.0"}`
 	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+here, `{"defaultAccessLevel":"FULL"}`)
@@ -119,7 +119,7 @@ func TestRightsAtBothEnds(t *testing.T) {
 
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
-	mine := m.last()
+	mine := m.LastTransaction()
 	undo := `{"transactionType":"UNDO","transactionId":` + mine + `}`
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
 	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/transactions", undo, as)
@@ -130,7 +130,7 @@ func TestRightsAtBothEnds(t *testing.T) {
 func TestEventsShowNothingHidden(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
-	user, as := m.user("ada", "NO_ACCESS")
+	user, as := m.User("ada", "NO_ACCESS")
 	m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
 		`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
@@ -149,10 +149,10 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, configuration, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, configuration, "FULL", "")
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/serverGroups", `{"name":"edge"}`)
-	m.right(user, hidden, "HIDE", "")
+	m.Right(user, hidden, "HIDE", "")
 	schedule := m.ID("/api/v2/configurations/"+configuration+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","enabled":true,"servers":[{"id":`+server+
 		`}],"deploymentServices":["DNS"],"startDateTime":"2035-01-01T00:00:00Z"}`, as)
 	m.Refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
@@ -243,15 +243,15 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, configuration, "VIEW", "")
-	m.right(user, hidden, "HIDE", "")
-	m.right(user, network, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, configuration, "VIEW", "")
+	m.Right(user, hidden, "HIDE", "")
+	m.Right(user, network, "FULL", "")
 	seen := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"14.0.0.0/8"}`)
 	for _, to := range []string{"12.0.0.0", "14.0.0.0"} {
 		m.Refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"`+to+`"}`, as)
 	}
-	m.right(user, seen, "ADD", "")
+	m.Right(user, seen, "ADD", "")
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
 
@@ -261,10 +261,10 @@ func TestHiddenIsNotTold(t *testing.T) {
 	configuration, view, zone, block, network := m.Basics()
 	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)
-	user, as := m.user("ada", "NO_ACCESS")
+	user, as := m.User("ada", "NO_ACCESS")
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"VIEW_HISTORY_LIST"}`)
-	m.right(user, block, "FULL", "")
-	m.right(user, hidden, "HIDE", "")
+	m.Right(user, block, "FULL", "")
+	m.Right(user, hidden, "HIDE", "")
 	// What is in the way is not named.
 	for _, try := range [][3]string{
 		{"POST", "blocks/" + block + "/networks", `{"type":"IPv4Network","range":"10.0.1.0/29"}`},
@@ -301,13 +301,13 @@ func TestHiddenIsNotTold(t *testing.T) {
 	}
 	// What others did is not undone.
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"theirs"}`)
-	others := m.last()
+	others := m.LastTransaction()
 	m.Refused(404, "ResourceNotFound", "of ada", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+others+`}`, as)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`, as)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`, as)
 	// A place that is hidden itself is not told.
-	other, eve := m.user("eve", "NO_ACCESS")
-	m.right(other, block, "HIDE", `,"accessOverrides":[{"resourceType":"IPv4Network","accessLevel":"VIEW"}]`)
+	other, eve := m.User("eve", "NO_ACCESS")
+	m.Right(other, block, "HIDE", `,"accessOverrides":[{"resourceType":"IPv4Network","accessLevel":"VIEW"}]`)
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", eve); r.Text("decidedBy.resource") != "" ||
 		r.Text("accessLevel") != "VIEW" {
 		t.Errorf("a hidden place is told: %s", r.Body)
@@ -317,8 +317,8 @@ func TestHiddenIsNotTold(t *testing.T) {
 		t.Errorf("a hidden place is told: %s", r.Body)
 	}
 	// Names that lead to what is hidden tell no number.
-	third, sam := m.user("sam", "NO_ACCESS")
-	m.right(third, zone, "FULL", "")
+	third, sam := m.User("sam", "NO_ACCESS")
+	m.Right(third, zone, "FULL", "")
 	dark := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
 	m.ID("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
 	m.Refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
@@ -338,14 +338,14 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
 	ranged := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.8.10-10.0.8.20"}`)
-	user, as := m.user("ada", "NO_ACCESS")
-	around := m.right(user, block, "VIEW", "")
-	m.right(user, network, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	around := m.Right(user, block, "VIEW", "")
+	m.Right(user, network, "FULL", "")
 	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/25"}`, as)
-	other, eve := m.user("eve", "NO_ACCESS")
-	m.right(other, network, "VIEW", "")
-	m.right(other, ranged, "FULL", "")
+	other, eve := m.User("eve", "NO_ACCESS")
+	m.Right(other, network, "VIEW", "")
+	m.Right(other, ranged, "FULL", "")
 	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
 	m.Want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
@@ -355,7 +355,7 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 		t.Errorf("what a range holds is not told: %s", r.Body)
 	}
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.8.15","state":"STATIC"}`)
-	m.right(other, address, "HIDE", "")
+	m.Right(other, address, "HIDE", "")
 	if r := m.Want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.Text("usage.UNASSIGNED") != "" {
 		t.Errorf("a hidden address is counted: %s", r.Body)
 	}
@@ -372,8 +372,8 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 		list = append(list, `{"type":"IPv4Address","state":"STATIC","address":"10.2.`+strconv.Itoa(1+i/250)+`.`+strconv.Itoa(1+i%250)+`"}`)
 	}
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(list, ",")+"]")
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, block, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, block, "FULL", "")
 	dry := "x-portolan-dry-run: true"
 	r := m.Want(200, "DELETE", "/api/v2/networks/"+network, "", dry)
 	if r.Text("estimate") != "true" || r.Text("deleted") != "1202" {
@@ -383,7 +383,7 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	if r.Text("atLeast") != "true" || r.Text("deleted") == "1202" {
 		t.Errorf("a user is told %s", r.Body)
 	}
-	m.right(user, network, "VIEW", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	m.Right(user, network, "VIEW", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	r = m.Do("DELETE", "/api/v2/networks/"+network, "", as, dry)
 	if r.StatusCode != 403 || strings.Contains(string(r.Body), "120") {
 		t.Errorf("a user who does not see the addresses is answered %d %s", r.StatusCode, r.Body)
@@ -395,23 +395,23 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 func TestRightsComeBack(t *testing.T) {
 	m := startAlone(t)
 	_, view, zone, block, network := m.Basics()
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, network, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, network, "FULL", "")
 	m.Want(204, "DELETE", "/api/v2/blocks/"+block, "")
-	deleted := m.last()
+	deleted := m.LastTransaction()
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"again"}`, as)
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
-	right := m.right(user, block, "VIEW", "")
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
+	right := m.Right(user, block, "VIEW", "")
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
-	m.Refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 
 	// An address leads back to a host of somebody who may change it alone.
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
-	eve, other := m.user("eve", "NO_ACCESS")
-	m.right(eve, zone, "FULL", "")
-	there := m.right(eve, network, "VIEW", "")
+	eve, other := m.User("eve", "NO_ACCESS")
+	m.Right(eve, zone, "FULL", "")
+	there := m.Right(eve, network, "VIEW", "")
 	host := func(name, more string) string {
 		return `{"type":"HostRecord","name":"` + name + `","addresses":[{"id":` + address + `}]` + more + `}`
 	}
@@ -441,9 +441,9 @@ func TestUnseenReferencesStay(t *testing.T) {
 		`},{"id":`+hidden+`}]}`)
 	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"type":"Device","name":"crane","addresses":[{"id":`+open+
 		`},{"id":`+hidden+`}]}`)
-	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
-	m.right(user, "", "FULL", "")
-	m.right(user, hidden, "HIDE", "")
+	user, as := m.User("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
+	m.Right(user, "", "FULL", "")
+	m.Right(user, hidden, "HIDE", "")
 	of := func(resource string) string {
 		r := m.Want(200, "GET", "/api/v2/"+resource+"/addresses?fields=address&orderBy=asc(address)", "")
 		return r.Text("data.0.address") + " " + r.Text("data.1.address") + " " + r.Text("data.2.address")
@@ -472,7 +472,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	kind := m.ID("/api/v2/deviceTypes", `{"name":"cranes"}`)
 	next := m.ID("/api/v2/deviceTypes", `{"name":"boats"}`)
 	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, mergePatch)
-	m.right(user, kind, "HIDE", "")
+	m.Right(user, kind, "HIDE", "")
 	shown := m.Want(200, "GET", "/api/v2/devices/"+device, "", as)
 	if shown.Get("deviceType") != nil {
 		t.Errorf("the device is shown as %s", shown.Body)

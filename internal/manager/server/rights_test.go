@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,25 +15,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// user makes a user with a security privilege, and gives its number and the header that it signs in with.
-func (m *manager) user(name, privilege string) (id, header string) {
-	m.T.Helper()
-	const password = "a password of theirs"
-	id = m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","accessType":"API","securityPrivilege":"`+privilege+
-		`","password":"`+password+`"}`)
-	return id, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
-}
-
-// right gives a user or a group a level at a resource, 0 for all, with further members.
-func (m *manager) right(subject, resource, level, more string) string {
-	m.T.Helper()
-	at := ""
-	if resource != "" {
-		at = `,"resource":{"id":` + resource + `}`
-	}
-	return m.ID("/api/v2/accessRights", `{"userScope":{"id":`+subject+`}`+at+`,"defaultAccessLevel":"`+level+`"`+more+`}`)
-}
-
 // Without a right a user sees itself, and nothing else; with one what the right is for, and what lies below it.
 func TestAccessRightsOfReading(t *testing.T) {
 	m := startAlone(t)
@@ -43,7 +23,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC","name":"printer"}`)
 	m.ID("/api/v2/networks/"+secret+"/addresses", `{"type":"IPv4Address","address":"10.0.1.9","state":"STATIC","name":"vault"}`)
 	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"printer","addresses":[{"id":`+address+`}]}`)
-	user, as := m.user("ada", "NO_ACCESS")
+	user, as := m.User("ada", "NO_ACCESS")
 
 	for _, c := range m.Address.Collections() {
 		if c.Inner || c.Name == "sessions" {
@@ -68,7 +48,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 		m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "", as)
 	}
 
-	right := m.right(user, network, "VIEW", "")
+	right := m.Right(user, network, "VIEW", "")
 	r := m.Want(200, "GET", "/api/v2/networks", "", as)
 	if r.Count() != 1 || r.Text("data.0.id") != network || r.Text("data.0.configuration") != "" || r.Text("data.0._links.up") != "" {
 		t.Errorf("of one network is shown %s", r.Body)
@@ -97,8 +77,8 @@ func TestAccessRightsOfReading(t *testing.T) {
 	}
 
 	// Nearest wins, and a group may give more.
-	m.right(user, block, "VIEW", "")
-	hidden := m.right(user, secret, "HIDE", "")
+	m.Right(user, block, "VIEW", "")
+	hidden := m.Right(user, secret, "HIDE", "")
 	if r := m.Want(200, "GET", "/api/v2/blocks/"+block, "", as); r.Get("usagePercentage") != nil || !strings.Contains(string(r.Body), `"usagePercentage":null`) {
 		t.Errorf("the usage of a block with something hidden in it: %s", r.Body)
 	}
@@ -106,7 +86,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
 	group := m.ID("/api/v2/groups", `{"name":"keepers"}`)
 	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
-	kept := m.right(group, secret, "VIEW", "")
+	kept := m.Right(group, secret, "VIEW", "")
 	m.Want(200, "GET", "/api/v2/networks/"+secret, "", as)
 	m.Want(200, "GET", "/api/v2/blocks/"+block+"/map", "", as)
 	m.Want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
@@ -118,14 +98,14 @@ func TestAccessRightsOfReading(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]}`)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
 	m.Want(200, "GET", "/api/v2/networks/"+network, "", as)
-	m.right(user, view, "VIEW", "")
+	m.Right(user, view, "VIEW", "")
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"?fields=embed(addresses)", "", as); strings.Contains(string(r.Body),
 		"10.0.0.9") {
 		t.Errorf("the record shows an address that is not seen: %s", r.Body)
 	}
 
 	// What is seen by default, and who is an administrator by a group.
-	m.right(user, "", "VIEW", "")
+	m.Right(user, "", "VIEW", "")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
 	m.Want(200, "PATCH", "/api/v2/groups/"+group, `{"administratorPrivilege":true}`)
@@ -145,8 +125,8 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	far := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/24"}`)
 	farAddress := m.ID("/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.9","state":"STATIC"}`)
-	user, as := m.user("ada", "NO_ACCESS")
-	right := m.right(user, block, "VIEW", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	right := m.Right(user, block, "VIEW", "")
 	level := func(l string) { m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"`+l+`"}`) }
 	address := `{"type":"IPv4Address","address":"10.0.0.7","state":"STATIC"}`
 
@@ -167,7 +147,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/addresses/"+made, "", as)
 
 	// A nearer right that gives less holds for what lies there, also where something above goes.
-	kept := m.right(user, network, "VIEW", "")
+	kept := m.Right(user, network, "VIEW", "")
 	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
 	m.Want(204, "DELETE", "/api/v2/accessRights/"+kept, "")
 	m.Refused(404, "ResourceNotFound", "", "PATCH", "/api/v2/networks/"+far, `{"name":"x"}`, as)
@@ -175,7 +155,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/addresses/"+farAddress, ``, as)
 
 	// What follows is a change, too: the address of a host, in a network that is not seen.
-	m.right(user, view, "FULL", "")
+	m.Right(user, view, "FULL", "")
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
 	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"address":"192.168.0.20"}]}`, as)
@@ -185,10 +165,10 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	// Tags change what they are put on; a tag that goes takes itself off.
 	tags := m.ID("/api/v2/tagGroups", `{"name":"colours"}`)
 	tag := m.ID("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
-	m.right(user, tags, "FULL", "")
+	m.Right(user, tags, "FULL", "")
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`, as)
 	m.Want(201, "POST", "/api/v2/networks/"+far+"/tags", `{"id":`+tag+`}`)
-	m.right(user, far, "VIEW", "")
+	m.Right(user, far, "VIEW", "")
 	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
 	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as)
 
@@ -218,7 +198,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 			t.Errorf("POST %s answers %d %s", c[0], r.StatusCode, r.Body)
 		}
 	}
-	m.right(user, "", "FULL", "")
+	m.Right(user, "", "FULL", "")
 	m.ID("/api/v2/configurations", `{"name":"theirs"}`, as)
 	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/groups", `{"name":"h"}`, as)
 	m.Verify()
@@ -228,8 +208,8 @@ func TestAccessRightsOfChanging(t *testing.T) {
 func TestGivingAccessRights(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
-	first, _ := m.user("first", "NO_ACCESS")
-	second, as := m.user("second", "ADD_ACCESS_RIGHTS")
+	first, _ := m.User("first", "NO_ACCESS")
+	second, as := m.User("second", "ADD_ACCESS_RIGHTS")
 	const post = "/api/v2/accessRights"
 	m.Refused(400, "MissingRequiredField", "userScope", "POST", post, `{"defaultAccessLevel":"VIEW"}`)
 	m.Refused(404, "InlinedResourceNotFound", "userScope", "POST", post, `{"userScope":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
@@ -239,7 +219,7 @@ func TestGivingAccessRights(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"FULL","workflowLevel":"DELETE"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "second one", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
 		`{"resourceType":"Zone","accessLevel":"HIDE"},{"resourceType":"Zone","accessLevel":"VIEW"}]}`)
-	m.right(first, block, "VIEW", "")
+	m.Right(first, block, "VIEW", "")
 	m.Refused(409, "ResourceAlreadyExists", "already", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
 	m.Refused(400, "UnsupportedResourceFieldValue", "Report", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+first+
 		`},"administrativeAccessRights":[{"resourceType":"Report","accessLevel":"VIEW"}]}`)
@@ -248,7 +228,7 @@ func TestGivingAccessRights(t *testing.T) {
 		return `{"userScope":{"id":` + first + `},"resource":{"id":` + at + `},"defaultAccessLevel":"` + level + `"` + more + `}`
 	}
 	m.Refused(404, "InlinedResourceNotFound", "resource", "POST", post, give(network, "VIEW", ""), as)
-	own := m.right(second, block, "ADD", "")
+	own := m.Right(second, block, "ADD", "")
 	m.Refused(403, "AccessDenied", "own level is FULL", "POST", post, give(network, "VIEW", ""), as)
 	m.Want(200, "PATCH", post+"/"+own, `{"defaultAccessLevel":"FULL"}`)
 	m.Refused(403, "AccessDenied", "deploy", "POST", post, give(network, "VIEW", `,"deploymentsAllowed":true`), as)
@@ -269,7 +249,7 @@ func TestGivingAccessRights(t *testing.T) {
 	if r.Text("accessLevel") != "ADD" || r.Text("decidedBy.resource") != network || r.Text("user") != first {
 		t.Errorf("of the other is said %s", r.Body)
 	}
-	_, nobody := m.user("nobody", "VIEW_MY_ACCESS_RIGHTS")
+	_, nobody := m.User("nobody", "VIEW_MY_ACCESS_RIGHTS")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", nobody)
 	if r := m.Want(200, "GET", post, "", nobody); r.Count() != 0 {
 		t.Errorf("who may see its own rights is shown %s", r.Body)
@@ -296,8 +276,8 @@ func TestRightsToDeploy(t *testing.T) {
 	configuration, view, zone, _, _ := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
-	user, as := m.user("ada", "NO_ACCESS")
-	right := m.right(user, configuration, "FULL", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	right := m.Right(user, configuration, "FULL", "")
 	at := "/api/v2/servers/" + server + "/deployments"
 	for _, c := range [][3]string{{at, `{"type":"FullDeployment","service":"DNS"}`, "FullDeployment"},
 		{at, `{"type":"DifferentialDeployment","service":"DNS"}`, "DifferentialDeployment"},
@@ -309,7 +289,7 @@ func TestRightsToDeploy(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"deploymentsAllowed":true,"quickDeploymentsAllowed":true}`)
 	m.Refused(400, "ServerNotConnected", "", "POST", at, `{"type":"FullDeployment","service":"DNS"}`, as)
 	m.Refused(400, "NoAssignedDnsDeploymentRoles", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
-	m.right(user, view, "HIDE", "")
+	m.Right(user, view, "HIDE", "")
 	m.Refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+record+`}]}`, as)
 	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`, as)
 	m.Verify()
@@ -317,8 +297,8 @@ func TestRightsToDeploy(t *testing.T) {
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		user, _ := m.user("reader", "NO_ACCESS")
-		m.right(user, "", "VIEW", `,"accessOverrides":[{"resourceType":"Server","accessLevel":"HIDE"}]`)
+		user, _ := m.User("reader", "NO_ACCESS")
+		m.Right(user, "", "VIEW", `,"accessOverrides":[{"resourceType":"Server","accessLevel":"HIDE"}]`)
 		m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
 			`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
 	})
@@ -328,7 +308,7 @@ func init() {
 func TestRightsOfEarlierUsers(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
-	_, as := m.user("ada", "NO_ACCESS")
+	_, as := m.User("ada", "NO_ACCESS")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
 	seed := func() {
 		if err := m.Store.Update(t.Context(), store.Author{}, m.Address.Seed); err != nil {
@@ -394,8 +374,8 @@ func (m *rightsModel) level(subjects []string, id string) int {
 func TestRightsFollowTheTree(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, _ := m.Basics()
-	user, as := m.user("ada", "NO_ACCESS")
-	m.right(user, block, "VIEW", "")
+	user, as := m.User("ada", "NO_ACCESS")
+	m.Right(user, block, "VIEW", "")
 	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	away := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24","gateway":null}`)
 	_ = m.ID("/api/v2/networks/"+away+"/addresses", `{"type":"IPv4Address","address":"172.16.0.9","state":"STATIC"}`)
@@ -416,12 +396,12 @@ func TestRightsFollowTheTree(t *testing.T) {
 	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
 		t.Errorf("with an address in it are seen %v, before %v", now, before)
 	}
-	m.right(user, inner, "HIDE", "")
+	m.Right(user, inner, "HIDE", "")
 	if now := seen(); now != before {
 		t.Errorf("once it is hidden are seen %v, before %v", now, before)
 	}
 	m.Want(204, "DELETE", "/api/v2/blocks/"+inner, "")
-	m.right(user, other, "VIEW", "")
+	m.Right(user, other, "VIEW", "")
 	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
 		t.Errorf("with a right at another block are seen %v, before %v", now, before)
 	}
@@ -445,7 +425,7 @@ func TestRightsModel(t *testing.T) {
 		groups = append(groups, m.ID("/api/v2/groups", fmt.Sprintf(`{"name":"g%d"}`, i)))
 	}
 	for i := range 3 {
-		id, as := m.user(fmt.Sprintf("u%d", i), "NO_ACCESS")
+		id, as := m.User(fmt.Sprintf("u%d", i), "NO_ACCESS")
 		users, headers = append(users, id), append(headers, as)
 		if i > 0 {
 			m.Want(201, "POST", "/api/v2/groups/"+groups[i-1]+"/users", `{"id":`+id+`}`)
@@ -739,7 +719,7 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 		if ok {
 			m.Want(200, "PATCH", "/api/v2/accessRights/"+there.id, `{"defaultAccessLevel":"`+modelLevels[r.level]+`"`+more+`}`)
 		} else {
-			r.id = m.right(subject, at, modelLevels[r.level], more)
+			r.id = m.Right(subject, at, modelLevels[r.level], more)
 		}
 		model.rights[subject][at] = r
 	}
@@ -796,7 +776,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 		}
 		m.Refused(403, "AccessDenied", "", "DELETE", "/api/v2/networks/"+id, "", asDave)
 	}
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/accessRights", ""); r.Count() != 2 {
 		t.Errorf("after undo the network has the rights %s", r.Body)
 	}

@@ -131,7 +131,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	}
 	eventually(t, "it runs once", func() bool { return ran() == 1 })
 	m.Want(204, "DELETE", "/api/v2/schedules/"+once, "")
-	deleted := m.last()
+	deleted := m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/schedules/"+old, "")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
 	eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })

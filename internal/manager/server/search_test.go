@@ -128,7 +128,7 @@ func TestSearchWithinRights(t *testing.T) {
 		user("corpx" + strconv.Itoa(i))
 	}
 	user("low")
-	m.right(m.Want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").Text("data.0.id"), "", "VIEW", "")
+	m.Right(m.Want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").Text("data.0.id"), "", "VIEW", "")
 	m.ID("/api/v2/configurations", `{"name":"z-corpx"}`)
 	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+adminPassword))
 	r := m.Want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)

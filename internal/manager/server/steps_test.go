@@ -48,7 +48,7 @@ func TestDeleteInSteps(t *testing.T) {
 		t.Error("what is not there is deleted")
 	}
 	// One step is undone as any transaction is.
-	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Verify()
 	// A small one is done at once; what refers to it from elsewhere still refuses.
 	if r := m.Want(200, "DELETE", "/api/v2/views/"+view, "", step); r.Text("done") != "true" {

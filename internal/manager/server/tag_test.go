@@ -43,7 +43,7 @@ func TestTags(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.Text("count") != "0" {
 		t.Errorf("the network's tags are %s", got.Body)
 	}
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.Text("data.0.id") != tag {
 		t.Errorf("after the undo the network's tags are %s", got.Body)
 	}

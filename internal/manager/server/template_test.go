@@ -41,7 +41,7 @@ func TestIPv4Templates(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources/"+host, "")
 	m.Want(404, "GET", "/api/v2/templates/"+id+"/conflictingResources/"+network, "")
 	m.Refused(409, "TemplateConflict", "10.0.0.3", "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"ABORT"}`)
-	before := m.tree(configuration)
+	before := m.Tree(configuration)
 	done := m.Want(201, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
 	if done.Text("state") != "COMPLETED_WITH_WARNINGS" || done.Text("completionDateTime") == "" {
 		t.Errorf("the application is %s", done.Body)
@@ -63,7 +63,7 @@ func TestIPv4Templates(t *testing.T) {
 		}
 	}
 	laid(network, "10.0.0.1 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 2")
-	m.undoable(configuration, before)
+	m.Undoable(configuration, before)
 	m.Want(201, "POST", apply, `{"type":"IPv4TemplateApplication","gatewayItemApplied":false,"reservedRangeItemsApplied":false,"ipGroupItemsApplied":false}`)
 	laid(network, "10.0.0.1 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 2")
 	if done := m.Want(201, "POST", apply,

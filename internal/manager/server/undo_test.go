@@ -9,17 +9,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// last gives the number of the latest transaction.
-func (m *manager) last() string {
-	m.T.Helper()
-	return m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=id", "").Text("data.0.id")
-}
-
-func (m *manager) undo(transaction string, headers ...string) reply {
-	m.T.Helper()
-	return m.Do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+transaction+`}`, headers...)
-}
-
 // everything shows all there is, but for versions and what sessions and history show.
 func (m *manager) everything(configuration string) string {
 	m.T.Helper()
@@ -60,8 +49,8 @@ func TestUndo(t *testing.T) {
 		if r := m.Do(step.method, "/api/v2"+step.path, step.body, headers...); r.StatusCode >= 300 {
 			t.Fatalf("%s %s: %d %s", step.method, step.path, r.StatusCode, r.Body)
 		}
-		done, after := m.last(), m.everything(configuration)
-		r := m.undo(done)
+		done, after := m.LastTransaction(), m.everything(configuration)
+		r := m.Undo(done)
 		if r.StatusCode != 201 || r.Text("transactionType") != "UNDO" || r.Text("operation") != "UNDO" ||
 			!strings.Contains(r.Text("description"), done) || r.Header.Get("Location") == "" {
 			t.Fatalf("undoing %s %s: %d %s", step.method, step.path, r.StatusCode, r.Body)
@@ -70,17 +59,17 @@ func TestUndo(t *testing.T) {
 			t.Errorf("%s %s undone leaves\n%s\nnot\n%s", step.method, step.path, got, before)
 		}
 		m.Verify()
-		if again := m.undo(done); again.StatusCode != 409 || again.Text("code") != "UndoConflict" {
+		if again := m.Undo(done); again.StatusCode != 409 || again.Text("code") != "UndoConflict" {
 			t.Errorf("undoing %s %s twice: %d %s", step.method, step.path, again.StatusCode, again.Body)
 		}
-		if r := m.undo(r.Text("id")); r.StatusCode != 201 {
+		if r := m.Undo(r.Text("id")); r.StatusCode != 201 {
 			t.Fatalf("undoing the undo of %s %s: %d %s", step.method, step.path, r.StatusCode, r.Body)
 		}
 		if got := m.everything(configuration); got != after {
 			t.Errorf("%s %s done again leaves\n%s\nnot\n%s", step.method, step.path, got, after)
 		}
 		m.Verify()
-		if r := m.undo(m.last()); r.StatusCode != 201 {
+		if r := m.Undo(m.LastTransaction()); r.StatusCode != 201 {
 			t.Fatalf("%d %s", r.StatusCode, r.Body)
 		}
 	}
@@ -93,21 +82,21 @@ func TestUndoRefusals(t *testing.T) {
 	patch := "Content-Type: application/merge-patch+json"
 	refused := func(transaction, naming string, headers ...string) {
 		t.Helper()
-		before, count := m.everything(configuration), m.last()
-		if r := m.undo(transaction, headers...); r.StatusCode != 409 || r.Text("code") != "UndoConflict" ||
+		before, count := m.everything(configuration), m.LastTransaction()
+		if r := m.Undo(transaction, headers...); r.StatusCode != 409 || r.Text("code") != "UndoConflict" ||
 			!strings.Contains(r.Text("message"), naming) {
 			t.Errorf("undoing %s: %d %s, want %q", transaction, r.StatusCode, r.Body, naming)
 		}
-		if m.everything(configuration) != before || m.last() != count {
+		if m.everything(configuration) != before || m.LastTransaction() != count {
 			t.Error("a refused undo changed something")
 		}
 		m.Verify()
 	}
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"one"}`, patch)
-	first := m.last()
+	first := m.LastTransaction()
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"two"}`, patch)
-	refused(first, "was changed by transaction "+m.last()+" since")
-	if r := m.undo(first, "x-bcn-force-undo: true"); r.StatusCode != 201 {
+	refused(first, "was changed by transaction "+m.LastTransaction()+" since")
+	if r := m.Undo(first, "x-bcn-force-undo: true"); r.StatusCode != 201 {
 		t.Errorf("forced: %d %s", r.StatusCode, r.Body)
 	}
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network, "").Text("name"); got != "office" {
@@ -115,37 +104,37 @@ func TestUndoRefusals(t *testing.T) {
 	}
 	// Something lies below what was made.
 	parent := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
-	made := m.last()
+	made := m.LastTransaction()
 	m.ID("/api/v2/blocks/"+parent+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
 	refused(made, "lies below IPv4Block "+parent, "x-bcn-force-undo: true")
 	// The space of what was deleted has been taken.
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
 	m.Want(204, "DELETE", "/api/v2/addresses/"+address, "")
-	deleted := m.last()
+	deleted := m.LastTransaction()
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
-	if r := m.undo(deleted); r.StatusCode != 409 {
+	if r := m.Undo(deleted); r.StatusCode != 409 {
 		t.Errorf("the address that is in use again: %d %s", r.StatusCode, r.Body)
 	}
 	// At the top, too.
 	top := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.20.0.0/16"}`)
 	m.Want(204, "DELETE", "/api/v2/blocks/"+top, "")
-	deleted = m.last()
+	deleted = m.LastTransaction()
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	refused(deleted, "has been taken since")
 	// The name has been taken, and what it lay below is gone.
 	z := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
 	m.Want(204, "DELETE", "/api/v2/zones/"+z, "")
-	deleted = m.last()
+	deleted = m.LastTransaction()
 	m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
 	refused(deleted, "does not fit any more")
 	v := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v2"}`)
 	z = m.ID("/api/v2/views/"+v+"/zones", `{"type":"Zone","name":"below"}`)
 	m.Want(204, "DELETE", "/api/v2/zones/"+z, "")
-	deleted = m.last()
+	deleted = m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/views/"+v, "")
 	refused(deleted, "is not there any more", "x-bcn-force-undo: true")
 	m.ID("/api/v2/users", `{"name":"u","password":"a long password","email":"u@example.com","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)
-	refused(m.last(), "cannot be taken back")
+	refused(m.LastTransaction(), "cannot be taken back")
 	for body, code := range map[string]string{
 		`{"transactionType":"UNDO"}`:                          "MissingRequiredField",
 		`{"transactionType":"REDO","transactionId":1}`:        "InvalidEnumValue",
@@ -162,7 +151,7 @@ func TestUndoRefusals(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
-	before, last := m.everything(configuration), m.last()
+	before, last := m.everything(configuration), m.LastTransaction()
 	dry := "x-portolan-dry-run: true"
 	for _, c := range []struct {
 		method, path, body, resource string
@@ -193,7 +182,7 @@ func TestDryRun(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
-	if m.everything(configuration) != before || m.last() != last {
+	if m.everything(configuration) != before || m.LastTransaction() != last {
 		t.Error("what was only tried has left something")
 	}
 	m.Verify()
@@ -262,7 +251,7 @@ func TestDryRunOfMuch(t *testing.T) {
 		t.Error("what was only tried has left something")
 	}
 	m.Want(201, "POST", "/api/v2/networks/"+wide+"/addresses?fields=id", list)
-	made := m.last()
+	made := m.LastTransaction()
 	m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=id", "["+strings.Join(records, ",")+"]")
 	for _, c := range []struct {
 		path, body            string
@@ -300,7 +289,7 @@ func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
 	for _, c := range []struct{ collection, body string }{{"ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.150"}`},
 		{"ipGroups", `{"type":"IPv4Group","name":"g","range":"10.0.0.10-10.0.0.20"}`}} {
 		m.Want(204, "DELETE", "/api/v2/"+c.collection+"/"+m.ID(list+c.collection, c.body), "")
-		deleted := m.last()
+		deleted := m.LastTransaction()
 		other := m.ID(list+c.collection, strings.NewReplacer(`"g"`, `"other"`, "0-10", "1-10").Replace(c.body))
 		m.Refused(409, "UndoConflict", "overlaps", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
 		m.Want(204, "DELETE", "/api/v2/"+c.collection+"/"+other, "")
@@ -322,15 +311,15 @@ func TestUndoBackwards(t *testing.T) {
 	first := name()
 	for _, to := range []string{"one", "two", "three"} {
 		m.Want(200, "PATCH", path, `{"name":"`+to+`"}`, mergePatch)
-		made = append(made, m.last())
+		made = append(made, m.LastTransaction())
 	}
-	if r := m.undo(made[1]); r.StatusCode != 409 || name() != "three" {
+	if r := m.Undo(made[1]); r.StatusCode != 409 || name() != "three" {
 		t.Fatalf("the one before the last: %d %s", r.StatusCode, r.Body)
 	}
 	before := []string{first, "one", "two"}
 	for i := 2; i >= 0; i-- {
 		want := before[i]
-		if r := m.undo(made[i]); r.StatusCode != 201 || name() != want {
+		if r := m.Undo(made[i]); r.StatusCode != 201 || name() != want {
 			t.Fatalf("undoing %d: %d %s, and it is %q", i, r.StatusCode, r.Body, name())
 		}
 	}

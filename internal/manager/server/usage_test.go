@@ -252,7 +252,7 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	// The level goes with the range, also where an undo takes it away.
 	m.ID("/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"10.0.0.200-10.0.0.203","lowWaterMark":10,"highWaterMark":50}`)
-	m.undo(m.last())
+	m.Undo(m.LastTransaction())
 	m.Verify()
 }
 

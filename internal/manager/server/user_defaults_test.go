@@ -116,7 +116,7 @@ func TestOperationsAskedTwice(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, mergePatch)
-	operations := "/api/v2/transactions/" + m.last() + "/operations"
+	operations := "/api/v2/transactions/" + m.LastTransaction() + "/operations"
 	id := m.Want(200, "GET", operations, "").Text("data.0.id")
 	for range 3 {
 		if r := m.Want(200, "GET", operations+"/"+id, ""); r.Text("name") != "10.0.0.0/24 lab" {

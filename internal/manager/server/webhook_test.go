@@ -187,7 +187,7 @@ func TestWebhook(t *testing.T) {
 	all.until("many networks", func() bool { return all.more })
 	// A deleted one is sent nothing more, and does not come back without its secret.
 	m.Want(204, "DELETE", "/api/v2/webhooks/"+id, "")
-	m.Refused(409, "UndoConflict", "Webhook", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	m.Refused(409, "UndoConflict", "Webhook", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	all.until("nothing more", func() bool { // what is on its way may still come
 		last := "ADD TXTRecord " + m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"last","text":"`+rand.Text()+`"}`)
 		hosts.until("the last record", hosts.has(last))

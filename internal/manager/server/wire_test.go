@@ -176,7 +176,7 @@ func TestWire(t *testing.T) {
 			}
 		}
 	}
-	last := m.last()
+	last := m.LastTransaction()
 	show("Operation", "/api/v2/transactions/"+last+"/operations/"+m.Want(200, "GET", "/api/v2/transactions/"+last+"/operations",
 		"").Text("data.0.id"))
 	if len(missing) > 0 {

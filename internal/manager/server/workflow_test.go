@@ -19,12 +19,12 @@ func (m *manager) requested(method, path, body string, headers ...string) (reque
 func TestWorkflow(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
-	carol, asCarol := m.user("carol", "NO_ACCESS")
-	dave, asDave := m.user("dave", "NO_ACCESS")
-	eve, asEve := m.user("eve", "NO_ACCESS")
-	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
-	m.right(eve, configuration, "FULL", "")
+	carol, asCarol := m.User("carol", "NO_ACCESS")
+	dave, asDave := m.User("dave", "NO_ACCESS")
+	eve, asEve := m.User("eve", "NO_ACCESS")
+	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.Right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
+	m.Right(eve, configuration, "FULL", "")
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", asCarol); r.Text("workflowLevel") != "RECOMMEND" {
 		t.Errorf("carol's rights are %s", r.Body)
 	}
@@ -80,7 +80,7 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("the events are %s", r.Body)
 	}
 	// What an approval made is taken back like anything else; the request stays what it is.
-	approval := m.last()
+	approval := m.LastTransaction()
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
 	m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").None(t)
 	if r := m.Want(200, "GET", request, ""); r.Text("state") != "APPROVED" || r.Get("resource") != nil {
@@ -90,7 +90,7 @@ func TestWorkflow(t *testing.T) {
 		""); r.Text("data.0.description") != "Undid transaction "+approval+": "+r.Text("data.1.description") {
 		t.Errorf("the history has %s", r.Body)
 	}
-	undo := m.last()
+	undo := m.LastTransaction()
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undo+`}`)
 	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)",
 		""); r.Text("data.0.description") != "Undid transaction "+undo {
@@ -207,8 +207,8 @@ func (m *manager) sound() {
 func TestDependentRequests(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()
-	carol, asCarol := m.user("carol", "NO_ACCESS")
-	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	carol, asCarol := m.User("carol", "NO_ACCESS")
+	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	zone, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`, asCarol)
 	below, r := m.requested("POST", zone+"/zones", `{"type":"Zone","name":"sub"}`, asCarol)
 	if r.Text("absoluteName") != "sub.new.example" {
@@ -247,7 +247,7 @@ func TestFourEyes(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
 	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
 	m.Refused(403, "AccessDenied", "four eyes", "DELETE", "/api/v2/views/"+view, "")
-	other, asOther := m.user("other", "ADMINISTRATOR")
+	other, asOther := m.User("other", "ADMINISTRATOR")
 	if other == "" {
 		t.Fatal("there is no second administrator")
 	}
@@ -263,10 +263,10 @@ func TestFourEyes(t *testing.T) {
 func TestApprovalsReachNoFurther(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
-	carol, asCarol := m.user("carol", "NO_ACCESS")
-	dave, asDave := m.user("dave", "NO_ACCESS")
-	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
+	carol, asCarol := m.User("carol", "NO_ACCESS")
+	dave, asDave := m.User("dave", "NO_ACCESS")
+	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.Right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
 
 	// A batch with an approval approves nothing else.
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
@@ -327,22 +327,22 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	other := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
 	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"far","reverseRecord":false,"addresses":[{"address":"10.99.0.9"}]}`, asCarol)
-	m.right(carol, other, "VIEW", "")
+	m.Right(carol, other, "VIEW", "")
 	m.Refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
 
 	// To move into, or to grow in, where one has to ask takes asking.
-	erin, asErin := m.user("erin", "NO_ACCESS")
-	m.right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.right(erin, network, "FULL", "")
+	erin, asErin := m.User("erin", "NO_ACCESS")
+	m.Right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.Right(erin, network, "FULL", "")
 	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
 	if r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`, asErin); r.StatusCode == 200 {
 		t.Errorf("a network grows without an approval: %s", r.Body)
 	}
 
 	// Who approves sees and decides about what it may change.
-	frank, asFrank := m.user("frank", "NO_ACCESS")
-	m.right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
+	frank, asFrank := m.User("frank", "NO_ACCESS")
+	m.Right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
 	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
 	m.Refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
 	m.Want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).None(t)

@@ -136,7 +136,7 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 				len(done.Differences) > 0 || again && done.Made+done.Changed+done.Deleted > 0 {
 				t.Fatalf("%+v %v\n%s", done, err, text)
 			}
-			served, err := naming.ReadZone(strings.NewReader(m.zoneFile(origin)), origin, nil)
+			served, err := naming.ReadZone(strings.NewReader(apitest.ZoneFile(t, m.Address, origin)), origin, nil)
 			if err != nil || len(served.Faults) > 0 {
 				t.Fatalf("what is exported is not read: %v %q", err, served.Faults)
 			}
@@ -151,7 +151,7 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 						t.Errorf("by BIND is %s", one)
 					}
 				}
-				t.Fatalf("the zone %s of\n%s\nis\n%s", origin, text, m.zoneFile(origin))
+				t.Fatalf("the zone %s of\n%s\nis\n%s", origin, text, apitest.ZoneFile(t, m.Address, origin))
 			}
 		}
 	}

@@ -91,6 +91,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
+	a.Data = a.Address
 	a.Base = func() string { return "http://portolan.test" }
 	a.Send = func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
@@ -171,26 +172,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		p = problem.New(http.StatusInternalServerError, "InternalError", "%v", err)
 	}
 	family.PlainErrors().Write(w, r, p)
-}
-
-// Verify fails the test where an invariant of the data does not hold.
-func (a *API) Verify() {
-	a.T.Helper()
-	Verify(a.T, a.Address)
-}
-
-// Verify fails the test where an invariant of the data of an API does not hold.
-func Verify(t testing.TB, a *resource.API) {
-	t.Helper()
-	if err := a.Store.View(t.Context(), func(tx *store.Tx) error {
-		faults, err := a.Verify(tx)
-		for _, f := range faults {
-			t.Error(f)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // templates are the data directories that those of tests are copies of, by the trades: a copy takes a tenth of the time of the schema.

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
 )
 
 // Client sends the requests of a test, as an administrator where a request names no other caller.
@@ -20,6 +23,8 @@ type Client struct {
 	// Base returns the address before the path of a request, and Send sends it.
 	Base func() string
 	Send func(*http.Request) (*http.Response, error)
+	// Data is the API that Verify checks.
+	Data *resource.API
 	// Observe, where it is set, is called with each request and its answer.
 	Observe func(method, path, body string, r Reply)
 }
@@ -164,5 +169,19 @@ func (r Reply) None(t *testing.T) {
 	t.Helper()
 	if r.Count() != 0 {
 		t.Errorf("the page is not empty: %s", r.Body)
+	}
+}
+
+// Verify fails the test where an invariant of the data does not hold.
+func (c *Client) Verify() {
+	c.T.Helper()
+	if err := c.Data.Store.View(c.T.Context(), func(tx *store.Tx) error {
+		faults, err := c.Data.Verify(tx)
+		for _, f := range faults {
+			c.T.Error(f)
+		}
+		return err
+	}); err != nil {
+		c.T.Fatal(err)
 	}
 }

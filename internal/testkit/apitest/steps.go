@@ -1,0 +1,93 @@
+package apitest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// User creates a user with a security privilege. It returns the id and the header that signs the user in.
+func (c *Client) User(name, privilege string) (id, header string) {
+	c.T.Helper()
+	const password = "a password of theirs"
+	id = c.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","accessType":"API","securityPrivilege":"`+privilege+
+		`","password":"`+password+`"}`)
+	return id, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
+}
+
+// Right creates an access right of a user or a group at a resource, empty for all, with further members. It returns the id.
+func (c *Client) Right(subject, resource, level, more string) string {
+	c.T.Helper()
+	at := ""
+	if resource != "" {
+		at = `,"resource":{"id":` + resource + `}`
+	}
+	return c.ID("/api/v2/accessRights", `{"userScope":{"id":`+subject+`}`+at+`,"defaultAccessLevel":"`+level+`"`+more+`}`)
+}
+
+// LastTransaction returns the number of the latest transaction.
+func (c *Client) LastTransaction() string {
+	c.T.Helper()
+	return c.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=id", "").Text("data.0.id")
+}
+
+// Undo undoes a transaction.
+func (c *Client) Undo(transaction string, headers ...string) Reply {
+	c.T.Helper()
+	return c.Do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+transaction+`}`, headers...)
+}
+
+// Tree returns the blocks, networks and addresses of a configuration as sorted words, each with the range of its parent.
+func (c *Client) Tree(configuration string) string {
+	c.T.Helper()
+	text := ""
+	spans := map[string]string{}
+	for _, list := range []struct{ name, field string }{{"blocks", "range"}, {"networks", "range"}, {"addresses", "address"}} {
+		r := c.Want(200, "GET", "/api/v2/"+list.name+"?limit=1000&orderBy=asc("+list.field+")&filter=configuration.id:"+configuration, "")
+		all, _ := r.Get("data").([]any)
+		for i := range all {
+			at := fmt.Sprintf("data.%d.", i)
+			spans[r.Text(at+"id")] = r.Text(at + list.field)
+		}
+		for i := range all {
+			at := fmt.Sprintf("data.%d.", i)
+			if name := r.Text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
+				continue
+			}
+			up := r.Text(at + "_links.up.href")
+			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.Text(at+list.field)
+			if gateway := r.Text(at + "gateway"); gateway != "" {
+				text += "~" + gateway
+			}
+			if state := r.Text(at + "state"); state != "" && state != "STATIC" {
+				text += "!" + state[:1]
+			}
+			text += " "
+		}
+	}
+	words := strings.Fields(text)
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// Undoable checks that the latest transaction can be undone and repeated; before is the Tree from before it.
+func (c *Client) Undoable(configuration, before string) {
+	c.T.Helper()
+	c.Verify()
+	after, done := c.Tree(configuration), c.LastTransaction()
+	if r := c.Undo(done); r.StatusCode != 201 {
+		c.T.Fatalf("undoing: %d %s", r.StatusCode, r.Body)
+	}
+	if got := c.Tree(configuration); got != before {
+		c.T.Errorf("undone it is\n%s\nnot\n%s", got, before)
+	}
+	c.Verify()
+	if r := c.Undo(c.LastTransaction()); r.StatusCode != 201 {
+		c.T.Fatalf("undoing the undo: %d %s", r.StatusCode, r.Body)
+	}
+	if got := c.Tree(configuration); got != after {
+		c.T.Errorf("done again it is\n%s\nnot\n%s", got, after)
+	}
+	c.Verify()
+}
