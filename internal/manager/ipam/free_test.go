@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"testing"
 
 	"portolan/internal/base/space"
@@ -15,8 +14,6 @@ import (
 
 	"pgregory.net/rapid"
 )
-
-func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
 // onBoth runs a test on both databases, with the tables of this room.
 func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {

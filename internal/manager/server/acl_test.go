@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -61,8 +63,8 @@ func TestAccessControlLists(t *testing.T) {
 	m.Refused(403, "UpdateNotAllowed", "any", "PUT", "/api/v2/accessControlLists/"+any, `{"name":"any","matchElements":["none"]}`)
 	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists/"+any, "")
 	// Names follow.
-	m.Want(200, "PATCH", "/api/v2/accessControlLists/"+inner, `{"name":"core"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"k2"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/accessControlLists/"+inner, `{"name":"core"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"k2"}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/accessControlLists/"+outer, ""); got.Text("matchElements.0") != "!core" ||
 		got.Text("matchElements.1") != "key k2" {
 		t.Errorf("after other names: %s", got.Body)
@@ -113,7 +115,7 @@ func TestTSIGKeys(t *testing.T) {
 	if r := m.Want(200, "PUT", "/api/v2/signingKeys/"+id, string(shown.Body)); r.Text("privateKey") != "" || r.Text("state") != "GENERATED" {
 		t.Errorf("after a PUT: %s", r.Body)
 	}
-	again := m.Want(200, "PATCH", "/api/v2/signingKeys/"+id, `{"state":"REGENERATE"}`, mergePatch)
+	again := m.Want(200, "PATCH", "/api/v2/signingKeys/"+id, `{"state":"REGENERATE"}`, apitest.MergePatch)
 	if again.Text("privateKey") == "" || again.Text("privateKey") == secret || again.Text("state") != "GENERATED" {
 		t.Errorf("made anew: %s", again.Body)
 	}
@@ -136,9 +138,9 @@ func TestTSIGKeys(t *testing.T) {
 	} {
 		m.Refused(400, code, "", "POST", keys, body)
 	}
-	m.Refused(400, "ConflictingResourceFieldValues", "state", "PATCH", "/api/v2/signingKeys/"+id, `{"state":"NOT_GENERATED"}`, mergePatch)
+	m.Refused(400, "ConflictingResourceFieldValues", "state", "PATCH", "/api/v2/signingKeys/"+id, `{"state":"NOT_GENERATED"}`, apitest.MergePatch)
 	taken := m.ID(keys, `{"type":"TSIGKey","name":"k4","algorithm":"MD5","length":"128"}`)
-	if r := m.Want(200, "PATCH", "/api/v2/signingKeys/"+taken, `{"privateKey":""}`, mergePatch); r.Text("state") != "NOT_GENERATED" || r.Text("privateKey") != "" {
+	if r := m.Want(200, "PATCH", "/api/v2/signingKeys/"+taken, `{"privateKey":""}`, apitest.MergePatch); r.Text("state") != "NOT_GENERATED" || r.Text("privateKey") != "" {
 		t.Errorf("without its secret: %s", r.Body)
 	}
 	kept := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k5","algorithm":"MD5","length":128}`, "Idempotency-Key: once")
@@ -212,14 +214,14 @@ func TestSigningPolicies(t *testing.T) {
 	}
 	tag := keys.Text("data.1.keyTag") + keys.Text("data.1.publicKey")
 	ksk := keys.Text("data.1.id")
-	m.Want(200, "PATCH", "/api/v2/signingKeys/"+ksk, `{"state":"REGENERATE"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/signingKeys/"+ksk, `{"state":"REGENERATE"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/signingKeys/"+ksk, ""); r.Text("keyTag")+r.Text("publicKey") == tag || r.Text("state") != "GENERATED" {
 		t.Errorf("made anew: %s", r.Body)
 	}
-	m.Refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, mergePatch)
+	m.Refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, apitest.MergePatch)
 	m.Refused(403, "ResourceInUse", "signs", "DELETE", "/api/v2/signingKeys/"+ksk, "")
 	m.Refused(400, "SigningPolicyInUse", "", "DELETE", "/api/v2/signingPolicies/"+policy, "")
-	m.Refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
+	m.Refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, apitest.MergePatch)
 	m.Refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
 	m.Refused(400, "InvalidResourceFieldValue", "id", "POST", applied, `{"id":`+configuration+`}`)
 	m.Want(204, "DELETE", applied+"/"+zone, "")
@@ -274,11 +276,11 @@ func TestKerberos(t *testing.T) {
 	if strings.Contains(string(made.Body), "top secret") || made.Text("password") != "" {
 		t.Errorf("the principal shows its password: %s", made.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":"another"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":"another"}`, apitest.MergePatch)
 	m.Want(200, "PUT", "/api/v2/servicePrincipals/"+made.Text("id"), `{"name":"DHCP/a.example.net","keyVersionNumber":2}`)
 	m.Want(200, "PUT", "/api/v2/servicePrincipals/"+made.Text("id"), string(made.Body))
 	m.Refused(403, "ResourceInUse", "DHCP/a.example.net", "DELETE", "/api/v2/realms/"+realm, "")
-	m.Refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":""}`, mergePatch)
+	m.Refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.Text("id"), `{"password":""}`, apitest.MergePatch)
 	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
 	m.Verify()
 }

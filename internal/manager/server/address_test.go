@@ -305,11 +305,11 @@ func TestFields(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	norway := m.Want(200, "GET", "/api/v2/locations?filter=code:'NO'", "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":{"id":`+norway+`}}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"?fields=location.code", ""); r.Text("location.code") != "NO" {
 		t.Errorf("the code of the location is %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"location":null}`, apitest.MergePatch)
 	for fields, want := range map[string]string{
 		"id,name":                         `{"id":` + network + `,"name":"office"}`,
 		"name,configuration.name":         `{"name":"office","configuration":{"name":"main"}}`,

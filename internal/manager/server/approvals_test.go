@@ -258,7 +258,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 				headers = append(headers, by.header)
 			}
 			if one.method == "PATCH" {
-				headers = append(headers, mergePatch)
+				headers = append(headers, apitest.MergePatch)
 			}
 			r := m.Do(one.method, one.path, one.body, headers...)
 			if r.StatusCode >= 300 || r.Text("created")+r.Text("changed")+r.Text("deleted") == "000" { // refused, or nothing to do

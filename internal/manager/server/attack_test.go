@@ -578,7 +578,7 @@ func TestIgnoredIsNamed(t *testing.T) {
 	// What can be set at the beginning alone is named where it was to be another one, and not where it comes back as it was shown.
 	_, _, zone, block, _ := m.Basics()
 	for body, want := range map[string]string{`{"absoluteName":"example.net"}`: "absoluteName", `{"absoluteName":"example.com"}`: ""} {
-		r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, body, mergePatch)
+		r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, body, apitest.MergePatch)
 		if got := r.Header.Get("x-portolan-ignored"); got != want {
 			t.Errorf("%s: ignored is %q, want %q", body, got, want)
 		}

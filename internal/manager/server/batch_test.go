@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A batch makes all its changes in one transaction; later ones name what earlier ones have made.
@@ -175,7 +177,7 @@ func TestPostOfAList(t *testing.T) {
 	m.Refused(400, "InvalidIpRangeValue", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
 		`[{"type":"IPv4Network","range":"10.0.6.0/24"},{"type":"IPv4Network","range":"nothing"}]`)
 	m.Refused(400, "JsonDeserializationError", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
-	m.Refused(400, "JsonDeserializationError", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
+	m.Refused(400, "JsonDeserializationError", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, apitest.MergePatch)
 	var addresses []string
 	for i := range 500 {
 		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"a%d"}`, i%200))

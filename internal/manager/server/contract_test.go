@@ -208,7 +208,7 @@ func TestEveryTypeRefusesBadBodies(t *testing.T) {
 			}
 			header := "Content-Type: application/json"
 			if method == http.MethodPatch {
-				header = mergePatch
+				header = apitest.MergePatch
 			}
 			r := m.Do(method, path, string(text), header)
 			quiet(method+" "+name+"."+field+" "+what, r)

@@ -11,6 +11,7 @@ import (
 
 	"portolan/internal/base/problem"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // inCookie asks for a session whose token the browser keeps.
@@ -147,7 +148,7 @@ func TestUnattendedPages(t *testing.T) {
 	cookie := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
 	other := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
 	none := "Authorization:"
-	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, apitest.MergePatch)
 	for range 4 {
 		c.advance(8 * time.Minute)
 		m.Do("GET", "/api/v2/networks", "", none, cookie, identity.Unattended+": true")

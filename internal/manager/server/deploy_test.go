@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -10,9 +12,9 @@ func init() {
 		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
 		view := m.Want(200, "GET", at+"/views", "").Text("data.0.id")
 		network := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.0/24'"), "").Text("data.0.id")
-		one := m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
-		two := m.ID(at+"/servers", serverBody("ns2", "10.0.0.54"))
-		three := m.ID(at+"/servers", serverBody("ns3", "10.0.0.55"))
+		one := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
+		two := m.ID(at+"/servers", apitest.ServerBody("ns2", "10.0.0.54"))
+		three := m.ID(at+"/servers", apitest.ServerBody("ns3", "10.0.0.55"))
 		m.ID(at+"/servers", `{"type":"HAServer","name":"pair","interfaces":[{"servicesIpv4Address":"10.0.0.60"}],"activeServer":{"id":`+two+
 			`},"passiveServer":{"id":`+three+`}}`)
 		m.ID(at+"/serverGroups", `{"name":"edge"}`)
@@ -49,17 +51,12 @@ func init() {
 	})
 }
 
-// serverBody is a new server that is managed.
-func serverBody(name, address string) string {
-	return `{"type":"Server","name":"` + name + `","profile":"DNS_DHCP_SERVER_60","connected":true,"interfaces":[{"managementAddress":"` + address + `"}]}`
-}
-
 // Servers come with an interface and services; their state is changed by a PATCH, and pairs are made of two.
 func TestServers(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	one := m.Want(201, "POST", at+"/servers", strings.Replace(serverBody("ns1", "10.0.0.53"), `"connected"`,
+	one := m.Want(201, "POST", at+"/servers", strings.Replace(apitest.ServerBody("ns1", "10.0.0.53"), `"connected"`,
 		`"password":"top secret","snmp":{"version":"v3","usernames":["u"],"authenticationPassphrase":"quiet"},"connected"`, 1))
 	id := one.Text("id")
 	if text := string(one.Body); strings.Contains(text, "top secret") || strings.Contains(text, "quiet") || strings.Contains(text, "sealed") ||
@@ -69,7 +66,7 @@ func TestServers(t *testing.T) {
 	if inherited := string(one.Body); !strings.Contains(inherited, `"_inheritedFields":["dhcpConfigurationValidationEnabled"`) {
 		t.Errorf("what comes from above: %s", inherited)
 	}
-	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"overrideConfigurationLevelDnsValidation":true,"checkMxValidation":"FAIL"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"overrideConfigurationLevelDnsValidation":true,"checkMxValidation":"FAIL"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/servers/"+id, ""); r.Text("checkMxValidation") != "FAIL" || strings.Contains(string(r.Body), `"checkMxValidation",`) {
 		t.Errorf("with checks of its own: %s", r.Body)
 	}
@@ -77,18 +74,18 @@ func TestServers(t *testing.T) {
 	if r := m.Want(200, "PUT", "/api/v2/servers/"+id, string(shown.Body)); !strings.Contains(string(r.Body), `"monitoringEnabled"]`) {
 		t.Errorf("written back: %s", r.Body)
 	}
-	m.Refused(404, "InlinedResourceNotFound", "servicePoint", "PATCH", "/api/v2/servers/"+id, `{"servicePoint":"nonsense"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.99"}]}`, mergePatch)
+	m.Refused(404, "InlinedResourceNotFound", "servicePoint", "PATCH", "/api/v2/servers/"+id, `{"servicePoint":"nonsense"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.99"}]}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/servers/"+id+"/interfaces", ""); r.Text("data.0.servicesIpv4Address") != "10.0.0.99" {
 		t.Errorf("at another address: %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.53"}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.53"}]}`, apitest.MergePatch)
 	faces := m.Want(200, "GET", "/api/v2/servers/"+id+"/interfaces", "")
 	own := faces.Text("data.0.id")
 	if faces.Text("count") != "1" || faces.Text("data.0.servicesIpv4Address") != "10.0.0.53" || faces.Text("data.0.server.id") != id {
 		t.Errorf("its interfaces are %s", faces.Body)
 	}
-	m.Refused(403, "UpdateNotAllowed", "through its server", "PATCH", "/api/v2/interfaces/"+own, `{"name":"x"}`, mergePatch)
+	m.Refused(403, "UpdateNotAllowed", "through its server", "PATCH", "/api/v2/interfaces/"+own, `{"name":"x"}`, apitest.MergePatch)
 	m.Refused(403, "DeleteNotAllowed", id, "DELETE", "/api/v2/interfaces/"+own, "")
 	m.Refused(400, "ConflictingResourceFieldValues", "secondaryAddress", "POST", "/api/v2/servers/"+id+"/interfaces",
 		`{"type":"PublishedInterface","name":"x.example","primaryAddress":"192.0.2.1","secondaryAddress":"192.0.2.2"}`)
@@ -96,11 +93,11 @@ func TestServers(t *testing.T) {
 	for _, c := range []struct {
 		body, code string
 	}{{`{"state":"RESET_CONTROL"}`, "ServerNotDisabled"}, {`{"state":"FAILOVER"}`, "UnsupportedResourceFieldValue"}, {`{"state":"X"}`, "InvalidEnumValue"}} {
-		m.Refused(400, c.code, "state", "PATCH", "/api/v2/servers/"+id, c.body, mergePatch)
+		m.Refused(400, c.code, "state", "PATCH", "/api/v2/servers/"+id, c.body, apitest.MergePatch)
 	}
-	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"DISABLED"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"DISABLED"}`, apitest.MergePatch)
 	m.Refused(400, "FieldHasPatchOnlyUpdate", "state", "PUT", "/api/v2/servers/"+id, string(shown.Body))
-	if r := m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"RESET_CONTROL"}`, mergePatch); r.Text("state") != "DISABLED" || r.Text("connected") != "false" {
+	if r := m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"RESET_CONTROL"}`, apitest.MergePatch); r.Text("state") != "DISABLED" || r.Text("connected") != "false" {
 		t.Errorf("after a reset: %s", r.Body)
 	}
 	services := m.Want(200, "GET", "/api/v2/servers/"+id+"/services?fields=id,type", "")
@@ -110,7 +107,7 @@ func TestServers(t *testing.T) {
 	ntp := "/api/v2/servers/" + id + "/services/" + m.Want(200, "GET", "/api/v2/servers/"+id+"/services?"+filter("type:'NTPService'"),
 		"").Text("data.0.id")
 	m.Refused(400, "ServerNotConnected", id, "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example"}]}`)
-	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"ENABLED","connected":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"ENABLED","connected":true}`, apitest.MergePatch)
 	if r := m.Want(200, "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example"},{"server":"127.127.1.0","stratum":10}]}`); r.Text(
 		"servers.1.stratum") != "10" || r.Text("_links.self.href") != ntp {
 		t.Errorf("a service is %s", r.Body)
@@ -125,7 +122,7 @@ func TestServers(t *testing.T) {
 	m.Refused(404, "WrongResourceCollection", "in services: it is below "+id, "PUT", "/api/v2/services/"+ntp[strings.LastIndex(ntp, "/")+1:], `{"type":"NTPService","enabled":true,"servers":[]}`)
 	m.Want(405, "DELETE", ntp, "")
 	// A pair.
-	two := m.ID(at+"/servers", serverBody("ns2", "10.0.0.54"))
+	two := m.ID(at+"/servers", apitest.ServerBody("ns2", "10.0.0.54"))
 	role := m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
 	m.Refused(403, "ResourceInUse", "", "DELETE", "/api/v2/servers/"+id, "")
 	pairBody := `{"type":"HAServer","name":"pair","interfaces":[{"servicesIpv4Address":"10.0.0.60"}],"activeServer":{"id":` + id +
@@ -142,11 +139,11 @@ func TestServers(t *testing.T) {
 	m.Refused(400, "ServerIsNotStandAloneServer", "activeServer", "POST", at+"/servers", strings.Replace(pairBody, `"pair"`, `"other"`, 1))
 	m.Refused(403, "OperationNotPermitted", "pair", "POST", "/api/v2/views/"+view+"/deploymentRoles",
 		`{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":`+own+`}]}`)
-	m.Refused(403, "OperationNotPermitted", "profile", "PATCH", "/api/v2/servers/"+two, `{"profile":"LTM"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"DISABLE"}`, mergePatch)
-	m.Refused(400, "ServerNotActive", "state", "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"ENABLED"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, mergePatch)
+	m.Refused(403, "OperationNotPermitted", "profile", "PATCH", "/api/v2/servers/"+two, `{"profile":"LTM"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"DISABLE"}`, apitest.MergePatch)
+	m.Refused(400, "ServerNotActive", "state", "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"ENABLED"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/servers/"+two, ""); r.Text("haRole") != "ACTIVE" {
 		t.Errorf("after the failover the second is %s", r.Body)
 	}
@@ -178,8 +175,8 @@ func TestDeploymentRoles(t *testing.T) {
 	face := func(server string) string {
 		return m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
 	}
-	one := m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
-	two := m.ID(at+"/servers", serverBody("ns2", "10.0.0.54"))
+	one := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
+	two := m.ID(at+"/servers", apitest.ServerBody("ns2", "10.0.0.54"))
 	others := m.ID(at+"/servers", `{"type":"Server","name":"ns.isp.example","profile":"OTHER_DNS_SERVER","interfaces":[{"managementAddress":"192.0.2.1"}]}`)
 	roles := "/api/v2/networks/" + network + "/deploymentRoles"
 	dhcp := `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[`
@@ -304,7 +301,7 @@ func TestDeploymentOptions(t *testing.T) {
 	soa := m.ID("/api/v2/zones/"+zone+"/deploymentOptions",
 		`{"type":"StartOfAuthority","value":[3600,"primary.com","admin@acme.com","auto",1200,180,1209600,3600]}`)
 	// What comes down: the nearest of each definition and scope.
-	server := m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	server := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	high := m.ID(at+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"domain-name","value":"example.com"}`)
 	hidden := m.ID(at+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"dns-server","value":["10.9.9.9"]}`)
 	scoped := m.ID("/api/v2/blocks/"+block+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"dns-server","value":["10.8.8.8"],"serverScope":{"id":`+server+`}}`)
@@ -324,7 +321,7 @@ func TestDeploymentOptions(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/effectiveDeploymentOptions", ""); r.Text("count") != "2" {
 		t.Errorf("in effect at the zone: %s", r.Body)
 	}
-	m.Want(200, "PATCH", at, `{"dnsOptionInheritanceEnabled":false}`, mergePatch)
+	m.Want(200, "PATCH", at, `{"dnsOptionInheritanceEnabled":false}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/effectiveDeploymentOptions", ""); r.Text("count") != "1" || r.Text("data.0.id") != soa {
 		t.Errorf("in effect where nothing comes down: %s", r.Body)
 	}
@@ -332,7 +329,7 @@ func TestDeploymentOptions(t *testing.T) {
 	list := m.ID(at+"/accessControlLists", `{"name":"inner","matchElements":["10.0.0.0/8"]}`)
 	query := m.ID(options, `{"type":"DNSOption","name":"allow-query","value":["!inner","any"]}`)
 	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "")
-	m.Want(200, "PATCH", "/api/v2/accessControlLists/"+list, `{"name":"core"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/accessControlLists/"+list, `{"name":"core"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions/"+query, ""); r.Text("value.0") != "!core" {
 		t.Errorf("after another name of the list the option is %s", r.Body)
 	}
@@ -341,7 +338,7 @@ func TestDeploymentOptions(t *testing.T) {
 	making := m.LastTransaction()
 	updates := m.ID(options, `{"type":"DNSOption","name":"update-policy","value":[["grant","dyn","zonesub","","ANY"],["grant","host/x@Y","ms-self","","A"]]}`)
 	m.Refused(403, "ResourceInUse", "update-policy", "DELETE", "/api/v2/signingKeys/"+key, "")
-	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"dyn2"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"dyn2"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions/"+updates, ""); r.Text("value.0.1") != "dyn2" || r.Text("resource.id") != network {
 		t.Errorf("after another name of the key the option is %s", r.Body)
 	}
@@ -399,7 +396,7 @@ func TestOptionDefinitions(t *testing.T) {
 	}
 	builtIn := m.Want(200, "GET", "/api/v2/deploymentOptionDefinitions?"+filter("name:'router'"), "").Text("data.0.id")
 	m.Refused(405, "MethodNotAllowed", "", "POST", "/api/v2/deploymentOptionDefinitions", "{}")
-	m.Refused(403, "UpdateNotAllowed", "router", "PATCH", "/api/v2/deploymentOptionDefinitions/"+builtIn, `{"name":"x"}`, mergePatch)
+	m.Refused(403, "UpdateNotAllowed", "router", "PATCH", "/api/v2/deploymentOptionDefinitions/"+builtIn, `{"name":"x"}`, apitest.MergePatch)
 	m.Refused(403, "DeleteNotAllowed", "router", "DELETE", "/api/v2/deploymentOptionDefinitions/"+builtIn, "")
 	profile := m.ID("/api/v2/vendorProfiles", `{"name":"phones","identifier":"phone","description":"d"}`)
 	m.Refused(409, "ResourceAlreadyExists", "identifier", "POST", "/api/v2/vendorProfiles", `{"name":"others","identifier":"phone","description":"d"}`)

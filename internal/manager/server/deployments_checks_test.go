@@ -184,7 +184,7 @@ func TestQueuedDeploymentsOfAUser(t *testing.T) {
 	const most = 1000
 	var servers, changes []string
 	for i := range most + 1 {
-		servers = append(servers, serverBody(fmt.Sprint("ns", i), fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)))
+		servers = append(servers, apitest.ServerBody(fmt.Sprint("ns", i), fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)))
 	}
 	m.Want(200, "POST", "/api/v2/apply", `{"into":"`+strings.TrimPrefix(at, "/api/v2/")+`","resources":[`+strings.Join(servers, ",")+`]}`)
 	for _, row := range m.Want(200, "GET", at+"/servers?limit=1001&fields=id", "").Get("data").([]any) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -86,7 +87,7 @@ func TestDeploymentsRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	planned := "/api/v2/servers/" + m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	planned := "/api/v2/servers/" + m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	full := `{"type":"FullDeployment","service":"DNS"}`
 	m.Refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", full)
 	m.Refused(501, "NotImplemented", "DHCPv4", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)

@@ -1,6 +1,10 @@
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"portolan/internal/testkit/apitest"
+)
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
@@ -51,11 +55,11 @@ func TestDevices(t *testing.T) {
 		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)
 
 	// What is given is all that it has; what is not given stays.
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/devices/"+device+"/addresses", ""); got.Text("count") != "2" {
 		t.Errorf("after another name its addresses are %s", got.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[{"id":`+made+`}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[{"id":`+made+`}]}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.Text("device.id") != "" {
 		t.Errorf("the address that was left out is %s", got.Body)
 	}
@@ -67,9 +71,9 @@ func TestDevices(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/devices/"+device+"/addresses/"+made, "")
 	m.Want(201, "POST", "/api/v2/devices/"+device+"/addresses", `{"id":`+made+`}`)
 	// Another type alone takes no subtype of the one before along; another subtype brings its type.
-	m.Refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, mergePatch)
+	m.Refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.Text("data.0.id") != device {
 		t.Errorf("found by its type: %s", got.Body)
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -49,9 +51,9 @@ func TestClientClasses(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "value", "POST", subclasses, `{"value":"0x0"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "no byte", "POST", subclasses, `{"value":"0x"}`)
-	m.Refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, mergePatch)
+	m.Refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, apitest.MergePatch)
 	m.Refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
-		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, mergePatch)
+		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, apitest.MergePatch)
 	decided := m.ID(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
 	m.Refused(409, "ResourceConflictsWithOther", "no subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
 	m.Want(204, "DELETE", "/api/v2/clientClasses/"+phones, "")
@@ -71,7 +73,7 @@ func TestMACPools(t *testing.T) {
 	}
 	m.Refused(400, "InvalidResourceType", "type", "POST", at+"/macPools", `{"type":"DenyMACPool","name":"x"}`)
 	m.Refused(403, "DeleteNotAllowed", "DENY", "DELETE", "/api/v2/macPools/"+deny, "")
-	m.Refused(403, "UpdateNotAllowed", "DENY", "PATCH", "/api/v2/macPools/"+deny, `{"name":"x"}`, mergePatch)
+	m.Refused(403, "UpdateNotAllowed", "DENY", "PATCH", "/api/v2/macPools/"+deny, `{"name":"x"}`, apitest.MergePatch)
 	guests := m.ID(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
 	mac := m.ID(at+"/macAddresses", `{"address":"00:00:5e:00:53:01","macPool":{"id":`+guests+`}}`)
 	if r := m.Want(200, "GET", "/api/v2/macPools/"+guests+"/macAddresses", ""); r.Text("data.0.id") != mac || r.Text("count") != "1" {
@@ -86,12 +88,12 @@ func TestMACPools(t *testing.T) {
 	}
 	m.Refused(409, "ResourceAlreadyExists", mac, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
 	m.Want(204, "DELETE", "/api/v2/macPools/"+deny+"/macAddresses/"+mac, "")
-	m.Want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+guests+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+guests+`}}`, apitest.MergePatch)
 	m.Want(204, "DELETE", "/api/v2/macPools/"+guests, "")
 	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.Text("macPool.id") != "" {
 		t.Errorf("without its pool the address is %s", r.Body)
 	}
-	m.Refused(404, "InlinedResourceNotFound", "macPool", "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+configuration+`}}`, mergePatch)
+	m.Refused(404, "InlinedResourceNotFound", "macPool", "PATCH", "/api/v2/macAddresses/"+mac, `{"macPool":{"id":`+configuration+`}}`, apitest.MergePatch)
 	m.Verify()
 }
 
@@ -131,7 +133,7 @@ func TestZoneGroups(t *testing.T) {
 		"prefix.id") != network {
 		t.Errorf("a prefix by its range: %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"instance"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"instance"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/zoneDeclarations/"+made.Text("id"), ""); r.Text("name") != "instance.com" {
 		t.Errorf("after another name of the zone: %s", r.Body)
 	}

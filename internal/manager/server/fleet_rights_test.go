@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -60,7 +62,7 @@ func TestRightsOnLabels(t *testing.T) {
 	m.refusedAs(as, 403, "AccessDenied", "labels", "GET", "/user/api/v1/rollouts", "")
 	m.refusedAs(as, 403, "AccessDenied", "labels", "GET", "/user/api/v1/servicePoints/"+south, "")
 	m.refusedAs(as, 403, "AccessDenied", "labels", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"mine"}`)
-	m.Want(200, "PATCH", "/api/v2/fleetRights/"+view, `{"accessLevel":"CHANGE"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/fleetRights/"+view, `{"accessLevel":"CHANGE"}`, apitest.MergePatch)
 	m.Want(200, "PATCH", fleetOf+"/"+north, `{"description":"mine"}`, as)
 	m.refusedAs(as, 403, "AccessDenied", "labels", "PATCH", fleetOf+"/"+north, `{"labels":{"site":"south"}}`)
 	m.refusedAs(as, 403, "AccessDenied", "FULL", "POST", fleetOf+"/"+north+"/registrationKey", "")

@@ -125,7 +125,7 @@ func TestReservationsAreNotBypassed(t *testing.T) {
 		`{"type":"IPv4Address","address":"10.0.0.78","state":"DHCP_RESERVED","macAddress":{"address":"00-00-5E-00-53-01"}}`)
 	mac := address.Text("macAddress.id")
 	location := m.Want(200, "GET", "/api/v2/locations?limit=1", "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/addresses/"+address.Text("id"), `{"location":{"id":`+location+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+address.Text("id"), `{"location":{"id":`+location+`}}`, apitest.MergePatch)
 	carol, asCarol := m.User("carol", "NO_ACCESS")
 	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	for _, path := range []string{"/api/v2/macAddresses/" + mac, "/api/v2/macAddresses?filter=id:" + mac} {
@@ -149,7 +149,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 		"absoluteName":"`+mark+`.example.net"}}`, "x-bcn-link-to-external-host: true")
 	template := m.ID("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"z"}`)
 	m.ID("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
-	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+template+`}}`, apitest.MergePatch)
 	hal, asHal := m.User("hal", "NO_ACCESS")
 	m.Right(hal, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	m.Right(hal, zone, "FULL", `,"accessOverrides":[{"resourceType":"AliasRecord","accessLevel":"HIDE"}]`)
@@ -161,7 +161,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 	} {
 		for _, headers := range [][]string{{asHal}, {asHal, "x-portolan-dry-run: true"}} {
 			if c.method == "PATCH" {
-				headers = append(headers, mergePatch)
+				headers = append(headers, apitest.MergePatch)
 			}
 			r := m.Do(c.method, "/api/v2"+c.path, c.body, headers...)
 			if text := string(r.Body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
@@ -171,7 +171,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 		}
 	}
 	// Administrators read what is in the way.
-	r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.77.1.0/25"}`, mergePatch)
+	r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.77.1.0/25"}`, apitest.MergePatch)
 	if !strings.Contains(string(r.Body), "10.77.1.213") {
 		t.Errorf("the administrator reads %s", r.Body)
 	}
@@ -200,7 +200,7 @@ func TestOrdersTellNothingHidden(t *testing.T) {
 		return r.Text("data.0.address")
 	}
 	before := first()
-	m.Want(200, "PATCH", "/api/v2/devices/"+own, `{"name":"zzz"}`, asLea, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+own, `{"name":"zzz"}`, asLea, apitest.MergePatch)
 	if after := first(); after != before {
 		t.Errorf("first came %s, and after another name %s", before, after)
 	}
@@ -223,15 +223,15 @@ func TestClientsOfReservationsAreProtected(t *testing.T) {
 	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	tries := func(as ...string) {
 		t.Helper()
-		m.Refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, mergePatch)...)
+		m.Refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, apitest.MergePatch)...)
 		m.Refused(403, "AccessDenied", "takes an approval", "POST", "/api/v2/addresses/"+moved+"/moves",
 			`{"type":"IPv6AddressMove","destination":{"address":"2001:db8:1::666"}}`, as...)
 	}
 	tries(asRex)
-	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["IPv4Address","HostRecord"]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["IPv4Address","HostRecord"]}`, apitest.MergePatch)
 	tries()
-	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`, mergePatch)
-	m.Want(200, "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`, apitest.MergePatch)
+	m.Want(200, "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, apitest.MergePatch)
 	m.Verify()
 }
 
@@ -293,7 +293,7 @@ func TestRenamingAHostIsAskedFor(t *testing.T) {
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"other","linkedRecord":{"id":`+host+`}}`)
 	rex, asRex := m.User("rex", "NO_ACCESS")
 	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.Want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, mergePatch)
+	m.Want(202, "PATCH", "/api/v2/resourceRecords/"+host, `{"name":"two"}`, asRex, apitest.MergePatch)
 }
 
 // TestPendingRequestsAreBounded asks for as many changes as a user may have pending.

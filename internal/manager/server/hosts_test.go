@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"portolan/internal/base/ping"
+	"portolan/internal/testkit/apitest"
 )
 
 // Networks say which hosts they take, and where those go that name no zone.
@@ -28,7 +29,7 @@ func TestHostPolicies(t *testing.T) {
 	// The default view decides between views, the default zone takes what lies in no zone.
 	m.Refused(404, "InlinedResourceNotFound", "no zone", "POST", addresses,
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`)
-	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"defaultView":{"id":`+other+`},"defaultZones":[{"id":`+lab+`}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"defaultView":{"id":`+other+`},"defaultZones":[{"id":`+lab+`}]}`, apitest.MergePatch)
 	m.ID(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"www.example.com"}]}`)
 	in("www", twin)
 	m.ID(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`,
@@ -44,7 +45,7 @@ func TestHostPolicies(t *testing.T) {
 		t.Errorf("with a second address it is %s", r.Body)
 	}
 	// Restricted to one zone, hosts go there or below it and nowhere else.
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+lab+`}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+lab+`}]}`, apitest.MergePatch)
 	m.Refused(409, "ZoneNotAllowed", lab, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
 	m.Refused(409, "ZoneNotAllowed", lab, "POST", addresses,
@@ -54,18 +55,18 @@ func TestHostPolicies(t *testing.T) {
 	m.Refused(409, "ZoneNotAllowed", lab, "POST", "/api/v2/resourceRecords/"+outside+"/addresses", // linked as if it were given
 		`{"id":`+m.ID(addresses, `{"type":"IPv4Address","state":"STATIC"}`)+`}`)
 	h := m.ID("/api/v2/zones/"+lab+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+view+`}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+view+`}]}`, apitest.MergePatch)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"above","addresses":[{"address":"10.0.0.51"}]}`)
 	m.Refused(409, "ZoneNotAllowed", view, "POST", "/api/v2/zones/"+twin+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.52"}]}`)
 	// No name twice, where the block says so.
-	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"duplicateHostnamesAllowed":false}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"duplicateHostnamesAllowed":false}`, apitest.MergePatch)
 	m.Refused(409, "DuplicateHostname", "h.lab.example.com", "PATCH", "/api/v2/resourceRecords/"+h,
-		`{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, mergePatch)
+		`{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, apitest.MergePatch)
 	m.Refused(409, "DuplicateHostname", "h.lab.example.com", "POST", addresses,
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"id":`+h+`}]}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"duplicateHostnamesAllowed":true}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+h, `{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"duplicateHostnamesAllowed":true}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+h, `{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, apitest.MergePatch)
 	m.Verify()
 }
 
@@ -129,7 +130,7 @@ func TestPingBeforeAssign(t *testing.T) {
 	}
 	next("10.0.0.2")
 	m.Want(204, "DELETE", m.Want(200, "GET", addresses+"?filter=address:'10.0.0.2'", "").Text("data.0._links.self.href"), "")
-	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignEnabled":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignEnabled":true}`, apitest.MergePatch)
 	if len(asked) > 0 {
 		t.Errorf("asked were %v", asked)
 	}
@@ -139,7 +140,7 @@ func TestPingBeforeAssign(t *testing.T) {
 	m.Refused(503, "ProbeFailed", "10.0.0.66", "POST", addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.66"}`)
 	m.Refused(409, "AddressAnswers", "10.0.0.4", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.4"}]}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":false}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":false}`, apitest.MergePatch)
 	next("10.0.0.2")
 	// Loopback answers whoever asks.
 	if _, err := ping.Answers(t.Context(), netip.MustParseAddr("127.0.0.1"), probeTime); errors.Is(err, ping.ErrForbidden) {
@@ -163,22 +164,22 @@ func TestStates(t *testing.T) {
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	m.Refused(400, "InvalidResourceFieldValue", "macAddress", "POST", addresses, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
 	a := m.ID(addresses, `{"type":"IPv4Address","state":"RESERVED"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "macAddress", "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED"}`, mergePatch)
-	m.Refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+a, `{"state":"GATEWAY"}`, mergePatch)
-	m.Refused(400, "InvalidEnumValue", "state", "PATCH", "/api/v2/addresses/"+a, `{"state":"UNASSIGNED"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"STATIC"}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "macAddress", "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED"}`, apitest.MergePatch)
+	m.Refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "PATCH", "/api/v2/addresses/"+a, `{"state":"GATEWAY"}`, apitest.MergePatch)
+	m.Refused(400, "InvalidEnumValue", "state", "PATCH", "/api/v2/addresses/"+a, `{"state":"UNASSIGNED"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"STATIC"}`, apitest.MergePatch)
 	dhcp := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.120"}`)
 	for _, last := range []string{"101", "119"} {
 		m.ID(addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.`+last+`"}`)
 	}
 	m.Refused(400, "InvalidHeaderValue", "x-bcn-orphaned-address-state", "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`,
-		mergePatch, "x-bcn-orphaned-address-state: GONE")
-	m.Want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`, mergePatch, "x-bcn-orphaned-address-state: RESERVED")
+		apitest.MergePatch, "x-bcn-orphaned-address-state: GONE")
+	m.Want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`, apitest.MergePatch, "x-bcn-orphaned-address-state: RESERVED")
 	if r := m.Want(200, "GET", addresses+"?filter=address:'10.0.0.101'", ""); r.Text("data.0.state") != "RESERVED" {
 		t.Errorf("left outside it is %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.112"}`, mergePatch, "x-bcn-orphaned-address-state: UNASSIGNED")
+	m.Want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.112"}`, apitest.MergePatch, "x-bcn-orphaned-address-state: UNASSIGNED")
 	if r := m.Want(200, "GET", addresses+"?filter=address:'10.0.0.119'", ""); r.Text("count") != "0" {
 		t.Errorf("released it is %s", r.Body)
 	}

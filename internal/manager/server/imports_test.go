@@ -376,12 +376,12 @@ func TestImportRefusals(t *testing.T) {
 	body, kind := form(map[string]string{"fileInfo": `{"contentType":"text/csv","into":"tagGroups"}`}, "name\nx\n")
 	id := m.ID("/api/v2/imports", body, kind)
 	at := "/api/v2/imports/" + id
-	m.Refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
-	if r := m.Want(200, "PATCH", at, `{"state":"CANCELLED"}`, mergePatch); r.Text("state") != "CANCELLED" || r.Text("completionDateTime") == "" {
+	m.Refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, apitest.MergePatch)
+	if r := m.Want(200, "PATCH", at, `{"state":"CANCELLED"}`, apitest.MergePatch); r.Text("state") != "CANCELLED" || r.Text("completionDateTime") == "" {
 		t.Errorf("cancelled: %s", r.Body)
 	}
-	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"RUNNING"}`, mergePatch)
-	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, mergePatch)
+	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"RUNNING"}`, apitest.MergePatch)
+	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, apitest.MergePatch)
 	m.Want(405, "PUT", at, `{"state":"QUEUED"}`)
 	m.Want(204, "DELETE", at, "")
 	if n := m.rows("SELECT count(*) FROM import_part"); n != 0 {
@@ -469,7 +469,7 @@ func TestImportGoesOn(t *testing.T) {
 	id = m.ID("/api/v2/imports", body, kind)
 	eventually(t, "it runs", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("state") == "RUNNING" })
 	m.Refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")
-	m.Want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, apitest.MergePatch)
 	if made, _ := m.ended(id); made.Text("state") != "CANCELLED" {
 		t.Errorf("it is %s", made.Body)
 	}

@@ -77,9 +77,9 @@ func TestFieldsOfTwoNames(t *testing.T) {
 			t.Errorf("it should be %q: %s", want, r.Body)
 		}
 	}
-	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignmentEnabled":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignmentEnabled":true}`, apitest.MergePatch)
 	both("true") // from above
-	m.Want(200, "PATCH", path, `{"pingBeforeAssignmentEnabled":false}`, mergePatch)
+	m.Want(200, "PATCH", path, `{"pingBeforeAssignmentEnabled":false}`, apitest.MergePatch)
 	both("false")
 	whole := string(m.Want(200, "GET", path, "").Body)
 	m.Want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignEnabled":false`, `"pingBeforeAssignEnabled":true`, 1))
@@ -88,8 +88,8 @@ func TestFieldsOfTwoNames(t *testing.T) {
 	m.Want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignmentEnabled":true`, `"pingBeforeAssignmentEnabled":false`, 1))
 	both("false")
 	m.Refused(400, "ConflictingResourceFieldValues", "pingBeforeAssignmentEnabled", "PATCH", path,
-		`{"pingBeforeAssignEnabled":true,"pingBeforeAssignmentEnabled":null}`, mergePatch)
-	m.Refused(400, "JsonDeserializationError", "pingBeforeAssignmentEnabled", "PATCH", path, `{"pingBeforeAssignmentEnabled":"maybe"}`, mergePatch)
+		`{"pingBeforeAssignEnabled":true,"pingBeforeAssignmentEnabled":null}`, apitest.MergePatch)
+	m.Refused(400, "JsonDeserializationError", "pingBeforeAssignmentEnabled", "PATCH", path, `{"pingBeforeAssignmentEnabled":"maybe"}`, apitest.MergePatch)
 	for _, name := range []string{"pingBeforeAssignEnabled", "pingBeforeAssignmentEnabled"} {
 		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(name+":false"), ""); r.Count() != 1 {
 			t.Errorf("by %s are found %s", name, r.Body)
@@ -273,16 +273,16 @@ func TestTemplateItemsInBody(t *testing.T) {
 		{"InvalidResourceType", "templateItems[0]: type", `{"type":"IPv4Network","startOffset":1}`},
 		{"ValueLessThanMinimum", "templateItems[0]: startOffset", `{"type":"IPv4GatewayTemplateItem","startOffset":0}`},
 	} {
-		m.Refused(400, refused.code, refused.field, "PATCH", at, `{"templateItems":[`+refused.list+`]}`, mergePatch)
+		m.Refused(400, refused.code, refused.field, "PATCH", at, `{"templateItems":[`+refused.list+`]}`, apitest.MergePatch)
 	}
-	m.Refused(400, "JsonDeserializationError", "templateItems", "PATCH", at, `{"templateItems":{}}`, mergePatch)
-	m.Want(200, "PATCH", at, strings.Replace(list, `"type":"IPv4Template","name":"office",`, "", 1), mergePatch)
+	m.Refused(400, "JsonDeserializationError", "templateItems", "PATCH", at, `{"templateItems":{}}`, apitest.MergePatch)
+	m.Want(200, "PATCH", at, strings.Replace(list, `"type":"IPv4Template","name":"office",`, "", 1), apitest.MergePatch)
 	if got := m.Want(200, "GET", items+"&"+filter("name:'printers'"), "").Text("data.0.id"); got != printers {
 		t.Errorf("what is there already was made anew: %s, was %s", got, printers)
 	}
 	r := m.Want(200, "PATCH", at, `{"templateItems":[{"id":`+printers+`,"name":"scanners","colour":"red"},
 		{"type":"IPv4DHCPRangeTemplateItem","startOffset":20,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"clients"}]}`,
-		mergePatch)
+		apitest.MergePatch)
 	if got := said(); got != "Gate2 Grou10scanners DHCP20clients " || r.Header.Get("X-Portolan-Ignored") != "templateItems%5B0%5D.colour" {
 		t.Errorf("it has %s, and ignores %q", got, r.Header.Get("X-Portolan-Ignored"))
 	}
@@ -294,7 +294,7 @@ func TestTemplateItemsInBody(t *testing.T) {
 	if got := said(); got != "Gate2 Rese2switches Grou10printers " {
 		t.Errorf("after a PUT without items it has %s", got)
 	}
-	m.Want(200, "PATCH", at, `{"templateItems":null}`, mergePatch)
+	m.Want(200, "PATCH", at, `{"templateItems":null}`, apitest.MergePatch)
 	if got := said(); got != "Gate2 " {
 		t.Errorf("it has %s", got)
 	}
@@ -371,13 +371,13 @@ func TestRestrictedRangesInBody(t *testing.T) {
 	}
 	both := `{"restrictedRanges":[{"id":` + block + `},{"id":` + network + `},{"id":` + network + `}]}`
 	for _, path := range []string{"/api/v2/views/" + view, "/api/v2/zones/" + zone} {
-		m.Want(200, "PATCH", path, both, mergePatch)
+		m.Want(200, "PATCH", path, both, apitest.MergePatch)
 		if got := ranges(path); !slices.Equal(got, []string{block, network}) {
 			t.Errorf("%s has %s", path, got)
 		}
-		m.Want(200, "PATCH", path, `{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch)
+		m.Want(200, "PATCH", path, `{"restrictedRanges":[{"id":`+network+`}]}`, apitest.MergePatch)
 		fewer := m.LastTransaction()
-		m.Want(200, "PATCH", path, `{"userDefinedFields":{"a":"b"}}`, mergePatch) // says nothing of ranges
+		m.Want(200, "PATCH", path, `{"userDefinedFields":{"a":"b"}}`, apitest.MergePatch) // says nothing of ranges
 		if got := ranges(path); !slices.Equal(got, []string{network}) {
 			t.Errorf("%s has %s", path, got)
 		}
@@ -386,11 +386,11 @@ func TestRestrictedRangesInBody(t *testing.T) {
 		if got := ranges(path); !slices.Equal(got, []string{block, network}) {
 			t.Errorf("undone, %s has %s", path, got)
 		}
-		m.Refused(400, "InvalidInlinedResource", "restrictedRanges", "PATCH", path, `{"restrictedRanges":[{"range":"10.0.0.0/24"}]}`, mergePatch)
+		m.Refused(400, "InvalidInlinedResource", "restrictedRanges", "PATCH", path, `{"restrictedRanges":[{"range":"10.0.0.0/24"}]}`, apitest.MergePatch)
 		m.Refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", path, `{"restrictedRanges":[{"id":999999999}]}`,
-			mergePatch)
+			apitest.MergePatch)
 		m.Refused(400, "InvalidResourceFieldValue", "restrictedRanges[1]: id", "PATCH", path,
-			`{"restrictedRanges":[{"id":`+block+`},{"id":`+configuration+`}]}`, mergePatch)
+			`{"restrictedRanges":[{"id":`+block+`},{"id":`+configuration+`}]}`, apitest.MergePatch)
 	}
 	second := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"second","restrictedRanges":[{"id":`+network+`}]}`)
 	if got := ranges("/api/v2/views/" + second); !slices.Equal(got, []string{network}) {
@@ -400,13 +400,13 @@ func TestRestrictedRangesInBody(t *testing.T) {
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
 	as := basicAuth("bob", "a-long-password")
-	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, mergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, apitest.MergePatch, as)
 	if got := ranges("/api/v2/views/" + view); !slices.Equal(got, []string{block, network}) {
 		t.Errorf("bob, who sees none, left %s", got)
 	}
 	m.Refused(404, "InlinedResourceNotFound", "restrictedRanges[0]: id", "PATCH", "/api/v2/views/"+view,
-		`{"restrictedRanges":[{"id":`+network+`}]}`, mergePatch, as)
-	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":null}`, mergePatch)
+		`{"restrictedRanges":[{"id":`+network+`}]}`, apitest.MergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":null}`, apitest.MergePatch)
 	if got := ranges("/api/v2/views/" + view); len(got) > 0 {
 		t.Errorf("with null there are %s", got)
 	}
@@ -419,9 +419,9 @@ func TestLaterRefusals(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
-	m.Refused(400, "UnsupportedResourceFieldValue", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":true}`, mergePatch)
-	m.Refused(400, "JsonDeserializationError", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":"yes"}`, mergePatch)
-	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, mergePatch)
+	m.Refused(400, "UnsupportedResourceFieldValue", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":true}`, apitest.MergePatch)
+	m.Refused(400, "JsonDeserializationError", "dynamicUpdateEnabled", "PATCH", at, `{"dynamicUpdateEnabled":"yes"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", at, ""); r.Get("dynamicUpdateEnabled") != false {
 		t.Errorf("shown is %s", r.Body)
 	}

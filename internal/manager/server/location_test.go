@@ -1,6 +1,10 @@
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"portolan/internal/testkit/apitest"
+)
 
 // A place below its country has the UN/LOCODE that its code says; other places have none.
 func TestLocodes(t *testing.T) {
@@ -22,7 +26,7 @@ func TestLocodes(t *testing.T) {
 	if r := m.Want(201, "POST", "/api/v2/locations/"+oslo+"/locations", `{"name":"Hall 1","code":"HAL"}`); r.Get("locode") != nil {
 		t.Errorf("what lies in a place has the UN/LOCODE %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/locations/"+oslo, `{"code":"depot 2"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/locations/"+oslo, `{"code":"depot 2"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/locations/"+oslo, ""); r.Get("locode") != nil {
 		t.Errorf("another code leaves %s", r.Body)
 	}

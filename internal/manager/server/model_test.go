@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"portolan/internal/testkit/apitest"
+
 	"pgregory.net/rapid"
 )
 
@@ -67,7 +69,7 @@ func (w *world) add(list *[]string, path, body string, headers ...string) {
 func (w *world) do(method, path, body string) {
 	headers := []string{}
 	if method == "PATCH" {
-		headers = append(headers, mergePatch)
+		headers = append(headers, apitest.MergePatch)
 	}
 	if r := w.m.Do(method, "/api/v2/"+path, body, headers...); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
 		w.rt.Fatalf("%s %s %s: %d %s", method, path, body, r.StatusCode, r.Body)

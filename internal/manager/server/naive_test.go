@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"portolan/internal/testkit/apitest"
+
 	"pgregory.net/rapid"
 )
 
@@ -96,7 +98,7 @@ func (n *naive) tree() string {
 			text += " "
 		}
 	}
-	return sorted(text)
+	return apitest.Sorted(text)
 }
 
 // find gives the id of a network by its range, which no other one has.
@@ -275,7 +277,7 @@ func (n *naive) resize() {
 	if p.network {
 		list = "/networks/"
 	}
-	n.try(ok, "PATCH", list+p.id, `{"range":"`+q.text()+`"}`, mergePatch)
+	n.try(ok, "PATCH", list+p.id, `{"range":"`+q.text()+`"}`, apitest.MergePatch)
 	if ok {
 		p.low, p.high = q.low, q.high
 	}
@@ -510,7 +512,7 @@ func (n *names) rename() {
 	d, label := n.some(zones), n.label()
 	other := n.named(join(label, d.above.absolute()))
 	ok := other == nil || other == d
-	n.try(ok, "PATCH", "/zones/"+n.zoneID(d), `{"name":"`+label+`"}`, mergePatch)
+	n.try(ok, "PATCH", "/zones/"+n.zoneID(d), `{"name":"`+label+`"}`, apitest.MergePatch)
 	if ok {
 		d.label = label
 	}

@@ -85,12 +85,12 @@ func TestTasksAndFavorites(t *testing.T) {
 		t.Errorf("a task is %s", task.Body)
 	}
 	m.Want(200, "PUT", at, strings.Replace(body, "NOT_STARTED", "COMPLETED", 1))
-	if r := m.Want(200, "PATCH", at, `{"percentComplete":100}`, mergePatch); r.Text("state") != "COMPLETED" || r.Text("percentComplete") != "100" {
+	if r := m.Want(200, "PATCH", at, `{"percentComplete":100}`, apitest.MergePatch); r.Text("state") != "COMPLETED" || r.Text("percentComplete") != "100" {
 		t.Errorf("it is %s", r.Body)
 	}
 	m.Refused(400, "InvalidEnumValue", "priority", "POST", tasks, strings.Replace(body, "HIGH", "ALL", 1))
 	m.Refused(400, "ValueOutsideRange", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
-	m.Refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, mergePatch)
+	m.Refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, apitest.MergePatch)
 	m.Want(404, "GET", "/api/v2/tasks", "")
 	if r := m.Want(200, "GET", "/api/v2/tasks/"+task.Text("id")+"/transactions", ""); r.Text("count") != "3" {
 		t.Errorf("its history is %s", r.Body)
@@ -161,16 +161,16 @@ func TestUserDefinedFields(t *testing.T) {
 		{at, `{"owner":"x"}`, "UdfValueLessThanMinimumLength"}, {at, `{"owner":"12345678901"}`, "UdfValueExceedsMaximumLength"},
 		{"/api/v2/zones/" + zone, `{"since":"tomorrow"}`, "InvalidUdfDateValue"}, {"/api/v2/zones/" + zone, `{"kind":"house"}`, "InvalidUdfPredefinedValue"},
 	} {
-		m.Refused(400, c[2], "userDefinedFields.", "PATCH", c[0], `{"userDefinedFields":`+c[1]+`}`, mergePatch)
+		m.Refused(400, c[2], "userDefinedFields.", "PATCH", c[0], `{"userDefinedFields":`+c[1]+`}`, apitest.MergePatch)
 	}
 	m.Refused(400, "InvalidUdfEmailValue", "mail", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"TXTRecord","name":"a","text":"x","userDefinedFields":{"mail":"nobody"}}`)
-	if r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"userDefinedFields":{"since":"31-Jan-2026","kind":"lab"}}`, mergePatch); r.Text(
+	if r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"userDefinedFields":{"since":"31-Jan-2026","kind":"lab"}}`, apitest.MergePatch); r.Text(
 		"userDefinedFields.since") != "2026-01-31" {
 		t.Errorf("a date is %s", r.Body)
 	}
-	m.Want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
-	m.Refused(400, "InvalidResourceFieldValue", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
+	m.Want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, apitest.MergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, apitest.MergePatch)
 	m.Refused(400, "UdfValidationPropertiesInUse", "as ever", "POST", definitions,
 		`{"name":"free","displayName":"x","resourceType":"IPv4Network","dataType":"INTEGER"}`)
 	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.Text("data.0.id") != network ||
@@ -184,7 +184,7 @@ func TestUserDefinedFields(t *testing.T) {
 	m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example","userDefinedFields":{"since":"2026-01-01"}}`)
 	m.Refused(400, "UdfPredefinedValueInUse", "lab", "PUT", definitions+"/"+kind,
 		`{"name":"kind","displayName":"Kind","resourceType":"Zone","predefinedValues":["office"]}`)
-	m.Refused(403, "FieldUpdateNotAllowed", "name", "PATCH", definitions+"/"+kind, `{"name":"sort"}`, mergePatch)
+	m.Refused(403, "FieldUpdateNotAllowed", "name", "PATCH", definitions+"/"+kind, `{"name":"sort"}`, apitest.MergePatch)
 	m.Want(204, "DELETE", definitions+"/"+kind, "")
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone, ""); strings.Contains(string(r.Body), "lab") {
 		t.Errorf("without the definition the zone is %s", r.Body)
@@ -290,41 +290,41 @@ func TestSettings(t *testing.T) {
 	m.Refused(400, "MissingMandatoryChangeControlComment", "", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+configuration+`"}]}`)
 	m.ID("/api/v2/configurations", `{"name":"x"}`, "x-bcn-change-control-comment: a new site")
 	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
-	m.Want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
+	m.Want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, apitest.MergePatch, "x-bcn-change-control-comment: enough")
 	m.ID("/api/v2/configurations", `{"name":"y"}`)
 	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"customReverseZoneFormatsAllowed":true}`} {
-		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, mergePatch)
+		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, apitest.MergePatch)
 	}
 	passwords, _ := of("PasswordPolicySettings")
-	m.Want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, mergePatch)
+	m.Want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, apitest.MergePatch)
 	user := func(password string) string {
 		return `{"type":"User","name":"ada","password":"` + password + `","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`
 	}
 	m.Refused(400, "PasswordFailedRequirements", "a digit, small and capital", "POST", "/api/v2/users", user("all small and long"))
 	m.ID("/api/v2/users", user("Long enough, 1"))
-	m.Refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, mergePatch)
+	m.Refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, apitest.MergePatch)
 	if at, r := of("SAMLServiceProviderSettings"); m.Do("PUT", at, string(r.Body)).StatusCode != 200 {
 		t.Error("settings that are written back as they were shown are refused")
 	}
 	audit, _ := of("AuditDataSettings")
-	m.Want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
+	m.Want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, apitest.MergePatch)
 	for change, code := range map[string]string{`{"sessionAndEventsRetentionPeriod":"PT1H"}`: "DurationValueOutsideRange",
 		`{"sessionAndEventsRetentionPeriod":"PT25H"}`: "DurationValueNotDivisibleBy", `{"sessionAndEventsRetentionPeriod":"long"}`: "InvalidDurationValue"} {
-		m.Refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, mergePatch)
+		m.Refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, apitest.MergePatch)
 	}
 	sso, _ := of("SSOEnforcementSettings")
-	m.Refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, mergePatch)
+	m.Refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, apitest.MergePatch)
 	for _, wrong := range []string{"PT59S", "PT25H", "P2D"} {
-		m.Refused(400, "DurationValueOutsideRange", "sessionTimeout", "PATCH", global, `{"sessionTimeout":"`+wrong+`"}`, mergePatch)
+		m.Refused(400, "DurationValueOutsideRange", "sessionTimeout", "PATCH", global, `{"sessionTimeout":"`+wrong+`"}`, apitest.MergePatch)
 	}
 	guesses, _ := of("LoginPolicySettings")
-	m.Refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, mergePatch)
-	m.Refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, mergePatch)
+	m.Refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, apitest.MergePatch)
+	m.Refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, apitest.MergePatch)
 	for kind, change := range map[string]string{
 		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
 		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
 		at, _ := of(kind)
-		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", at, change, mergePatch)
+		m.Refused(400, "UnsupportedResourceFieldValue", "", "PATCH", at, change, apitest.MergePatch)
 	}
 	m.Want(405, "POST", "/api/v2/settings", "{}")
 	m.Want(405, "DELETE", audit, "")
@@ -346,7 +346,7 @@ func TestDatabases(t *testing.T) {
 		t.Errorf("its copies are %s", r.Body)
 	}
 	m.Refused(400, "ReplicationOperationNotAllowed", "", "PUT", at, `{"type":"AddressManagerDatabase","replicationEnabled":true,"servers":[{"address":"10.0.0.1"}]}`)
-	m.Refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, mergePatch)
+	m.Refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, apitest.MergePatch)
 	m.Refused(400, "ReplicationOperationNotAllowed", "", "POST", at+"/servers", `{"address":"10.0.0.1"}`)
 	m.Refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
 }
@@ -446,8 +446,8 @@ func TestPingSweeps(t *testing.T) {
 		t.Error("the history does not say why")
 	}
 	m.Refused(400, "UnsupportedResourceFieldValue", "mismatchAcceptanceAge", "PATCH", "/api/v2/reconciliationPolicies/"+id,
-		`{"mismatchAcceptanceAge":"PT1H"}`, mergePatch)
-	m.Refused(400, "DurationValueOutsideRange", "frequency", "PATCH", "/api/v2/reconciliationPolicies/"+id, `{"frequency":"PT1S"}`, mergePatch)
+		`{"mismatchAcceptanceAge":"PT1H"}`, apitest.MergePatch)
+	m.Refused(400, "DurationValueOutsideRange", "frequency", "PATCH", "/api/v2/reconciliationPolicies/"+id, `{"frequency":"PT1S"}`, apitest.MergePatch)
 	m.Verify()
 }
 

@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A naming policy says how names are composed, on what it is put on and below it where it is inherited.
@@ -49,13 +51,13 @@ func TestNamingPolicies(t *testing.T) {
 	m.ID(records, `{"type":"TXTRecord","name":null,"text":"t"}`)                                  // the zone's own name
 	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	m.ID("/api/v2/zones/"+lab+"/resourceRecords", record("below"))
-	m.Want(200, "PATCH", policies+"/"+policy, `{"inheritanceEnabled":true}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"inheritanceEnabled":true}`, apitest.MergePatch)
 	m.Refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lab+"/resourceRecords", record("below2"))
 	// A record keeps the name that it had; another one has to fit.
 	old := m.Want(200, "GET", "/api/v2/resourceRecords?filter=name:'anything'", "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, mergePatch)
-	m.Refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, apitest.MergePatch)
+	m.Refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, apitest.MergePatch)
 	// What is moved into the zone has to fit, too, unless that is said.
 	top := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
 	stray := m.ID("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
@@ -68,7 +70,7 @@ func TestNamingPolicies(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
 	m.Want(201, "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`, override)
 	// Other values, in another order.
-	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, apitest.MergePatch)
 	m.ID(records, record("7ber"))
 	m.Refused(400, "NamingPolicyViolation", "more than 9", "POST", records, record("10ber"))
 	if r := m.Want(200, "GET", policies+"/"+policy+"/policyValues", ""); r.Text("count") != "2" {
@@ -144,14 +146,14 @@ func TestNamingPoliciesMakeNames(t *testing.T) {
 	m.Undo(first) // which nothing made since is in the way of
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
 	makes(zone, "ber-#", "ber-045") // a name that is there is passed over
-	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, apitest.MergePatch)
 	makes(zone, "par-#", "par-9")
 	gone := makes(zone, "par-#", "par-a")
 	makes(zone, "par-#", "par-b")
 	makes(other, "par-#", "par-9")
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
 	makes(zone, "Par-#", "Par-a")
-	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+ever+`},{"id":`+dash+`},{"id":`+site+`}]}`, mergePatch)
+	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+ever+`},{"id":`+dash+`},{"id":`+site+`}]}`, apitest.MergePatch)
 	makes(zone, "#-ber", "0-ber")
 	gone = makes(zone, "#-ber", "1-ber")
 	makes(zone, "#-ber", "2-ber")
@@ -161,7 +163,7 @@ func TestNamingPoliciesMakeNames(t *testing.T) {
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"9223372036854775807-par","text":"t"}`, "x-bcn-override-naming-policy: true")
 	// A name that changes is made as well; what keeps its name is left alone.
 	changed := makes(zone, "7-ber", "7-ber")
-	if r := m.Want(200, "PATCH", "/api/v2/resourceRecords/"+changed, `{"name":"#-par"}`, mergePatch); r.Text("name") != "1-par" {
+	if r := m.Want(200, "PATCH", "/api/v2/resourceRecords/"+changed, `{"name":"#-par"}`, apitest.MergePatch); r.Text("name") != "1-par" {
 		t.Errorf("another name is %s", r.Body)
 	}
 	if r := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=name", `[{"type":"TXTRecord","name":"#-par","text":"t"},{"type":"TXTRecord","name":"#-par","text":"t"}]`); !strings.Contains(string(r.Body),

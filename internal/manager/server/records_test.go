@@ -26,7 +26,7 @@ func TestRecordsOfAName(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "HostRecord "+host, "POST", records, `{"type":"AliasRecord","name":"WWW","linkedRecord":{"id":`+host+`}}`)
 	m.Refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "POST", records,
 		`{"type":"HostRecord","name":"Web","addresses":[{"address":"10.0.0.11"}]}`)
-	m.Refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "PATCH", "/api/v2/resourceRecords/"+txt, `{"name":"web"}`, mergePatch)
+	m.Refused(409, "ResourceConflictsWithOther", "AliasRecord "+alias, "PATCH", "/api/v2/resourceRecords/"+txt, `{"name":"web"}`, apitest.MergePatch)
 	m.Refused(409, "ResourceConflictsWithOther", "example.com", "POST", records, `{"type":"AliasRecord","name":null,"linkedRecord":{"id":`+host+`}}`,
 		"x-bcn-same-as-zone: true")
 	m.Refused(409, "ResourceAlreadyExists", "TXTRecord "+txt, "POST", records, `{"type":"TXTRecord","name":"www","text":"one"}`)
@@ -102,7 +102,7 @@ func TestServiceBindings(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"no address"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "target", "POST", records, `{"type":"URIRecord","name":"u","target":"https://example.com/a b"}`)
 	m.Refused(409, "ResourceAlreadyExists", "HTTPSRecord", "POST", records, https("self", `"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}`))
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+full, `{"serviceParameters":{"alpnIdentifiers":["h2"]}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+full, `{"serviceParameters":{"alpnIdentifiers":["h2"]}}`, apitest.MergePatch)
 	m.Want(200, "PUT", "/api/v2/resourceRecords/"+full, string(m.Want(200, "GET", "/api/v2/resourceRecords/"+full, "").Body))
 	file := apitest.ZoneFile(t, m.Address, "example.com")
 	for _, line := range []string{"www.example.com.\t3600\tIN\tHTTPS\t1 web.example.com. ",

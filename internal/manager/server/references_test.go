@@ -88,7 +88,7 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 				asked++
 				var answers [2]string
 				for i, id := range []string{hidden, missing} {
-					r := m.Do("PATCH", path, body(id), as, mergePatch, "x-portolan-dry-run: true")
+					r := m.Do("PATCH", path, body(id), as, apitest.MergePatch, "x-portolan-dry-run: true")
 					var said struct{ Code, Message string }
 					if err := json.Unmarshal(r.Body, &said); err != nil {
 						t.Errorf("%s.%s: %s", typ.Name, f.Name, r.Body)

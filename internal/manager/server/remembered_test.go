@@ -55,7 +55,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 		m.Store.Observe(nil)
 		var how []string
 		if change.method == "PATCH" {
-			how = []string{mergePatch}
+			how = []string{apitest.MergePatch}
 		}
 		answer := m.Do(change.method, "/api/v2/"+change.path, change.body, how...)
 		if answer.StatusCode >= 300 {

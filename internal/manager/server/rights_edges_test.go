@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // Nobody gives more than the own rights, to whomever: neither what an override takes away, nor what another right takes away further below.
@@ -148,7 +149,7 @@ func TestEventsShowNothingHidden(t *testing.T) {
 func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
-	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
+	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	user, as := m.User("ada", "NO_ACCESS")
 	m.Right(user, configuration, "FULL", "")
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/serverGroups", `{"name":"edge"}`)
@@ -448,11 +449,11 @@ func TestUnseenReferencesStay(t *testing.T) {
 		r := m.Want(200, "GET", "/api/v2/"+resource+"/addresses?fields=address&orderBy=asc(address)", "")
 		return r.Text("data.0.address") + " " + r.Text("data.1.address") + " " + r.Text("data.2.address")
 	}
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"id":`+other+`}]}`, mergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"id":`+other+`}]}`, apitest.MergePatch, as)
 	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
 		t.Errorf("the host has %s", got)
 	}
-	m.Refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch, as) // of which each is changed
+	m.Refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
 	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
 		m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
 	if strings.Contains(string(r.Body), "10.0.0.10") || !strings.Contains(string(r.Body), "10.0.0.11") {
@@ -464,14 +465,14 @@ func TestUnseenReferencesStay(t *testing.T) {
 		t.Errorf("behind the document the host has %s", got)
 	}
 	// Whoever sees all takes all away.
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch)
 	if got := of("devices/" + device); got != "  " {
 		t.Errorf("the device has %s", got)
 	}
 	// A single one stays where null was shown, and can be replaced.
 	kind := m.ID("/api/v2/deviceTypes", `{"name":"cranes"}`)
 	next := m.ID("/api/v2/deviceTypes", `{"name":"boats"}`)
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+kind+`}}`, apitest.MergePatch)
 	m.Right(user, kind, "HIDE", "")
 	shown := m.Want(200, "GET", "/api/v2/devices/"+device, "", as)
 	if shown.Get("deviceType") != nil {
@@ -481,7 +482,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/devices/"+device, "").Text("deviceType.id"); got != kind {
 		t.Errorf("the device is of %s", got)
 	}
-	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+next+`}}`, mergePatch, as)
+	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+next+`}}`, apitest.MergePatch, as)
 	if got := m.Want(200, "GET", "/api/v2/devices/"+device, "").Text("deviceType.id"); got != next {
 		t.Errorf("the device is of %s, and not of %s", got, next)
 	}

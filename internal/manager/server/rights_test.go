@@ -274,7 +274,7 @@ func TestGivingAccessRights(t *testing.T) {
 func TestRightsToDeploy(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, _, _ := m.Basics()
-	server := m.ID("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
+	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
 	user, as := m.User("ada", "NO_ACCESS")
 	right := m.Right(user, configuration, "FULL", "")

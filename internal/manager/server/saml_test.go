@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
 
 	"github.com/crewjam/saml"
@@ -28,7 +29,7 @@ func startSAML(t *testing.T) *samlStage {
 	settings := "/api/v2/settings/" + m.Want(200, "GET", "/api/v2/settings?"+filter("type:'SAMLServiceProviderSettings'"),
 		"").Text("data.0.id")
 	host := strings.TrimPrefix(m.URL(), "http://")
-	if r := m.Want(200, "PATCH", settings, `{"addressManagerFqdn":"`+host+`"}`, mergePatch); r.Text("consumeUrl") != m.URL()+"/saml/consume" ||
+	if r := m.Want(200, "PATCH", settings, `{"addressManagerFqdn":"`+host+`"}`, apitest.MergePatch); r.Text("consumeUrl") != m.URL()+"/saml/consume" ||
 		r.Text("metadataUrl") != m.URL()+"/saml/metadata" || r.Text("logoutUrl") != m.URL()+"/saml/logout" {
 		t.Errorf("the settings are %s", r.Body)
 	}
@@ -314,17 +315,17 @@ func TestSettingsOfSAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := base64.StdEncoding.EncodeToString(store)
-	s.Refused(400, "InvalidResourceFieldValue", "encryptionEnabled", "PATCH", s.settings, `{"encryptionEnabled":true}`, mergePatch)
-	s.Refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
-	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, mergePatch)
-	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, mergePatch)
-	s.Refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, mergePatch)
-	s.Refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, mergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "encryptionEnabled", "PATCH", s.settings, `{"encryptionEnabled":true}`, apitest.MergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, apitest.MergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, apitest.MergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, apitest.MergePatch)
+	s.Refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, apitest.MergePatch)
+	s.Refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, apitest.MergePatch)
 	for _, host := range []string{"", "https://x", "x/y", "a b", ":80", "u@x"} {
-		s.Refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, mergePatch)
+		s.Refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, apitest.MergePatch)
 	}
 	r := s.Want(200, "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"hush","encryptionEnabled":true,"nameIdFormat":"EMAIL_ADDRESS",`+
-		`"organizationName":"Harbour Authority","organizationUrl":"https://harbour.example","contactName":"Ada","contactEmail":"ada@harbour.example"}`, mergePatch)
+		`"organizationName":"Harbour Authority","organizationUrl":"https://harbour.example","contactName":"Ada","contactEmail":"ada@harbour.example"}`, apitest.MergePatch)
 	if strings.Contains(string(r.Body), text[:40]) || strings.Contains(string(r.Body), "PRIVATE") || r.Get("serviceKey") != nil {
 		t.Errorf("the settings show their key: %s", r.Body)
 	}
@@ -343,7 +344,7 @@ func TestSettingsOfSAML(t *testing.T) {
 	if to, session := s.arrive(s.post("/saml/consume", s.p.Answer(t, to, carol, nil)), cookie); session != "" || to == "/" {
 		t.Errorf("one that is not encrypted leads to %s", to)
 	}
-	s.Want(200, "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
+	s.Want(200, "PATCH", s.settings, `{"signingEnabled":true}`, apitest.MergePatch)
 	s.p.Learn(t, s.Want(200, "GET", "/saml/metadata", "").Body)
 	to, cookie = s.send()
 	if !strings.Contains(to, "&Signature=") {

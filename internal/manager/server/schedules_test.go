@@ -117,7 +117,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	old := m.ID(at+"/schedules", d.scheduled("old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	off := m.ID(at+"/schedules", d.scheduled("off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
 		`"deploymentType":"ValidationDeployment"`))
-	m.Want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, apitest.MergePatch)
 	once := m.ID(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
 	for _, id := range []string{old, off} {
 		eventually(t, "it is due tomorrow", func() bool {
@@ -140,7 +140,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	if n := ran(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	m.Refused(400, "DurationValueOutsideRange", "interval", "PATCH", "/api/v2/schedules/"+other, `{"interval":"P1M"}`, mergePatch)
+	m.Refused(400, "DurationValueOutsideRange", "interval", "PATCH", "/api/v2/schedules/"+other, `{"interval":"P1M"}`, apitest.MergePatch)
 	group := m.ID(at+"/serverGroups", `{"name":"in a schedule"}`)
 	m.ID(at+"/schedules", `{"type":"DeploymentSchedule","name":"of a group","deploymentServices":["DNS"],"servers":[{"id":`+group+
 		`}],"startDateTime":"2999-01-01T00:00:00Z"}`)
@@ -396,11 +396,11 @@ func TestNotificationGroups(t *testing.T) {
 		}
 		return left == 0
 	})
-	m.Refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
+	m.Refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, apitest.MergePatch)
 	plain := startManager(t, func(o *Options) { o.Mail = nil })
 	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
 		early := plain.ID("/api/v2/notificationGroups", body)
-		plain.Want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, mergePatch)
+		plain.Want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, apitest.MergePatch)
 		warned := plain.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
 		if warned.Count() != 1 || !strings.Contains(warned.Text("data.0.message"), flag) {
 			t.Errorf("nothing warns of a group that cannot be told: %s", warned.Body)

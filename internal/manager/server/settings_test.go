@@ -30,7 +30,7 @@ func TestSessionTimeout(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	early, before := m.session()
-	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, apitest.MergePatch)
 	idle, unused := m.session()
 	busy, used := m.session()
 	for range 9 {
@@ -48,7 +48,7 @@ func TestSessionTimeout(t *testing.T) {
 		}
 	}
 	// A longer time counts for those that are open, too.
-	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, apitest.MergePatch)
 	m.Want(200, "GET", "/api/v2/configurations", "", used)
 	c.advance(3 * time.Hour)
 	m.Want(200, "GET", "/api/v2/configurations", "", used)
@@ -71,7 +71,7 @@ func TestLoginPolicy(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.Want(200, "PATCH", m.settingsOf("LoginPolicySettings"),
-		`{"enabled":true,"failureLimit":2,"failureLimitPeriod":"PT10M","delayDuration":"PT7M"}`, mergePatch)
+		`{"enabled":true,"failureLimit":2,"failureLimitPeriod":"PT10M","delayDuration":"PT7M"}`, apitest.MergePatch)
 	m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	try := func(status int, password string) reply {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestLoginPolicy(t *testing.T) {
 	try(401, "wrong")
 	try(401, "wrong")
 	try(429, adminPassword)
-	m.Want(200, "PATCH", m.settingsOf("LoginPolicySettings"), `{"delayDuration":"PT1S"}`, mergePatch)
+	m.Want(200, "PATCH", m.settingsOf("LoginPolicySettings"), `{"delayDuration":"PT1S"}`, apitest.MergePatch)
 	try(201, adminPassword)
 }
 
@@ -123,12 +123,12 @@ func TestLogLevels(t *testing.T) {
 	var log lines
 	m := startManager(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
 	settings := m.settingsOf("LogLevelSettings")
-	m.Refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, mergePatch)
-	m.Refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, mergePatch)
+	m.Refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, apitest.MergePatch)
+	m.Refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, apitest.MergePatch)
 	if m.Want(200, "GET", "/api/v2/configurations?limit=7", ""); log.has("msg=request") {
 		t.Error("requests are logged at INFO")
 	}
-	m.Want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, mergePatch)
+	m.Want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, apitest.MergePatch)
 	eventually(t, "requests are logged", func() bool {
 		m.Want(200, "GET", "/api/v2/configurations?limit=8", "")
 		return log.has("msg=request")
@@ -136,10 +136,10 @@ func TestLogLevels(t *testing.T) {
 	if log.has("door=fleet") {
 		t.Error("the other doors log as the API does")
 	}
-	if r := m.Want(200, "PATCH", settings, `{"addressManager":"WARN"}`, mergePatch); r.Text("rrdTool") != "WARN" || r.Text("restV2") != "DEBUG" {
+	if r := m.Want(200, "PATCH", settings, `{"addressManager":"WARN"}`, apitest.MergePatch); r.Text("rrdTool") != "WARN" || r.Text("restV2") != "DEBUG" {
 		t.Errorf("the parts that log with the manager are %s", r.Body)
 	}
 	fixed := startManager(t)
-	fixed.Refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, mergePatch)
-	fixed.Want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, mergePatch)
+	fixed.Refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, apitest.MergePatch)
+	fixed.Want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, apitest.MergePatch)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
 	"portolan/internal/wire/checkin"
 )
@@ -59,7 +60,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 				}
 			}
 		}
-		one.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, mergePatch)
+		one.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"`+next+`"}`, apitest.MergePatch)
 		if got := name(one); got != next {
 			t.Errorf("behind the acknowledgement the configuration is %q, and not %q", got, next)
 		}

@@ -11,6 +11,7 @@ import (
 	"portolan/client"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 )
 
 // A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
@@ -60,7 +61,7 @@ func TestDeleteInSteps(t *testing.T) {
 	}
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
 		"x-portolan-dry-run: true")
-	m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
+	m.Refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, apitest.MergePatch)
 	m.Refused(400, "InvalidResourceFieldValue", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
 		configuration+`","headers":{"x-portolan-at-most":"5"}}]}`)
 	m.Verify()

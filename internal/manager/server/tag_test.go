@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // Tags are made in groups and below each other, put on anything and taken off; what is tagged keeps its
@@ -24,7 +26,7 @@ func TestTags(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+below+`}`)
 	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.Refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.Text("count") != "2" ||
 		got.Text("data.0.name") != "quay" {
 		t.Errorf("the network's tags are %s", got.Body)
@@ -49,18 +51,18 @@ func TestTags(t *testing.T) {
 	}
 	// What a link answers is what was linked, as it is then.
 	linked := m.Want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
-	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"signed":false}`, mergePatch, "If-Match: "+linked.Header.Get("ETag"))
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"signed":false}`, apitest.MergePatch, "If-Match: "+linked.Header.Get("ETag"))
 	// Networks on one wire.
 	share := `{"sharedNetworkTag":{"id":` + tag + `}}`
-	m.Refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "PATCH", "/api/v2/networks/"+network, share, mergePatch)
+	m.Refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "PATCH", "/api/v2/networks/"+network, share, apitest.MergePatch)
 	m.Refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "POST", "/api/v2/tags/"+tag+"/sharedResources", `{"id":`+network+`}`)
-	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"sharedNetworkTagGroup":{"id":`+group+`}}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, share, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"sharedNetworkTagGroup":{"id":`+group+`}}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, share, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.Text("data.0.id") != network {
 		t.Errorf("the shared networks are %s", got.Body)
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
-		mergePatch)
+		apitest.MergePatch)
 	m.Verify()
 }
 
@@ -107,14 +109,14 @@ func TestClients(t *testing.T) {
 		t.Errorf("the client linked is %s", got)
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "DHCP_RESERVED", "DELETE", client+"/"+b.Text("id"), "")
-	m.Want(200, "PATCH", "/api/v2/addresses/"+b.Text("id"), `{"state":"STATIC"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+b.Text("id"), `{"state":"STATIC"}`, apitest.MergePatch)
 	m.Want(204, "DELETE", client+"/"+b.Text("id"), "")
 	if got := m.Want(200, "GET", "/api/v2/addresses/"+b.Text("id"), ""); got.Get("macAddress") != nil {
 		t.Errorf("the address whose client was unlinked is %s", got.Body)
 	}
 	// It is not deleted while an address is reserved for it alone.
 	m.Refused(403, "ResourceInUse", "reserved", "DELETE", "/api/v2/macAddresses/"+mac, "")
-	m.Want(200, "PATCH", "/api/v2/addresses/"+a.Text("id"), `{"state":"STATIC"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+a.Text("id"), `{"state":"STATIC"}`, apitest.MergePatch)
 	m.Want(204, "DELETE", "/api/v2/macAddresses/"+mac, "")
 	if got := m.Want(200, "GET", "/api/v2/addresses/"+a.Text("id"), ""); got.Get("macAddress") != nil {
 		t.Errorf("the address without its client is %s", got.Body)

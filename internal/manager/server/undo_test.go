@@ -310,7 +310,7 @@ func TestUndoBackwards(t *testing.T) {
 	var made []string
 	first := name()
 	for _, to := range []string{"one", "two", "three"} {
-		m.Want(200, "PATCH", path, `{"name":"`+to+`"}`, mergePatch)
+		m.Want(200, "PATCH", path, `{"name":"`+to+`"}`, apitest.MergePatch)
 		made = append(made, m.LastTransaction())
 	}
 	if r := m.Undo(made[1]); r.StatusCode != 409 || name() != "three" {

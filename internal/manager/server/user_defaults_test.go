@@ -31,7 +31,7 @@ func TestDefaultsAreFound(t *testing.T) {
 			if len(want) > 0 && got != want[0] {
 				t.Errorf("%s of %q finds %q, want %q", expr, value, got, want[0])
 			}
-			if hasSet, hasUnset := holdsAll(got, set), holdsAll(got, unset); hasSet != hasUnset {
+			if hasSet, hasUnset := apitest.HasWords(got, set), apitest.HasWords(got, unset); hasSet != hasUnset {
 				t.Errorf("%s finds what sets %q: %v, and what shows it: %v", expr, value, hasSet, hasUnset)
 			}
 		}
@@ -53,7 +53,7 @@ func TestDefaultsAreFound(t *testing.T) {
 		}
 		both("in('x','"+value+"')", set+" "+unset+" ")
 		both("in('x','other')", other+" ")
-		m.Want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, mergePatch)
+		m.Want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, apitest.MergePatch)
 		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset || r.Count() != 1 {
 			t.Errorf("without a default %s", r.Body)
 		}
@@ -69,7 +69,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 		`{"name":"ticket","displayName":"Ticket","resourceType":"IPv4Address","dataType":"TEXT","required":true}`)
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"gateway":"10.0.0.77"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"gateway":"10.0.0.77"}`, apitest.MergePatch)
 	m.Refused(400, "MissingRequiredField", "userDefinedFields.ticket", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC"}`)
 	m.ID("/api/v2/networks/"+network+"/addresses",
@@ -85,7 +85,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 		t.Errorf("with a right on a network carol sees %s", r.Body)
 	}
 	m.Refused(403, "AccessDenied", "administrators", "PATCH", "/api/v2/userDefinedFieldDefinitions/"+
-		m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "").Text("data.0.id"), `{"displayName":"x"}`, mergePatch, as)
+		m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "").Text("data.0.id"), `{"displayName":"x"}`, apitest.MergePatch, as)
 	m.Verify()
 }
 
@@ -115,7 +115,7 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 func TestOperationsAskedTwice(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, apitest.MergePatch)
 	operations := "/api/v2/transactions/" + m.LastTransaction() + "/operations"
 	id := m.Want(200, "GET", operations, "").Text("data.0.id")
 	for range 3 {

@@ -45,7 +45,7 @@ func TestIndexesOfUserFields(t *testing.T) {
 	}
 	m.Verify()
 
-	undone := m.Want(200, "PATCH", definitions+"/"+one, `{"indexed":false}`, mergePatch).Header.Get("x-portolan-transaction")
+	undone := m.Want(200, "PATCH", definitions+"/"+one, `{"indexed":false}`, apitest.MergePatch).Header.Get("x-portolan-transaction")
 	eventually(t, "the index is gone", func() bool { return !indexed() })
 	finds("without it any more")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undone+`}`)
@@ -64,16 +64,16 @@ func TestIndexesOfUserFields(t *testing.T) {
 	eventually(t, "y has one, and x has none", func() bool {
 		return m.Address.UserFields.Indexed("addresses", "y") && !m.Address.UserFields.Indexed("addresses", "x")
 	})
-	m.Want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, mergePatch)
+	m.Want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, apitest.MergePatch)
 
 	// A value that does not fit into an index is refused, of whatever type; so is an index where there is one.
 	long := strings.Repeat("x", 501)
 	wide := m.ID(definitions, field("wide", `,"indexed":true`))
 	m.Refused(400, "UdfValueExceedsMaximumLength", "userDefinedFields.wide", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
-	m.Want(200, "PATCH", definitions+"/"+wide, `{"indexed":false}`, mergePatch)
+	m.Want(200, "PATCH", definitions+"/"+wide, `{"indexed":false}`, apitest.MergePatch)
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"wide":"`+long+`"}}`)
-	m.Refused(400, "InvalidResourceFieldValue", "501 bytes", "PATCH", definitions+"/"+wide, `{"indexed":true}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "501 bytes", "PATCH", definitions+"/"+wide, `{"indexed":true}`, apitest.MergePatch)
 
 	m.Refused(400, "InvalidResourceFieldValue", "indexed", "POST", definitions, field("two-words", `,"indexed":true`))
 	for i := range 16 {

@@ -294,7 +294,7 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	m.hook(other, "")
 	first := m.ID("/api/v2/configurations", `{"name":"first"}`)
 	one.until("what came first", one.has("ADD Configuration "+first))
-	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, apitest.MergePatch)
 	second := m.ID("/api/v2/configurations", `{"name":"second"}`)
 	third := m.ID("/api/v2/configurations", `{"name":"third"}`)
 	other.until("what came last", other.has("ADD Configuration "+third))

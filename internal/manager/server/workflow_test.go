@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // requested sends a change that is asked for, and gives the path of the request and what the answer shows.
@@ -31,7 +32,7 @@ func TestWorkflow(t *testing.T) {
 
 	// A trial says whether an approval is needed.
 	for header, want := range map[string]any{asCarol: true, asEve: nil} {
-		if r := m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, mergePatch, "x-portolan-dry-run: true"); r.Get("approval") != want {
+		if r := m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, apitest.MergePatch, "x-portolan-dry-run: true"); r.Get("approval") != want {
 			t.Errorf("a trial with %s says %s", header, r.Body)
 		}
 	}

@@ -215,8 +215,8 @@ func TestSigningInByCertificate(t *testing.T) {
 	// What users need stays, and one administrator needs none.
 	m.Refused(403, "ResourceInUse", "x509Required", "DELETE", "/api/v2/authenticators/"+cards, "")
 	admin := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
-	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, mergePatch)
+	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, apitest.MergePatch)
 	m.Want(200, "GET", "/api/v2/users/"+ada, "", basicAuth("ada", adminPassword))
 	m.Want(204, "DELETE", "/api/v2/authenticators/"+cards, "")
 	m.sound()

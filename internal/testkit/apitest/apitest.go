@@ -24,6 +24,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/audit"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/identity"
@@ -105,7 +106,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 func registry(register []func(*resource.Registry)) *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, f := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register, userfields.Register,
-		settings.Register, event.Register} {
+		settings.Register, audit.Register, event.Register} {
 		f(r)
 	}
 	for _, f := range register {
@@ -139,6 +140,9 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 	err := a.Store.Update(context.Background(), store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
 		if err := identity.CreateAdmin(c, AdminPassword); err != nil {
+			return err
+		}
+		if err := catalog.SeedLocations(&resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}}); err != nil {
 			return err
 		}
 		return a.Address.Seed(tx)

@@ -185,3 +185,6 @@ func (c *Client) Verify() {
 		c.T.Fatal(err)
 	}
 }
+
+// MergePatch is the header of a PATCH (RFC 7396).
+const MergePatch = "Content-Type: application/merge-patch+json"

@@ -66,9 +66,7 @@ func (c *Client) Tree(configuration string) string {
 			text += " "
 		}
 	}
-	words := strings.Fields(text)
-	slices.Sort(words)
-	return strings.Join(words, " ")
+	return Sorted(text)
 }
 
 // Undoable checks that the latest transaction can be undone and repeated; before is the Tree from before it.
@@ -90,4 +88,27 @@ func (c *Client) Undoable(configuration, before string) {
 		c.T.Errorf("done again it is\n%s\nnot\n%s", got, after)
 	}
 	c.Verify()
+}
+
+// Sorted returns the words of a text in order.
+func Sorted(text string) string {
+	words := strings.Fields(text)
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// HasWords reports whether a text has all these words.
+func HasWords(text, words string) bool {
+	all := strings.Fields(text)
+	for _, word := range strings.Fields(words) {
+		if !slices.Contains(all, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// ServerBody returns the body that creates a server that is managed.
+func ServerBody(name, address string) string {
+	return `{"type":"Server","name":"` + name + `","profile":"DNS_DHCP_SERVER_60","connected":true,"interfaces":[{"managementAddress":"` + address + `"}]}`
 }

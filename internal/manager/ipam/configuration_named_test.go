@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 
 // Commands need no name of a configuration where there is one alone.
 func TestConfigurationNamed(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	find := func(name string) (id int64, err error) {
 		err = m.Store.View(t.Context(), func(tx *store.Tx) error {
 			row, err := resource.ConfigurationNamed(tx, name)

@@ -1,23 +1,24 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // What is free in a network is listed from its intervals: filtered, paged and counted like the rest.
 func TestUnassigned(t *testing.T) {
-	m := startManager(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	for _, a := range []string{"10.0.0.4", "10.0.0.6", "10.0.0.7", "10.0.0.200"} {
 		m.ID(addresses, `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
 	}
-	list := func(query, want string) reply {
+	list := func(query, want string) apitest.Reply {
 		t.Helper()
 		r := m.Want(200, "GET", addresses+"?"+query, "")
 		var got []string
@@ -31,8 +32,7 @@ func TestUnassigned(t *testing.T) {
 		}
 		return r
 	}
-	filter := func(text string) string { return "filter=" + url.QueryEscape(text) }
-	r := list(filter("state:'UNASSIGNED'")+"&limit=4&total=true", "2 3 5 8")
+	r := list(apitest.Filter("state:'UNASSIGNED'")+"&limit=4&total=true", "2 3 5 8")
 	if r.Text("totalCount") != "249" || r.Get("data.0.id") != nil || r.Text("data.0.state") != "UNASSIGNED" ||
 		r.Text("data.0.configuration.id") != configuration ||
 		r.Text("data.0._links.up.href") != "/api/v2/networks/"+network {
@@ -42,17 +42,17 @@ func TestUnassigned(t *testing.T) {
 	if next.Text("data.0.address") != "10.0.0.9" || next.Text("count") != "4" || next.Text("_links.prev.href") == "" {
 		t.Errorf("the next page is %s", next.Body)
 	}
-	list(filter("state:'UNASSIGNED' and address:ge('10.0.0.199') and address:lt('10.0.0.203')"), "199 201 202")
-	list(filter("state:'UNASSIGNED' and address:in('10.0.0.3','10.0.0.4','10.0.0.5')"), "3 5")
-	list(filter("state:in('UNASSIGNED','GATEWAY') and address:lt('10.0.0.4')"), "1 2 3")
-	list(filter("state:in('UNASSIGNED','STATIC') and address:lt('10.0.0.9')")+"&offset=2&limit=3", "7 2 3")
-	list(filter("(state:'UNASSIGNED' or name:'x') and (address:'10.0.0.9' or address:'10.0.0.200')"), "9")
-	list(filter("state:'UNASSIGNED' and name:null and address:le('10.0.0.3') and id:null"), "2 3")
-	list(filter("state:'UNASSIGNED' and name:'x'"), "")
-	list(filter("state:'UNASSIGNED' and configuration.id:"+configuration)+"&orderBy=desc(address)&limit=2", "254 253")
-	list(filter("state:ne('STATIC')"), "1")
-	list(filter("state:'UNASSIGNED'")+"&offset=247&limit=9", "253 254")
-	if text := string(m.Want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "",
+	list(apitest.Filter("state:'UNASSIGNED' and address:ge('10.0.0.199') and address:lt('10.0.0.203')"), "199 201 202")
+	list(apitest.Filter("state:'UNASSIGNED' and address:in('10.0.0.3','10.0.0.4','10.0.0.5')"), "3 5")
+	list(apitest.Filter("state:in('UNASSIGNED','GATEWAY') and address:lt('10.0.0.4')"), "1 2 3")
+	list(apitest.Filter("state:in('UNASSIGNED','STATIC') and address:lt('10.0.0.9')")+"&offset=2&limit=3", "7 2 3")
+	list(apitest.Filter("(state:'UNASSIGNED' or name:'x') and (address:'10.0.0.9' or address:'10.0.0.200')"), "9")
+	list(apitest.Filter("state:'UNASSIGNED' and name:null and address:le('10.0.0.3') and id:null"), "2 3")
+	list(apitest.Filter("state:'UNASSIGNED' and name:'x'"), "")
+	list(apitest.Filter("state:'UNASSIGNED' and configuration.id:"+configuration)+"&orderBy=desc(address)&limit=2", "254 253")
+	list(apitest.Filter("state:ne('STATIC')"), "1")
+	list(apitest.Filter("state:'UNASSIGNED'")+"&offset=247&limit=9", "253 254")
+	if text := string(m.Want(200, "GET", addresses+"?"+apitest.Filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "",
 		"Accept: text/csv").Body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
 		t.Errorf("as CSV it is %q", text)
 	}
@@ -60,7 +60,7 @@ func TestUnassigned(t *testing.T) {
 	large := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.4.0.0/22"}`)
 	m.ID("/api/v2/networks/"+large+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.4.1.7"}`)
 	m.ID("/api/v2/networks/"+large+"/ipGroups", `{"type":"IPv4Group","name":"g","range":"10.4.1.1-10.4.1.20"}`)
-	r = m.Want(200, "GET", "/api/v2/networks/"+large+"/addresses?limit=5000&total=true&"+filter("state:'UNASSIGNED'"), "")
+	r = m.Want(200, "GET", "/api/v2/networks/"+large+"/addresses?limit=5000&total=true&"+apitest.Filter("state:'UNASSIGNED'"), "")
 	if r.Text("count") != "1020" || r.Text("totalCount") != "1020" || r.Text("data.1019.configuration.name") != "main" {
 		t.Errorf("a long page has %s of %s", r.Text("count"), r.Text("totalCount"))
 	}
@@ -68,7 +68,7 @@ func TestUnassigned(t *testing.T) {
 	wide := m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
 	m.ID("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv6Address","state":"STATIC","address":"2001:db8::2"}`)
 	began := time.Now()
-	r = m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?"+filter("state:'UNASSIGNED'")+"&limit=3&offset=1&total=true", "")
+	r = m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?"+apitest.Filter("state:'UNASSIGNED'")+"&limit=3&offset=1&total=true", "")
 	if r.Text("data.0.address") == "2001:db8::2" || r.Text("data.1.address") != "2001:db8::4" ||
 		r.Text("totalCount") != "18446744073709551614" || r.Text("data.0.type") != "IPv6Address" {
 		t.Errorf("of a /64 it is %s", r.Body)
@@ -76,7 +76,7 @@ func TestUnassigned(t *testing.T) {
 	t.Logf("the first page of a /64 took %v", time.Since(began))
 	// Walked page by page, what is free and what is used are all of the network.
 	seen := map[netip.Addr]bool{}
-	for at := addresses + "?" + filter("state:in('UNASSIGNED','STATIC','GATEWAY')") + "&limit=37"; at != ""; {
+	for at := addresses + "?" + apitest.Filter("state:in('UNASSIGNED','STATIC','GATEWAY')") + "&limit=37"; at != ""; {
 		r := m.Want(200, "GET", at, "")
 		for i := range 37 {
 			if a, err := netip.ParseAddr(r.Text(fmt.Sprintf("data.%d.address", i))); err == nil {

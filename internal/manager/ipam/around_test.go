@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ var tops = map[string]netip.Prefix{"4": netip.MustParsePrefix("10.0.0.0/16"), "6
 
 // divide makes blocks in blocks, and networks, ranges and groups in them, in a configuration. What is refused, because something lies
 // there, is left out.
-func divide(m *manager, random *rand.Rand, configuration, version string) {
+func divide(m *apitest.API, random *rand.Rand, configuration, version string) {
 	add := func(path, body string) string {
 		r := m.Do("POST", "/api/v2/"+path, body)
 		switch r.StatusCode {
@@ -71,7 +71,7 @@ func divide(m *manager, random *rand.Rand, configuration, version string) {
 // What is found around an address or a prefix is what has it in its range, of each collection with space and in every configuration.
 func TestWhatLiesAround(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be had again
 	for _, name := range []string{"one", "two"} {
 		configuration := m.ID("/api/v2/configurations", `{"name":"`+name+`"}`)
@@ -99,7 +99,7 @@ func TestWhatLiesAround(t *testing.T) {
 					want = append(want, id)
 				}
 			}
-			for _, one := range m.Want(200, "GET", "/api/v2/"+of+"?"+filter("range:contains('"+p.String()+"')"), "").Get("data").([]any) {
+			for _, one := range m.Want(200, "GET", "/api/v2/"+of+"?"+apitest.Filter("range:contains('"+p.String()+"')"), "").Get("data").([]any) {
 				got = append(got, fmt.Sprint(one.(map[string]any)["id"]))
 			}
 			slices.Sort(want)

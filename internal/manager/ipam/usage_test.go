@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
@@ -6,11 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // Usage follows what is assigned, at every level, whatever is done to blocks and networks.
 func TestUsage(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"u"}`)
 	top := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/24"}`)
 	lower := m.ID("/api/v2/blocks/"+top+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/25"}`)
@@ -29,7 +31,7 @@ func TestUsage(t *testing.T) {
 	for range 15 {
 		last = m.ID(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
 	}
-	m.Want(200, "PATCH", "/api/v2/addresses/"+last, `{"state":"RESERVED"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/addresses/"+last, `{"state":"RESERVED"}`, apitest.MergePatch)
 	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:1 STATIC:14 UNASSIGNED:46]")
 	usage("/api/v2/blocks/"+lower, "usagePercentage.addressAllocation.assigned", "12") // 16 of 128
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
@@ -60,11 +62,11 @@ func TestUsage(t *testing.T) {
 
 // What a block says holds below it until something there says otherwise, and a change shows at once.
 func TestInheritance(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, top, network := m.Basics()
 	place := m.Want(200, "GET", "/api/v2/locations?limit=1", "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/blocks/"+top,
-		`{"pingBeforeAssignEnabled":false,"highWaterMark":80,"location":{"id":`+place+`},"defaultView":{"id":`+view+`},"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
+		`{"pingBeforeAssignEnabled":false,"highWaterMark":80,"location":{"id":`+place+`},"defaultView":{"id":`+view+`},"defaultZones":[{"id":`+zone+`}]}`, apitest.MergePatch)
 	r := m.Want(200, "GET", "/api/v2/networks/"+network, "")
 	if got := r.Text("_inheritedFields"); got != "[defaultView defaultZones highWaterMark location pingBeforeAssignEnabled]" {
 		t.Errorf("inherited are %s", got)
@@ -80,13 +82,13 @@ func TestInheritance(t *testing.T) {
 	if got := r.Text("_inheritedFields"); got != "[defaultView defaultZones highWaterMark location]" {
 		t.Errorf("after PUT inherited are %s", got)
 	}
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, apitest.MergePatch)
 	r = m.Want(200, "PUT", "/api/v2/networks/"+network, strings.NewReplacer(`"pingBeforeAssignEnabled":false`, `"unknown2":false`,
 		`"pingBeforeAssignmentEnabled":false`, `"pingBeforeAssignmentEnabled":true`).Replace(whole)) // by its other name alone
 	if r.Text("pingBeforeAssignEnabled") != "true" {
 		t.Errorf("set by its other name it is %s", r.Body)
 	}
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":null}`, apitest.MergePatch)
 	// In between, an ancestor that says otherwise; its own fields are not inherited.
 	between := m.ID("/api/v2/blocks/"+top+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)
@@ -99,7 +101,7 @@ func TestInheritance(t *testing.T) {
 		"").Text("_inheritedFields"); got != "[defaultView location pingBeforeAssignEnabled]" {
 		t.Errorf("the block between inherits %s", got)
 	}
-	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":60}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":60}`, apitest.MergePatch)
 	dhcp := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"2,20","lowWaterMark":10}`)
 	if r := m.Want(200, "GET", "/api/v2/ranges/"+dhcp, ""); r.Text("highWaterMark")+r.Text("_inheritedFields") != "60[highWaterMark]" {
 		t.Errorf("the range is %s", r.Body)
@@ -107,12 +109,12 @@ func TestInheritance(t *testing.T) {
 	// Read, changed and written back, what was inherited still is; without the list it is set.
 	body := string(m.Want(200, "GET", "/api/v2/networks/"+network, "", "Accept: application/json").Body)
 	m.Want(200, "PUT", "/api/v2/networks/"+network, body)
-	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":50}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":50}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network, "").Text("highWaterMark"); got != "50" {
 		t.Errorf("written back, the high water mark is %s", got)
 	}
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":50}`, mergePatch)
-	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":40}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":50}`, apitest.MergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":40}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network, ""); r.Text("highWaterMark") != "50" {
 		t.Errorf("set, the high water mark is %s", r.Body)
 	}
@@ -126,13 +128,13 @@ func TestInheritance(t *testing.T) {
 
 // What holds in a network is remembered until the network changes, or a block above it.
 func TestSettingsOfNetworks(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, network := m.Basics()
 	m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"2,20"}`)
 	block, network = "/api/v2/blocks/"+block, "/api/v2/networks/"+network
 	for _, c := range []struct{ path, mark, want string }{{block, "60", "60"}, {network, "50", "50"}, {block, "40", "50"},
 		{network, "30", "30"}, {network, "null", "40"}, {block, "35", "35"}, {block, "null", ""}} {
-		m.Want(200, "PATCH", c.path, `{"highWaterMark":`+c.mark+`}`, mergePatch)
+		m.Want(200, "PATCH", c.path, `{"highWaterMark":`+c.mark+`}`, apitest.MergePatch)
 		for range 2 {
 			r := m.Want(200, "GET", "/api/v2/ranges?filter=range:contains('10.0.0.7')", "")
 			if got := r.Text("data.0.highWaterMark"); r.Text("count") != "1" || got != c.want {
@@ -144,10 +146,10 @@ func TestSettingsOfNetworks(t *testing.T) {
 
 // Usage that rises above its mark, falls below it or comes back is told, once.
 func TestWaterMarks(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
-	m.Refused(400, "InvalidResourceFieldValue", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, mergePatch)
-	m.Refused(400, "ValueOutsideRange", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, apitest.MergePatch)
+	m.Refused(400, "ValueOutsideRange", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, apitest.MergePatch)
 	small := m.ID("/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"10.1.0.0/28","name":"small","lowWaterMark":20,"highWaterMark":50}`)
 	told := func(want ...string) {
@@ -192,7 +194,7 @@ func TestWaterMarks(t *testing.T) {
 	m.Want(400, "GET", "/api/v2/transactions?filter=revertingTransaction.id:5", "")
 	m.Want(405, "DELETE", r.Text("data.0._links.self.href"), "")
 	// A mark that is set later is looked at at once.
-	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"lowWaterMark":null,"highWaterMark":5}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"lowWaterMark":null,"highWaterMark":5}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1",
 		"").Text("data.0.message"); got != "The usage of IPv4Network 10.1.0.0/28 small is above its high water mark: 1 of 14 addresses, 7%" {
 		t.Errorf("the last event is %s", got)
@@ -201,22 +203,22 @@ func TestWaterMarks(t *testing.T) {
 
 // A level does not outlive the last mark there is: a mark that is set again raises an alarm again.
 func TestLastWaterMark(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
 	small := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/28","highWaterMark":10}`)
 	addresses := "/api/v2/networks/" + small + "/addresses"
 	alarms := func(want string) {
 		t.Helper()
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'WARNING' and source.id:"+small)+"&total=true", "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'WARNING' and source.id:"+small)+"&total=true", "")
 		if r.Text("totalCount") != want {
 			t.Errorf("want %s alarms: %s", want, r.Body)
 		}
 	}
 	m.ID(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
 	alarms("1")
-	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":null}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":null}`, apitest.MergePatch)
 	m.ID(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":10}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":10}`, apitest.MergePatch)
 	m.ID(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
 	alarms("2")
 	m.Verify()
@@ -224,7 +226,7 @@ func TestLastWaterMark(t *testing.T) {
 
 // DHCP ranges have water marks, too: their own, or those of their network.
 func TestWaterMarksOfRanges(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	ranges := "/api/v2/networks/" + network + "/ranges"
 	m.Refused(400, "InvalidResourceFieldValue", "lowWaterMark", "POST", ranges,
@@ -244,7 +246,7 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is above its high water mark: 3 of 8 addresses, 37%")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+ids[0], "")
 	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is between its water marks again: 2 of 8 addresses, 25%")
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"lowWaterMark":1}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"lowWaterMark":1}`, apitest.MergePatch)
 	m.Want(204, "DELETE", "/api/v2/addresses/"+ids[1], "")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+ids[2], "")
 	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is below its low water mark: 0 of 8 addresses, 0%")
@@ -258,9 +260,9 @@ func TestWaterMarksOfRanges(t *testing.T) {
 
 // The operations of a transaction say which fields it made different.
 func TestOperations(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"other","userDefinedFields":{"a":"b"}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"other","userDefinedFields":{"a":"b"}}`, apitest.MergePatch)
 	last := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.id")
 	r := m.Want(200, "GET", "/api/v2/transactions/"+last+"/operations", "")
 	if got := r.Text("data.0.operationType") + r.Text("data.0.resourceType") + r.Text("data.0.fieldUpdates"); got !=
@@ -284,11 +286,11 @@ func TestOperations(t *testing.T) {
 
 // The parts of a split have what the whole had: its policies, its zones and its tags.
 func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	group := m.ID("/api/v2/tagGroups", `{"name":"sites"}`)
 	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"berlin"}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":70,"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":70,"defaultZones":[{"id":`+zone+`}]}`, apitest.MergePatch)
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
 	r := m.Want(200, "GET", "/api/v2/networks?orderBy=range", "")
@@ -305,7 +307,7 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 // Two networks of a block that are filled side by side pass its mark together: the event is raised, whoever of
 // the two comes last.
 func TestWaterMarksSideBySide(t *testing.T) {
-	m := startManager(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	const rounds = 12
 	for round := range rounds {
@@ -330,7 +332,7 @@ func TestWaterMarksSideBySide(t *testing.T) {
 		}
 		both.Wait()
 	}
-	if n := m.Want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('IPv4Block') and message:contains('is above its "+
+	if n := m.Want(200, "GET", "/api/v2/events?total=true&"+apitest.Filter("message:contains('IPv4Block') and message:contains('is above its "+
 		"high water mark')"), "").Text("totalCount"); n != fmt.Sprint(rounds) {
 		t.Errorf("%s events of %d marks that were passed", n, rounds)
 	}

@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 // What is kept of how many records a view has follows whatever is done to records, zones, templates and views.
 func TestRecordCounts(t *testing.T) {
-	m := startManager(t)
+	m := start(t)
 	configuration, view, zone, _, _ := m.Basics()
 	want := func(path, total, types string) {
 		t.Helper()

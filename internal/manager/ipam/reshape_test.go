@@ -1,8 +1,7 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,31 +10,11 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-const mergePatch = "Content-Type: application/merge-patch+json"
-
-// sorted puts words in order.
-func sorted(text string) string {
-	words := strings.Fields(text)
-	slices.Sort(words)
-	return strings.Join(words, " ")
-}
-
-// holdsAll reports whether all words are among those of a text.
-func holdsAll(text, words string) bool {
-	all := strings.Fields(text)
-	for _, word := range strings.Fields(words) {
-		if !slices.Contains(all, word) {
-			return false
-		}
-	}
-	return true
-}
-
 // Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
 // them; each can be undone.
 func TestReshapingSpace(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	other := m.ID("/api/v2/configurations", `{"name":"other"}`) // nothing leaks across
 	for _, c := range []string{configuration, other} {
@@ -70,18 +49,18 @@ func TestReshapingSpace(t *testing.T) {
 		before := m.Tree(configuration)
 		headers := []string{}
 		if s.method == "PATCH" {
-			headers = append(headers, mergePatch)
+			headers = append(headers, apitest.MergePatch)
 		}
 		if r := m.Do(s.method, "/api/v2"+s.path, s.body, headers...); r.StatusCode >= 300 {
 			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
-		if got := m.Tree(configuration); got != sorted(s.want) {
+		if got := m.Tree(configuration); got != apitest.Sorted(s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		m.Undoable(configuration, before)
 	}
 	inner := m.Want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, apitest.MergePatch)
 	second := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").Text("data.0.id")
 	split := m.Want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
 	if got := m.Want(200, "GET", "/api/v2/splits/"+split.Text("data.0.id")+"/networks?orderBy=asc(id)",
@@ -114,7 +93,7 @@ func TestReshapingSpace(t *testing.T) {
 		if r.StatusCode != 201 {
 			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.Body)
 		}
-		if got := m.Tree(configuration); !holdsAll(got, s.want) {
+		if got := m.Tree(configuration); !apitest.HasWords(got, s.want) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		if strings.Contains(s.body, "NetworkMerge") {
@@ -136,19 +115,19 @@ func TestReshapingSpace(t *testing.T) {
 // What would leave something outside, meet something else, or makes no sense is refused with what is
 // in the way, and changes nothing.
 func TestReshapingRefusals(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
 	second := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.2.0/24"}`)
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.127"}`)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.127"}]}`)
 	b, n := "/api/v2/blocks/"+block, "/api/v2/networks/"+network
-	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, mergePatch)
-	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, mergePatch)
-	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, mergePatch)
-	m.Refused(400, "InvalidResourceFieldValue", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, mergePatch)
-	m.Refused(400, "InvalidResourceFieldValue", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, mergePatch)
-	m.Refused(400, "IpRangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, mergePatch)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, apitest.MergePatch)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, apitest.MergePatch)
+	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, apitest.MergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, apitest.MergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, apitest.MergePatch)
+	m.Refused(400, "IpRangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, apitest.MergePatch)
 	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", b+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
 	splits, merges := b+"/splits", b+"/merges"
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
@@ -217,7 +196,7 @@ func TestReshapingRefusals(t *testing.T) {
 // An existing network of the size in which there is nothing but its gateway is taken, where that is
 // asked for; otherwise a new one is made.
 func TestReuseExisting(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, network := m.Basics()
 	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
 	empty := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.1.7.0/24"}`)
@@ -240,7 +219,7 @@ func TestReuseExisting(t *testing.T) {
 
 // Refusals say what to do: where splits are made, what an alias to somebody else's name takes, which role changes.
 func TestRefusalsSayWhatToDo(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
@@ -264,10 +243,10 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 
 // What is set at a network that is split, its roles and options, is set at each of its parts.
 func TestWhatIsSetAtParts(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	one := m.ID(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	one := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	face := m.Want(200, "GET", "/api/v2/servers/"+one+"/interfaces", "").Text("data.0.id")
 	tag := m.ID("/api/v2/tagGroups/"+m.ID("/api/v2/tagGroups", `{"name":"sites"}`)+"/tags", `{"name":"quay"}`)
 	list := m.ID(at+"/accessControlLists", `{"name":"inside","matchElements":["10.0.0.0/8"]}`)
@@ -280,7 +259,7 @@ func TestWhatIsSetAtParts(t *testing.T) {
 	query := m.ID(options, `{"type":"DNSOption","name":"allow-query","value":["inside"]}`)
 	before := m.Want(200, "GET", options+"?orderBy=asc(id)&fields=type,name,value,serverScope", "")
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
-	part := "/api/v2/networks/" + m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.128/25'"), "").Text("data.0.id")
+	part := "/api/v2/networks/" + m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'10.0.0.128/25'"), "").Text("data.0.id")
 	got := m.Want(200, "GET", part+"/deploymentRoles?orderBy=asc(id)", "")
 	if got.Count() != 2 || got.Text("data.0.type") != "DHCPDeploymentRole" || got.Text("data.1.view.id") != view {
 		t.Errorf("the part has the roles %s", got.Body)

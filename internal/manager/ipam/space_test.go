@@ -1,14 +1,16 @@
-package server
+package ipam_test
 
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A configuration begins with the IPv6 space there is; what is made right below it finds its place there,
 // also from a hardware address.
 func TestFirstSpace(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"six"}`)
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	r := m.Want(200, "GET", blocks+"?orderBy=range", "")
@@ -30,7 +32,7 @@ func TestFirstSpace(t *testing.T) {
 	m.Refused(400, "IpRangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.Text("data.0.id")+"/blocks",
 		`{"type":"IPv6Block","range":"00-00-5e-00-53-01"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
+	m.Refused(400, "InvalidResourceFieldValue", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, apitest.MergePatch)
 	m.Refused(400, "InvalidIpRangeValue", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
 	m.Want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
 	m.Verify()
@@ -38,7 +40,7 @@ func TestFirstSpace(t *testing.T) {
 
 // Deep first finds room in the first block however far down, breadth first in the block nearest to the top.
 func TestTraversal(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"t"}`)
 	top := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	under := func(block, r string) string {

@@ -1,13 +1,15 @@
-package server
+package ipam_test
 
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A reference shows what is published beside id, type and name, can be narrowed to it, and is found by it.
 func TestInlinedFacts(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
 	a := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:11:22:aa:bb:cc"},"clientIdentifier":{"uid":"me"}}`)
@@ -20,11 +22,11 @@ func TestInlinedFacts(t *testing.T) {
 		t.Errorf("narrowed it is %s", r.Body)
 	}
 	for _, notation := range []string{"00:11:22:AA:BB:CC", "00-11-22-aa-bb-cc", "0011.22aa.bbcc", "001122AABBCC"} {
-		if r := m.Want(200, "GET", "/api/v2/addresses?"+filter("macAddress.address:'"+notation+"'"), ""); r.Text("data.0.id") != id ||
+		if r := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("macAddress.address:'"+notation+"'"), ""); r.Text("data.0.id") != id ||
 			r.Text("data.0.macAddress.address") != "00-11-22-AA-BB-CC" {
 			t.Errorf("%s finds %s", notation, r.Body)
 		}
-		if r := m.Want(200, "GET", "/api/v2/macAddresses?"+filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.Text("count") != "1" {
+		if r := m.Want(200, "GET", "/api/v2/macAddresses?"+apitest.Filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.Text("count") != "1" {
 			t.Errorf("%s finds %s", notation, r.Body)
 		}
 	}
@@ -55,7 +57,7 @@ func TestInlinedFacts(t *testing.T) {
 
 // An id beyond every id names nothing, wherever it stands.
 func TestIdsBeyondAll(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
 		"/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {
 		m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "")
@@ -64,7 +66,7 @@ func TestIdsBeyondAll(t *testing.T) {
 
 // Ranges and groups are given from the end of their network, too.
 func TestRangesFromTheEnd(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	if r := m.Want(201, "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-40,30"}`); r.Text("range") != "10.0.0.216-10.0.0.245" {
@@ -80,7 +82,7 @@ func TestRangesFromTheEnd(t *testing.T) {
 
 // matchType is read in any letter case, and kept as it is published.
 func TestMatchTypes(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	for _, kind := range []string{"EXACT", "any", "Exact"} {
 		r := m.Want(201, "POST", "/api/v2/namingPolicyRestrictions",
 			`{"type":"NamingPolicyRestriction","name":"`+kind+`","restrictions":[{"value":"x","matchType":"`+kind+`"}]}`)
@@ -94,7 +96,7 @@ func TestMatchTypes(t *testing.T) {
 
 // Names of records as zone files write them.
 func TestNamesAsZoneFilesWriteThem(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, _, network := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	for name, want := range map[string]string{"@": "example.com", "example.com": "example.com", "EXAMPLE.COM.": "example.com",

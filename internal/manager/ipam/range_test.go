@@ -1,15 +1,17 @@
-package server
+package ipam_test
 
 import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // DHCP ranges and IP groups lie over a network's hosts, in every form they are written; the next
 // available address lies outside of the ranges; what is done to the network takes them along.
 func TestRanges(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	ranges, groups := "/api/v2/networks/"+network+"/ranges", "/api/v2/networks/"+network+"/ipGroups"
 	first := m.Want(201, "POST", ranges,
@@ -83,8 +85,8 @@ func TestRanges(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/ranges/"+second, "").Text("range"); got != "10.0.0.128-10.0.0.200" {
 		t.Errorf("merged it is %s", got)
 	}
-	m.Want(200, "PATCH", "/api/v2/ranges/"+second, `{"range":"10.0.0.140-10.0.0.150"}`, mergePatch)
-	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/ranges/"+second, `{"range":"10.0.0.140-10.0.0.150"}`, apitest.MergePatch)
+	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, apitest.MergePatch)
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
 	before := m.Tree(configuration)
@@ -98,7 +100,7 @@ func TestRanges(t *testing.T) {
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	wideRange := m.Want(200, "GET", ranges+"?filter=range:'10.9.9.64-10.9.9.127'", "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/ranges/"+wideRange, `{"range":"10.9.9.64-10.9.9.126"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/ranges/"+wideRange, `{"range":"10.9.9.64-10.9.9.126"}`, apitest.MergePatch)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	upper := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.9.9.128/25'", "").Text("data.0.id")
 	if r := m.Want(200, "GET", "/api/v2/networks/"+upper+"/ranges", ""); r.Text("data.0.range") != "10.9.9.140-10.9.9.150" {
@@ -119,7 +121,7 @@ func TestRanges(t *testing.T) {
 
 // What is in use in each of several ranges is counted together, and is what each of them shows alone.
 func TestUsageOfManyRanges(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	below := "/api/v2/networks/" + network
 	for _, body := range []string{`{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.29","exclusionRanges":["10.0.0.12","10.0.0.20-10.0.0.24"]}`,

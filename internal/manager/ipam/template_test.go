@@ -1,13 +1,15 @@
-package server
+package ipam_test
 
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A template lays out networks; what is in its way is listed, left, taken away, or a reason to refuse.
 func TestIPv4Templates(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, block, network := m.Basics()
 	templates := "/api/v2/configurations/" + configuration + "/templates"
 	id := m.ID(templates, `{"type":"IPv4Template","name":"office"}`)
@@ -15,7 +17,7 @@ func TestIPv4Templates(t *testing.T) {
 	m.Refused(400, "InvalidResourceType", "ZoneTemplate", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
 	items := "/api/v2/templates/" + id + "/templateItems"
 	gateway := m.Want(200, "GET", items, "").Text("data.0.id")
-	m.Want(200, "PATCH", "/api/v2/templateItems/"+gateway, `{"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/templateItems/"+gateway, `{"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"}`, apitest.MergePatch)
 	m.ID(items, `{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"}`)
 	m.ID(items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":50,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_START","name":"clients"}`)
 	m.ID(items, `{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}`)
@@ -27,7 +29,7 @@ func TestIPv4Templates(t *testing.T) {
 		`{"type":"IPv4GroupTemplateItem","startOffset":0,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
 	apply := "/api/v2/networks/" + network + "/templateApplications"
 	m.Refused(400, "TemplateNotAssigned", network, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"template":{"id":`+id+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"template":{"id":`+id+`}}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/templates/"+id+"/appliedResources", ""); r.Text("data.0.id") != network {
 		t.Errorf("applied are %s", r.Body)
 	}
@@ -95,13 +97,13 @@ func TestIPv4Templates(t *testing.T) {
 	pool := m.ID("/api/v2/networks/"+fourth+"/ranges", `{"type":"IPv4DHCPRange","range":"10.8.1.200-10.8.1.210","name":"old"}`)
 	address := m.ID("/api/v2/networks/"+plain+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.8.2.20"}`)
 	m.Refused(400, "TemplateNotAssigned", plain, "POST", "/api/v2/addresses/"+address+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+fourth, `{"template":{"id":`+id+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/networks/"+fourth, `{"template":{"id":`+id+`}}`, apitest.MergePatch)
 	const parts = `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE","reservedRangeItemsApplied":false,"gatewayItemApplied":false,` +
 		`"dhcpRangeItemsApplied":`
 	m.Want(201, "POST", "/api/v2/ranges/"+pool+"/templateApplications", parts+`false}`)
 	laid(fourth, "10.8.1.1 old 10.8.1.200-10.8.1.210 printers 10.8.1.241-10.8.1.245 0")
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/templateApplications", parts+`true}`)
-	r = m.Want(200, "GET", "/api/v2/networks/"+fourth+"/ranges?"+filter("name:'clients'"), "")
+	r = m.Want(200, "GET", "/api/v2/networks/"+fourth+"/ranges?"+apitest.Filter("name:'clients'"), "")
 	if r.Text("data.0.range") != "10.8.1.10-10.8.1.136" {
 		t.Errorf("by its block it has the ranges %s", r.Body)
 	}
@@ -117,7 +119,7 @@ func TestIPv4Templates(t *testing.T) {
 
 // A zone template gives zones their records.
 func TestZoneTemplates(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	id := m.ID("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"mail"}`)
 	records := "/api/v2/templates/" + id + "/resourceRecords"
@@ -131,7 +133,7 @@ func TestZoneTemplates(t *testing.T) {
 		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
 	m.Refused(400, "InvalidResourceFieldValue", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems",
 		`{"type":"IPv4GroupTemplateItem","startOffset":1,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
-	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+id+`}}`, mergePatch)
+	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+id+`}}`, apitest.MergePatch)
 	spf := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":null,"text":"v=spf1 +all"}`)
 	if r := m.Want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources", ""); r.Text("data.0.id") != spf || r.Text("count") != "1" {
 		t.Errorf("in the way are %s", r.Body)
