@@ -51,7 +51,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	x.Begin(c)
+	x.Start(c)
 	zones, err := ipam.TemplateSubjects(c, x.Parent, "Zone", "ZoneTemplate")
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // SettingsIn gives what holds in networks, within a change.
 func SettingsIn(c *resource.Change, networks ...int64) (map[int64]*Settings, error) {
-	return settingsOf(c.Tx).holdIn(c.Tx, networks)
+	return settingsOf(c.Tx).resolve(c.Tx, networks)
 }
 
 // AllowAddressOverlap takes a smaller network where others are in the way.
@@ -100,7 +100,7 @@ var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of 
 	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
 
 // orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
-func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
+func convertOrphans(c *resource.Change, network int64, was, is space.Range, state string) error {
 	for _, part := range was.Without(is) {
 		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
 		if err != nil {
@@ -140,7 +140,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	network, err := NetworkOf(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
 		if !makeNetwork {
-			return 0, noNetworkOf(c, a)
+			return 0, noNetworkError(c, a)
 		}
 		network, err = NetworkFor(c, configuration, a)
 	}
@@ -160,14 +160,14 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	if errors.Is(err, store.ErrNotFound) {
 		hidden, failed := hidesAddresses(c, network, a)
 		if err = failed; err == nil && hidden {
-			return 0, noNetworkOf(c, a)
+			return 0, noNetworkError(c, a)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
 	if found != nil { // which the caller does not see among others that it sees
-		return 0, noNetworkOf(c, a)
+		return 0, noNetworkError(c, a)
 	}
 	state := item.Text["state"]
 	if state == "" || state == unassigned {
@@ -193,7 +193,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 
 // noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers
 // do not tell where hidden networks are.
-func noNetworkOf(c *resource.Change, a netip.Addr) error {
+func noNetworkError(c *resource.Change, a netip.Addr) error {
 	if !c.Caller.Limited() {
 		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
 	}

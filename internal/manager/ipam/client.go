@@ -138,7 +138,7 @@ func uniqueKey(c *resource.Change, field, value string) error {
 
 // clientOf finds what a reference of an address names by its value, or makes it: a client that was
 // never heard of before is no mistake.
-func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration int64, kind string, fill func(o schema.Object)) error {
+func resolveClient(c *resource.Change, field string, ref *schema.Ref, configuration int64, kind string, fill func(o schema.Object)) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
@@ -171,21 +171,21 @@ func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration i
 }
 
 // clients finds or makes the hardware address and the client identifier that an address names.
-func (x *Assignment) clients(c *resource.Change, identifier *schema.Ref, v4 bool) error {
+func (x *Assignment) resolveClients(c *resource.Change, identifier *schema.Ref, v4 bool) error {
 	mac := x.MACAddress.By
-	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
+	if err := resolveClient(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
 		func(o schema.Object) { o.(*MACAddress).Address = mac }); err != nil {
 		return err
 	}
 	by := identifier.By
 	if v4 {
-		return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o schema.Object) {
+		return resolveClient(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o schema.Object) {
 			text, err := json.Marshal(map[string]string{"clientIdentifier": by})
 			if err == nil { // text can always be written
 				o.(*DHCPClientIdentifier).UID = text
 			}
 		})
 	}
-	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
+	return resolveClient(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
 		func(o schema.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
 }

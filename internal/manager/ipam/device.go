@@ -87,7 +87,7 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 		if slices.Contains(wanted, item.ID) {
 			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
 		}
-		if err := x.take(c, item.ID); err != nil {
+		if err := x.addAddress(c, item.ID); err != nil {
 			return err
 		}
 		wanted = append(wanted, item.ID)
@@ -111,7 +111,7 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 }
 
 // take gives the device an address, which must not be another one's.
-func (x *Device) take(c *resource.Change, id int64) error {
+func (x *Device) addAddress(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != "addresses" {
 		return resource.NotFoundInlined("addresses", "there is no address %d", id)

@@ -24,7 +24,7 @@ type Line struct {
 	Name    string
 	State   string
 	// named and stated say that the file has such columns.
-	named, stated bool
+	hasName, hasState bool
 }
 
 // addressColumns are the columns of a file of addresses.
@@ -42,7 +42,7 @@ func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 			return fmt.Errorf("address: %q is no IP address", cell("address"))
 		}
 		line.Address = address.Unmap()
-		if err := line.fault(); err != nil {
+		if err := line.check(); err != nil {
 			return err
 		}
 		if first, twice := seen[line.Address]; twice {
@@ -52,16 +52,16 @@ func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 		lines = append(lines, line)
 		return nil
 	})
-	_, named := has["name"]
-	_, stated := has["state"]
+	_, hasName := has["name"]
+	_, hasState := has["state"]
 	for i := range lines {
-		lines[i].named, lines[i].stated = named, stated
+		lines[i].hasName, lines[i].hasState = hasName, hasState
 	}
 	return lines, skipped, err
 }
 
 // fault says what is wrong with a line by itself.
-func (l *Line) fault() error {
+func (l *Line) check() error {
 	states := []string{"STATIC", "RESERVED"}
 	if !l.Address.Is4() {
 		states = []string{"STATIC"}
@@ -73,7 +73,7 @@ func (l *Line) fault() error {
 }
 
 // importAtOnce is how many addresses are written at a time.
-const importAtOnce = 20_000
+const importBatch = 20_000
 
 // ImportAddresses makes the addresses in the networks of the configuration that they lie in, in one transaction or in steps. Those that are
 // there get the name and the state that the file says. An address that a rule refuses is skipped or, where how is strict, the error.
@@ -84,17 +84,17 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 		return done, err
 	}
 	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
-	err = run(ctx, i, "Imported addresses into "+configuration, lines,
-		func(tx *store.Tx) ([]other, error) { return i.otherAddresses(tx, lines) },
+	err = runImport(ctx, i, "Imported addresses into "+configuration, lines,
+		func(tx *store.Tx) ([]unlisted, error) { return i.unlistedAddresses(tx, lines) },
 		func(c *resource.Change, part []Line, count int) error {
-			return i.addresses(c, part, func(n int) { how.progressed(count + n) })
+			return i.importAddresses(c, part, func(n int) { how.progressed(count + n) })
 		})
 	return i.done, err
 }
 
 // addresses does what lines say, which are in order.
-func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(done int)) error {
-	networks, err := i.places(c.Tx, lines)
+func (i *lineImport) importAddresses(c *resource.Change, lines []Line, progress func(done int)) error {
+	networks, err := i.groupByNetwork(c.Tx, lines)
 	if err != nil {
 		return err
 	}
@@ -103,17 +103,17 @@ func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(d
 		if err := i.changeAddresses(c, n); err != nil {
 			return err
 		}
-		if err := i.take(c.Tx, n); err != nil {
+		if err := i.allocate(c.Tx, n); err != nil {
 			return err
 		}
-		size := importAtOnce
-		if i.alone {
+		size := importBatch
+		if i.oneByOne {
 			size = 1
 		}
 		for part := range slices.Chunk(n.lines, size) {
 			err := c.Concealed(n.create(c, part))
 			if p, refused := problem.As(err); refused && p.Status < 500 { // whose fault it is shows where each is made alone
-				if i.alone = true; len(part) == 1 {
+				if i.oneByOne = true; len(part) == 1 {
 					i.refused[part[0].Number] = p.Message
 				}
 				return errLineRefused
@@ -149,7 +149,7 @@ func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 			left = append(left, line)
 			continue
 		}
-		if err := i.one(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
+		if err := i.importLine(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
 			return err
 		}
 	}
@@ -164,11 +164,11 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 		return err
 	}
 	var texts []string
-	if line.named && r.Name != line.Name {
+	if line.hasName && r.Name != line.Name {
 		texts = append(texts, fmt.Sprintf("name %q -> %q", r.Name, line.Name))
 	}
-	stated := line.stated && state != line.State && state != gateway // which its network decides
-	if stated {
+	changesState := line.hasState && state != line.State && state != gateway // which its network decides
+	if changesState {
 		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
 	}
 	if len(texts) == 0 {
@@ -176,12 +176,12 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 		return nil
 	}
 	if _, err := c.Following("name", "state").Change(r, func(o schema.Object) {
-		if line.named {
+		if line.hasName {
 			schema.HeadOf(o).Name = line.Name
 		}
-		if x, four := o.(*IPv4Address); four && stated {
+		if x, four := o.(*IPv4Address); four && changesState {
 			x.State = line.State
-		} else if x, six := o.(*IPv6Address); six && stated {
+		} else if x, six := o.(*IPv6Address); six && changesState {
 			x.State = line.State
 		}
 	}); err != nil {
@@ -194,7 +194,7 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 
 // otherAddresses gives the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
 // have.
-func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, err error) {
+func (i *lineImport) unlistedAddresses(tx *store.Tx, lines []Line) (all []unlisted, err error) {
 	for at := 0; at < len(lines); {
 		network, err := NetworkOf(tx, i.configuration, lines[at].Address)
 		if store.IsNotFound(err) {
@@ -219,7 +219,7 @@ func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, er
 				return nil, err
 			}
 			if a := store.KeyAddr(r.Low); !inFile[a] && (state == "STATIC" || state == "RESERVED") {
-				all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
+				all = append(all, unlisted{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
 			}
 		}
 	}
@@ -260,7 +260,7 @@ type importInto struct {
 }
 
 // places finds the networks that lines, which are in order, lie in. Lines that lie in none are skipped.
-func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, err error) {
+func (i *lineImport) groupByNetwork(tx *store.Tx, lines []Line) (places []*importInto, err error) {
 	var at *importInto
 	for _, line := range lines {
 		why, refused := i.refused[line.Number]
@@ -291,7 +291,7 @@ func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, e
 }
 
 // take takes the lines' addresses out of the network's free space.
-func (i *lineImport) take(tx *store.Tx, n *importInto) error {
+func (i *lineImport) allocate(tx *store.Tx, n *importInto) error {
 	addresses := make([]netip.Addr, len(n.lines))
 	for at := range n.lines {
 		addresses[at] = n.lines[at].Address

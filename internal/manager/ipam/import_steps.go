@@ -87,15 +87,15 @@ type lineImport struct {
 	done          Imported
 	// refused are the lines that a rule refused when something was written for them already, by their numbers, and why. alone says that
 	// each is made by itself.
-	refused map[int]string
-	alone   bool
+	refused  map[int]string
+	oneByOne bool
 }
 
 // errLineRefused is a line that was refused half done: the transaction is taken back, and begun again without it.
 var errLineRefused = errors.New("a line was refused half done")
 
 // in runs a step in a transaction, again as long as it ends with errLineRefused.
-func (i *lineImport) in(ctx context.Context, summary string, step func(c *resource.Change) error) error {
+func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *resource.Change) error) error {
 	before := i.done
 	by := store.Author{Name: "command line", Comment: "import"}
 	for {
@@ -132,7 +132,7 @@ func (i *lineImport) skip(line int, why string) error {
 }
 
 // one does what a line says. Where a rule refuses that, the line is skipped.
-func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
+func (i *lineImport) importLine(c *resource.Change, line int, do func() error) error {
 	if why, known := i.refused[line]; known {
 		return i.skip(line, why)
 	}
@@ -153,13 +153,13 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 const maxDifferences = 100_000
 
 // other is a resource that the file lacks, in a block or network of its rows.
-type other struct {
+type unlisted struct {
 	id   int64
 	text string
 }
 
 // differs adds a difference, up to maxDifferences and a line that says so.
-func (i *lineImport) differs(text string) {
+func (i *lineImport) addDifference(text string) {
 	if len(i.done.Differences) == maxDifferences {
 		text = fmt.Sprintf("and others: %d are listed", maxDifferences)
 	}
@@ -169,7 +169,7 @@ func (i *lineImport) differs(text string) {
 }
 
 // remove deletes resources that the file lacks. The error is the first refusal.
-func (i *lineImport) remove(c *resource.Change, others []other) error {
+func (i *lineImport) remove(c *resource.Change, others []unlisted) error {
 	for _, one := range others {
 		row, err := c.Tx.Get(one.id)
 		if store.IsNotFound(err) { // gone with another one
@@ -196,33 +196,33 @@ func (i *lineImport) remove(c *resource.Change, others []other) error {
 			one.text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n)
 		}
 		i.done.Deleted++
-		i.differs(one.text)
+		i.addDifference(one.text)
 	}
 	return nil
 }
 
 // run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the
 // file lacks. An import that prunes deletes them first, so that their space is free.
-func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
+func runImport[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]unlisted, error),
 	do func(c *resource.Change, part []L, count int) error) error {
-	beside := func() (all []other, err error) {
+	readUnlisted := func() (all []unlisted, err error) {
 		err = i.api.Store.View(ctx, func(tx *store.Tx) error {
 			all, err = others(tx)
 			return err
 		})
 		return all, err
 	}
-	var gone []other
+	var gone []unlisted
 	if i.how.Prune {
 		var err error
-		if gone, err = beside(); err != nil {
+		if gone, err = readUnlisted(); err != nil {
 			return err
 		}
 	}
 	count, step := 0, i.how.Step(len(lines))
 	if i.how.InSteps {
 		for part := range slices.Chunk(gone, step) {
-			if err := i.in(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
+			if err := i.runStep(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
 				return CutOff(err, count)
 			}
 			i.how.Stepped(ctx, i.api.Store, count)
@@ -230,7 +230,7 @@ func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, o
 		gone = nil
 	}
 	for part := range slices.Chunk(lines, step) {
-		if err := i.in(ctx, summary, func(c *resource.Change) error {
+		if err := i.runStep(ctx, summary, func(c *resource.Change) error {
 			if err := i.remove(c, gone); err != nil {
 				return err
 			}
@@ -245,9 +245,9 @@ func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, o
 	if i.how.Prune {
 		return nil
 	}
-	all, err := beside()
+	all, err := readUnlisted()
 	for _, one := range all {
-		i.differs(one.text)
+		i.addDifference(one.text)
 	}
 	return err
 }

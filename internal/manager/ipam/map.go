@@ -22,7 +22,7 @@ var (
 // number128 is an address as a number.
 type number128 struct{ high, low uint64 }
 
-func numberOf(a netip.Addr) number128 {
+func newNumber128(a netip.Addr) number128 {
 	b := a.As16()
 	if a.Is4() {
 		four := a.As4()
@@ -38,7 +38,7 @@ func (n number128) minus(m number128) number128 {
 }
 
 // shifted gives the number without its last bits, which must leave no more than 64.
-func (n number128) shifted(by int) uint64 {
+func (n number128) shiftRight(by int) uint64 {
 	if by >= 64 {
 		return n.high >> (by - 64)
 	}
@@ -54,26 +54,26 @@ type cells struct {
 	// shift is how many bits of an address say where in its cell it lies.
 	shift int
 	// used are the addresses in use; lost those that no host may have.
-	used, lost []float64
-	kinds      []byte
+	used, unusable []float64
+	kinds          []byte
 }
 
 // cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as
 // many as it has addresses.
-func cellsOf(r space.Range, p netip.Prefix, n int) *cells {
+func newCells(r space.Range, p netip.Prefix, n int) *cells {
 	length := r.Low.BitLen()
 	if !p.IsValid() {
-		p = around(r)
+		p = smallestPrefix(r)
 	}
 	n = min(n, 1<<min(length-p.Bits(), 30))
-	c := &cells{whole: space.FromPrefix(p), base: numberOf(p.Addr()), used: make([]float64, n),
-		lost: make([]float64, n), kinds: make([]byte, n)}
+	c := &cells{whole: space.FromPrefix(p), base: newNumber128(p.Addr()), used: make([]float64, n),
+		unusable: make([]float64, n), kinds: make([]byte, n)}
 	c.shift = length - p.Bits() - bits.TrailingZeros(uint(n)) //nolint:gosec // at least 1
 	return c
 }
 
 // around gives the smallest prefix that has a range.
-func around(r space.Range) netip.Prefix {
+func smallestPrefix(r space.Range) netip.Prefix {
 	p, _ := r.Low.Prefix(r.Low.BitLen())
 	for !p.Contains(r.High) {
 		p, _ = r.Low.Prefix(p.Bits() - 1)
@@ -83,7 +83,7 @@ func around(r space.Range) netip.Prefix {
 
 // span gives the first and the last cell of a range that lies in the whole.
 func (c *cells) span(r space.Range) (first, last int) {
-	at := func(a netip.Addr) int { return int(numberOf(a).minus(c.base).shifted(c.shift)) } //nolint:gosec // fewer than cells
+	at := func(a netip.Addr) int { return int(newNumber128(a).minus(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
 	return at(r.Low), at(r.High)
 }
 
@@ -91,7 +91,7 @@ func (c *cells) span(r space.Range) (first, last int) {
 func (c *cells) size() float64 { return math.Ldexp(1, c.shift) }
 
 // lay notes what lies in a range, of which the whole may have a part.
-func (c *cells) lay(r space.Range, kind func(was byte) byte) {
+func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
 	r, ok := r.Intersect(c.whole)
 	if !ok {
 		return
@@ -103,9 +103,9 @@ func (c *cells) lay(r space.Range, kind func(was byte) byte) {
 }
 
 // use counts all addresses of a range as used.
-func (c *cells) use(r space.Range) {
+func (c *cells) addUsed(r space.Range) {
 	first, last := c.span(r)
-	low, high := numberOf(r.Low).minus(c.base), numberOf(r.High).minus(c.base)
+	low, high := newNumber128(r.Low).minus(c.base), newNumber128(r.High).minus(c.base)
 	if first == last {
 		c.used[first] += high.minus(low).float() + 1
 		return
@@ -124,15 +124,15 @@ func (c *cells) use(r space.Range) {
 }
 
 // useNetwork counts what is in use of a network, of which the whole may have a part.
-func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
+func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
 	hosts := space.Hosts(network)
 	if hosts.Low != network.Low && c.whole.Has(network.Low) {
 		first, _ := c.span(space.Range{Low: network.Low, High: network.Low})
-		c.lost[first]++
+		c.unusable[first]++
 	}
 	if hosts.High != network.High && c.whole.Has(network.High) {
 		last, _ := c.span(space.Range{Low: network.High, High: network.High})
-		c.lost[last]++
+		c.unusable[last]++
 	}
 	part, ok := hosts.Intersect(c.whole)
 	if !ok || used == 0 {
@@ -145,7 +145,7 @@ func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int
 	next, ended := part.Low, false
 	if err := freeWithin(tx, id, part.Low, part.High, false, func(free space.Range) bool {
 		if next.Less(free.Low) {
-			c.use(space.Range{Low: next, High: free.Low.Prev()})
+			c.addUsed(space.Range{Low: next, High: free.Low.Prev()})
 		}
 		ended = free.High == part.High
 		next = free.High.Next()
@@ -154,20 +154,20 @@ func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int
 		return err
 	}
 	if !ended {
-		c.use(space.Range{Low: next, High: part.High})
+		c.addUsed(space.Range{Low: next, High: part.High})
 	}
 	return nil
 }
 
 // answer packs the cells.
-func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
+func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
 	lies, _ = lies.Intersect(c.whole)
 	m := &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Cells: make([]resource.Cell, len(c.used)),
 		Length: c.whole.Low.BitLen() - c.shift}
 	first, last := c.span(lies)
 	for i := range m.Cells {
 		m.Cells[i] = resource.Cell{Outside: i < first || i > last, Kind: c.kinds[i]}
-		if room := c.size() - c.lost[i]; room > 0 {
+		if room := c.size() - c.unusable[i]; room > 0 {
 			m.Cells[i].Full = c.used[i] / room
 		}
 	}
@@ -177,7 +177,7 @@ func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
 // blockMap says how full the parts of a block are, or of a prefix of it, where that is one, and what lies there.
 func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
-	c := cellsOf(whole, part, n)
+	c := newCells(whole, part, n)
 	type network struct {
 		id   int64
 		in   space.Range
@@ -190,10 +190,10 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 			return nil
 		}
 		if r.Collection != "networks" {
-			c.lay(in, func(was byte) byte { return max(was, 1) })
+			c.setKind(in, func(was byte) byte { return max(was, 1) })
 			return nil
 		}
-		c.lay(in, func(was byte) byte { return min(max(was, 1)+1, 3) })
+		c.setKind(in, func(was byte) byte { return min(max(was, 1)+1, 3) })
 		if !c.whole.Contains(in) {
 			wide = append(wide, network{r.ID, in, used})
 			return nil
@@ -202,7 +202,7 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 			wide = append(wide, network{r.ID, in, used})
 			return nil
 		}
-		return c.useNetwork(tx, r.ID, in, used)
+		return c.addNetwork(tx, r.ID, in, used)
 	}
 	seen, _ := whole.Intersect(c.whole)
 	err := tx.Stream(func(scan func(...any) error) error {
@@ -217,24 +217,24 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 		" FROM resource r WHERE r.collection IN ('blocks', 'networks') AND r.configuration = ? AND r.low >= ? AND r.low <= ?",
 		above.Configuration, store.AddrKey(seen.Low), store.AddrKey(seen.High))
 	if err == nil && whole.Low.Less(seen.Low) {
-		err = reachInto(tx, above.Configuration, seen.Low, lies)
+		err = eachContaining(tx, above.Configuration, seen.Low, lies)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what lies in a block: %w", err)
 	}
 	for _, w := range wide {
-		if err := c.useNetwork(tx, w.id, w.in, w.used); err != nil {
+		if err := c.addNetwork(tx, w.id, w.in, w.used); err != nil {
 			return nil, err
 		}
 	}
-	return c.answer(whole, blockKinds), nil
+	return c.spaceMap(whole, blockKinds), nil
 }
 
 // maxNested is how many blocks and networks may have one address, in one another.
 const maxNested = 129
 
 // reachInto calls fn for each block and network of a configuration that begins before an address and has it, with how much of it is in use.
-func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
+func eachContaining(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
 	low := store.AddrKey(at)
 	rows, err := tx.Some(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
 		Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}, maxNested)
@@ -262,12 +262,12 @@ func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *stor
 // networkMap says how full the parts of a network are, or of a prefix of it, where that is one, and where its ranges lie.
 func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
-	c := cellsOf(whole, part, n)
+	c := newCells(whole, part, n)
 	usage, err := UsageOf(tx, []int64{above.ID})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.useNetwork(tx, above.ID, whole, usage[above.ID].Used()); err != nil {
+	if err := c.addNetwork(tx, above.ID, whole, usage[above.ID].Used()); err != nil {
 		return nil, err
 	}
 	err = tx.Stream(func(scan func(...any) error) error {
@@ -276,12 +276,12 @@ func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (
 			return err
 		}
 		if in, ok := whole.Intersect(RangeOf(&r)); ok {
-			c.lay(in, func(byte) byte { return 1 })
+			c.setKind(in, func(byte) byte { return 1 })
 		}
 		return nil
 	}, "SELECT low, high FROM resource WHERE parent = ? AND "+store.CollectionIs("", "ranges")+" AND low IS NOT NULL", above.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ranges of a network: %w", err)
 	}
-	return c.answer(whole, networkKinds), nil
+	return c.spaceMap(whole, networkKinds), nil
 }

@@ -99,7 +99,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 	if err != nil {
 		return err
 	}
-	if _, err := subject(c, "destination", to, destination.Type, below); err != nil {
+	if _, err := findSubject(c, "destination", to, destination.Type, below); err != nil {
 		return err
 	}
 	var others []*store.Resource
@@ -124,7 +124,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 	if err != nil {
 		return err
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	for _, other := range others {
 		if err := r.absorb(other, destination.ID); err != nil {
 			return err
@@ -165,7 +165,7 @@ func union(destination *store.Resource, others []*store.Resource, collection str
 
 // absorb puts what lies in a block or network into another one and deletes it.
 func (r *reshaping) absorb(row *store.Resource, into int64) error {
-	below, err := content(r.c.Tx, row)
+	below, err := readContent(r.c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	destination, err := subject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
+	destination, err := findSubject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
 			continue
 		}
-		row, err := subject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
+		row, err := findSubject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		r := o.(*IPv4DHCPRange)
 		r.Range.Range = whole
 		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)
-		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return lowOf(a).Compare(lowOf(b)) })
+		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return exclusionLow(a).Compare(exclusionLow(b)) })
 	})
 	if err != nil {
 		return err

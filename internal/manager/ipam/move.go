@@ -37,13 +37,13 @@ func (x *IPMove) BeforeWrite(c *resource.Change) error {
 	}
 	row, err := c.Tx.Get(x.Parent)
 	if err == nil {
-		x.Name = movedTo(spanText(row), x.Address.String())
+		x.Name = moveName(spanText(row), x.Address.String())
 	}
 	return err
 }
 
 // movedTo says what is moved where.
-func movedTo(from, to string) string { return from + " to " + to }
+func moveName(from, to string) string { return from + " to " + to }
 
 // AfterWrite moves the resource that the request was sent below.
 func (x *IPMove) AfterWrite(c *resource.Change) error {
@@ -66,7 +66,7 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 	if to == old.Low {
 		return problem.Invalid("address", "%s is where it is already", to)
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	var err error
 	if row.Collection == "addresses" {
 		err = r.moveAddress(row, to, mac)
@@ -89,7 +89,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		return err
 	}
 	if !Usable(network).Has(to) {
-		return notForHosts(to, RangeOf(network))
+		return nonHostError(to, RangeOf(network))
 	}
 	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
 		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
@@ -117,7 +117,7 @@ func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
 		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
 	}
-	parent, err := r.holder(row, moved)
+	parent, err := r.findHolder(row, moved)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 }
 
 // holder finds the smallest block of the configuration that holds a range and is not moved itself.
-func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error) {
+func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, error) {
 	at := row.Configuration
 	for {
 		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
@@ -157,7 +157,7 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 
 // shift moves a resource and all below it from one place to another.
 func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64) error {
-	below, err := content(r.c.Tx, row)
+	below, err := readContent(r.c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 		return moved.Low
 	}
 	if _, err := r.change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			h := s.shape()
+		if s, ok := o.(spaceObject); ok {
+			h := s.spaceHead()
 			h.Range.Range, _ = h.Range.Shift(from, to)
 			h.Parent = parent
 		}

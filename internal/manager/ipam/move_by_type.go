@@ -84,7 +84,7 @@ type IPv6NetworkMove struct {
 }
 
 // movedRow gives the resource that a move is about, which is of the type that the move is named after.
-func movedRow(c *resource.Change) (*store.Resource, error) {
+func subjectOfMove(c *resource.Change) (*store.Resource, error) {
 	h := schema.HeadOf(c.New)
 	row, err := c.Tx.Get(h.Parent)
 	if err == nil && row.Type+"Move" != h.Type {
@@ -98,12 +98,12 @@ func (x *AddressMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
 	x.Source = &AddressPlace{Address: RangeOf(row).Low}
-	schema.HeadOf(c.New).Name = movedTo(x.Source.Address.String(), x.Destination.Address.String())
+	schema.HeadOf(c.New).Name = moveName(x.Source.Address.String(), x.Destination.Address.String())
 	return nil
 }
 
@@ -112,11 +112,11 @@ func (x *AddressMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
-	return within("destination", moveTo(c, row, x.Destination.Address, schema.Ref{}))
+	return withField("destination", moveTo(c, row, x.Destination.Address, schema.Ref{}))
 }
 
 // BeforeWrite notes where the block or network was, and refuses a destination of another size.
@@ -124,7 +124,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidMoveDestination", "destination.range", "%s is not as large as %s", to, old)
 	}
 	x.Destination.Range = to.String()
-	schema.HeadOf(c.New).Name = movedTo(x.Source.Range, x.Destination.Range)
+	schema.HeadOf(c.New).Name = moveName(x.Source.Range, x.Destination.Range)
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (x *SpaceMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (x *SpaceMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	return within("destination", moveTo(c, row, to.Low, schema.Ref{}))
+	return withField("destination", moveTo(c, row, to.Low, schema.Ref{}))
 }
 
 // within says that what a problem names is a part of a field.
-func within(field string, err error) error {
+func withField(field string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Status < 500 {
 		p.Fields = []string{field}

@@ -31,16 +31,16 @@ func Usable(r *store.Resource) space.Range {
 // It gives the first resource whose space is not free.
 func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
 	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
-	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !moved(m) })
+	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !hasMoved(m) })
 	for _, m := range moves {
 		if m.Before != nil {
 			b.was[m.Before.ID] = m.Before
 		}
 	}
-	if err := b.giveBack(moves); err != nil {
+	if err := b.release(moves); err != nil {
 		return nil, err
 	}
-	return b.takeAgain(moves)
+	return b.allocate(moves)
 }
 
 // reallocation gives back and takes free space for many resources at once.
@@ -68,7 +68,7 @@ func (b *reallocation) parent(id int64) (*store.Resource, error) {
 }
 
 // joined puts ranges that touch together, in order.
-func joined(ranges []space.Range) (all []space.Range) {
+func joinRanges(ranges []space.Range) (all []space.Range) {
 	slices.SortFunc(ranges, func(a, b space.Range) int { return a.Low.Compare(b.Low) })
 	for _, r := range ranges {
 		if n := len(all); n > 0 && all[n-1].High.Next() == r.Low {
@@ -81,19 +81,19 @@ func joined(ranges []space.Range) (all []space.Range) {
 }
 
 // moved reports whether a resource takes up other space, or space of another one.
-func moved(m resource.Respan) bool {
+func hasMoved(m resource.Respan) bool {
 	return m.Before == nil || m.After == nil || m.Before.Parent != m.After.Parent ||
 		!bytes.Equal(m.Before.Low, m.After.Low) || !bytes.Equal(m.Before.High, m.After.High)
 }
 
 // spaced reports whether a resource takes space away from its parent.
-func spaced(tx *store.Tx, r *store.Resource) bool {
+func takesSpace(tx *store.Tx, r *store.Resource) bool {
 	return r != nil && r.Low != nil && slices.Contains(spacesIn(tx).takers, r.Collection)
 }
 
 // giveBack gives resources what they have to give from now on, and their parents the space that they
 // took.
-func (b *reallocation) giveBack(moves []resource.Respan) error {
+func (b *reallocation) release(moves []resource.Respan) error {
 	gives := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil {
@@ -101,7 +101,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 				gives[m.After.ID] = append(gives[m.After.ID], more...)
 			}
 		}
-		if !spaced(b.tx, m.Before) {
+		if !takesSpace(b.tx, m.Before) {
 			continue
 		}
 		parent, err := b.parent(m.Before.Parent)
@@ -119,7 +119,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(gives)) {
-		if err := freeAddMany(b.tx, id, joined(gives[id])); err != nil {
+		if err := freeAddMany(b.tx, id, joinRanges(gives[id])); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 }
 
 // takeAgain takes what resources no longer give, and what they take from their parents.
-func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
+func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resource, err error) {
 	takes := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil && m.Before != nil {
@@ -135,7 +135,7 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 				takes[m.After.ID] = append(takes[m.After.ID], less...)
 			}
 		}
-		if !spaced(b.tx, m.After) {
+		if !takesSpace(b.tx, m.After) {
 			continue
 		}
 		parent, err := b.parent(m.After.Parent)
@@ -156,19 +156,19 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(takes)) {
-		taken, err := freeTakeParts(b.tx, id, joined(takes[id]))
+		taken, err := freeTakeParts(b.tx, id, joinRanges(takes[id]))
 		if err != nil {
 			return nil, err
 		}
 		if taken != nil {
-			return blockedIn(moves, id, *taken), space.ErrTaken
+			return findBlocked(moves, id, *taken), space.ErrTaken
 		}
 	}
 	return nil, nil
 }
 
 // blockedIn gives one of the resources that want a part of a parent that is not all free.
-func blockedIn(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
+func findBlocked(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
 	for _, m := range moves {
 		if m.After == nil || m.After.Low == nil {
 			continue

@@ -21,7 +21,7 @@ type reshaping struct {
 	at    map[int64]int // place in moves
 }
 
-func reshape(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
+func newReshaping(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
 
 // note notes what became of a resource.
 func (r *reshaping) note(before, after *store.Resource) {
@@ -41,8 +41,8 @@ func (r *reshaping) note(before, after *store.Resource) {
 // change writes a resource anew, whatever space it takes then.
 func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
 	after, err := r.c.Following().Change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			s.shape().reshaped = true
+		if s, ok := o.(spaceObject); ok {
+			s.spaceHead().reshaped = true
 		}
 		change(o)
 	})
@@ -53,15 +53,15 @@ func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*
 }
 
 // shaper is a block or a network.
-type shaper interface{ shape() *SpaceHead }
+type spaceObject interface{ spaceHead() *SpaceHead }
 
-func (x *SpaceHead) shape() *SpaceHead { return x }
+func (x *SpaceHead) spaceHead() *SpaceHead { return x }
 
 // resize gives a block or network another range.
 func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource, error) {
 	return r.change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			s.shape().Range = schema.Range{Range: to}
+		if s, ok := o.(spaceObject); ok {
+			s.spaceHead().Range = schema.Range{Range: to}
 		}
 	})
 }
@@ -76,11 +76,11 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	s, ok := o.(shaper)
+	s, ok := o.(spaceObject)
 	if !ok {
 		return nil, fmt.Errorf("%s takes no space", like.Type)
 	}
-	s.shape().reshaped, s.shape().Range = true, schema.Range{Range: to}
+	s.spaceHead().reshaped, s.spaceHead().Range = true, schema.Range{Range: to}
 	h := schema.HeadOf(o)
 	h.ID, h.Name = 0, name
 	row, err := r.c.Following().Create(t, o)
@@ -147,7 +147,7 @@ func (r *reshaping) finish() error {
 }
 
 // inTheWay words a refusal, by problem.Conflict or problem.BadRequest, that lists resources.
-func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
+func conflictError(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
 		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
@@ -164,7 +164,7 @@ func spanText(r *store.Resource) string {
 }
 
 // content gives what lies right below a block or network and takes space there.
-func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
+func readContent(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
 	for _, collection := range spacesIn(tx).all {
 		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
 		if err != nil {
@@ -217,7 +217,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 			return err
 		}
 	}
-	below, err := content(c.Tx, c.Row)
+	below, err := readContent(c.Tx, c.Row)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		}
 	}
 	if len(outside) > 0 {
-		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
 			fmt.Sprintf("range: these would not lie within %s any more", r), outside)
 	}
 	return nil
@@ -244,7 +244,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	r.note(c.Row, after)
 	return r.finish()
 }
@@ -272,8 +272,8 @@ func (x *SpaceHead) reparentSiblings(c *resource.Change, inside []*store.Resourc
 	if x.ID, err = c.Tx.NewID(); err != nil {
 		return err
 	}
-	x.around = reshape(c)
-	return x.around.reparent(inside, x.ID)
+	x.adopting = newReshaping(c)
+	return x.adopting.reparent(inside, x.ID)
 }
 
 // adoptSiblings changes what is free where a block was made around siblings.
@@ -282,6 +282,6 @@ func (x *SpaceHead) adoptSiblings(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	x.around.note(nil, row)
-	return x.around.finish()
+	x.adopting.note(nil, row)
+	return x.adopting.finish()
 }

@@ -34,7 +34,7 @@ type IPv4BlockSplit struct {
 
 // BeforeWrite says what is wrong with the split point, and in its name what is split, for the history.
 func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
-	row, err := subject(c, "block", x.Block, "IPv4Block", x.Parent)
+	row, err := findSubject(c, "block", x.Block, "IPv4Block", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 		if !ok || p.Bits() == p.Addr().BitLen() {
 			return problem.Invalid("splitPointAddress", "is needed: %s has no middle", whole)
 		}
-		x.SplitPointAddress = halves(p)[1].Low
+		x.SplitPointAddress = splitPrefix(p)[1].Low
 	}
 	if !whole.Has(x.SplitPointAddress) || x.SplitPointAddress == whole.Low {
 		return problem.Invalid("splitPointAddress", "%s does not split %s", x.SplitPointAddress, whole)
@@ -69,7 +69,7 @@ func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
 }
 
 // halves are the two halves of a prefix.
-func halves(p netip.Prefix) [2]space.Range {
+func splitPrefix(p netip.Prefix) [2]space.Range {
 	lower := netip.PrefixFrom(p.Addr(), p.Bits()+1)
 	first := space.FromPrefix(lower)
 	return [2]space.Range{first, {Low: first.High.Next(), High: space.FromPrefix(p).High}}
@@ -77,7 +77,7 @@ func halves(p netip.Prefix) [2]space.Range {
 
 // subject finds the resource that a split or merge is about: the one named, which must be the one that
 // the request was sent below or lie below it.
-func subject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
+func findSubject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
 	id := ref.ID
 	if id == 0 {
 		return nil, problem.Invalid(field, "is needed")
@@ -108,7 +108,7 @@ func subject(c *resource.Change, field string, ref schema.Ref, kind string, belo
 // splitInto gives a block or network the first of the parts, and makes others like it for the rest,
 // with what lies in them. record is the resource of record, field its links to the parts.
 func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, record int64, field string) error {
-	below, err := content(c.Tx, row)
+	below, err := readContent(c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		into[i] = append(into[i], child)
 	}
 	if len(lost) > 0 {
-		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
 			fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	first, err := r.resize(row, parts[0])
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ type IPv4NetworkSplit struct {
 
 // BeforeWrite says what is wrong with the count, and in its name what is split, for the history.
 func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
-	row, err := subject(c, "network", x.Network, "IPv4Network", x.Parent)
+	row, err := findSubject(c, "network", x.Network, "IPv4Network", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	kept, err := x.freeGateway(c, row)
+	kept, err := x.removeGateway(c, row)
 	if err != nil {
 		return err
 	}
@@ -246,10 +246,10 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	for _, id := range links {
-		if err := x.gatewayOf(c, id, kept); err != nil {
+		if err := x.setGateway(c, id, kept); err != nil {
 			return err
 		}
-		if err := x.lay(c, id); err != nil {
+		if err := x.applyTemplate(c, id); err != nil {
 			return err
 		}
 	}
@@ -257,7 +257,7 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 }
 
 // lay gives a part the template that the split asks for, and applies it.
-func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
+func (x *IPv4NetworkSplit) applyTemplate(c *resource.Change, id int64) error {
 	if x.Template.ID == 0 {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
 		return err
 	}
 	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
-	a.x.Begin(c)
+	a.x.Start(c)
 	if x.ConflictResolutionStrategy == Overwrite {
 		a.x.ConflictResolutionStrategy = Overwrite
 	}
@@ -278,7 +278,7 @@ func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
 
 // freeGateway takes the network's gateway away, so that each part gets its own, and gives it where it
 // is to be preserved.
-func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) (kept netip.Addr, err error) {
+func (x *IPv4NetworkSplit) removeGateway(c *resource.Change, row *store.Resource) (kept netip.Addr, err error) {
 	o, err := c.API.Object(row)
 	if err != nil {
 		return kept, err
@@ -297,7 +297,7 @@ func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) 
 }
 
 // gatewayOf gives a part the gateway that it keeps, or its default one where that is wanted.
-func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Addr) error {
+func (x *IPv4NetworkSplit) setGateway(c *resource.Change, id int64, kept netip.Addr) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err

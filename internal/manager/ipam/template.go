@@ -13,31 +13,31 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerTemplates declares the collections of templates and what stands in them.
+// registerTemplates declares the collections of templates and template items.
 func registerTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations"}}, &IPv4Template{})
 	r.Collection(resource.Collection{Name: "templateItems", Parents: []string{"templates"}},
 		&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{})
-	r.Computed(resource.ComputedSub{Below: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: conflicting})
+	r.Computed(resource.ComputedSub{Below: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: findAllConflicts})
 }
 
-// TemplateHead is what every template has.
+// TemplateHead has the common fields of all templates.
 type TemplateHead struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the template lies in.
+	// Configuration is the configuration that contains the template.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
-// IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by
-// their places in a network.
+// IPv4Template is a layout for networks. Its items place the gateway, reserved addresses, DHCP ranges and IP groups at offsets within a
+// network.
 type IPv4Template struct {
 	TemplateHead `parents:"configurations"`
-	// TemplateItems are its items: with their ids those that are there and stay, without one new ones. A body that gives them makes them all
-	// that it has.
+	// TemplateItems is the complete list of items. An item with an id changes the existing item, an item without an id is created. Existing
+	// items that are not in the list are deleted.
 	TemplateItems json.RawMessage `api:"templateItems,writeOnly,list"`
 }
 
-// AfterWrite gives a new template its gateway, the first host, and the items that a request has in it.
+// AfterWrite creates the gateway item of a new template, at the first host, and saves the items of the request.
 func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 	if c.Creates() {
 		t, _ := c.API.Type(gatewayItem)
@@ -48,13 +48,13 @@ func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	return x.keepItems(c)
+	return x.replaceItems(c)
 }
 
-// gatewayItem is the type of the item that says where the gateway is.
+// gatewayItem is the type of the item for the gateway.
 const gatewayItem = "IPv4GatewayTemplateItem"
 
-// The ways in which an item of a template says where it lies.
+// Formats of the position of a template item.
 const (
 	fromStart        = "OFFSET_SIZE_FROM_START"
 	fromEnd          = "OFFSET_SIZE_FROM_END"
@@ -63,9 +63,9 @@ const (
 	percentFromEnd   = "OFFSET_PERCENTAGE_FROM_END"
 )
 
-// placeOf gives what lies in a network from an offset on, so many addresses, or up to another offset; ok is
-// false where not all of it is hosts.
-func placeOf(network space.Range, format string, start, end, size int64) (r space.Range, ok bool) {
+// locateItem returns the range of an item in a network. The range starts at an offset and has a size, or ends at another offset, depending
+// on format. ok is false if part of the range is not a host.
+func locateItem(network space.Range, format string, start, end, size int64) (r space.Range, ok bool) {
 	hosts := space.Hosts(network)
 	count := big.NewInt(size)
 	if strings.Contains(format, "PERCENTAGE") {
@@ -93,14 +93,14 @@ func placeOf(network space.Range, format string, start, end, size int64) (r spac
 	return r, hosts.Contains(r)
 }
 
-// TemplateItem is what every part of an IPv4 template has.
+// TemplateItem has the common field of all items of an IPv4 template.
 type TemplateItem struct {
-	// StartOffset is how far from the network's first address, or from its last one, the part begins.
+	// StartOffset is the distance of the item from the first or the last address of the network.
 	StartOffset int64 `api:"startOffset,required" min:"1"`
 }
 
-// belongs refuses an item in anything but an IPv4 template.
-func belongs(c *resource.Change, h *schema.Head) error {
+// checkItemParent rejects an item whose parent is not an IPv4 template.
+func checkItemParent(c *resource.Change, h *schema.Head) error {
 	parent, err := c.Tx.Get(h.Parent)
 	if err == nil && parent.Type != "IPv4Template" {
 		return problem.Invalid("type", "an %s belongs to an IPv4Template, not to %s %d", h.Type, parent.Type, parent.ID)
@@ -108,39 +108,41 @@ func belongs(c *resource.Change, h *schema.Head) error {
 	return err
 }
 
-// part is an item of a template as it is laid out in a network.
-type part interface {
+// layoutItem is a template item that has a range in a network.
+type layoutItem interface {
 	schema.Object
-	in(network space.Range) (space.Range, bool)
+	locate(network space.Range) (space.Range, bool)
 }
 
-// IPv4GatewayTemplateItem says where the gateway is.
+// IPv4GatewayTemplateItem is the position of the gateway.
 type IPv4GatewayTemplateItem struct {
 	schema.Head `head:"readOnly" post:"no"`
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
 }
 
-func (x *IPv4GatewayTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, 1)
+func (x *IPv4GatewayTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, 1)
 }
 
-// BeforeWrite refuses an item outside of an IPv4 template.
-func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
+// BeforeWrite rejects an item outside of an IPv4 template.
+func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error {
+	return checkItemParent(c, &x.Head)
+}
 
 // IPv4ReservedRangeTemplateItem says which addresses are reserved.
 type IPv4ReservedRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// Size is the number of addresses.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
 	// Size is how many addresses it has.
 	Size int64 `api:"size,required" min:"1"`
 }
 
-func (x *IPv4ReservedRangeTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
+func (x *IPv4ReservedRangeTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
 // maxReserved is how many addresses one item may reserve.
@@ -151,33 +153,35 @@ func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	if x.Size > maxReserved {
 		return problem.Invalid("size", "%d is more than %d, which is the most that an item reserves", x.Size, maxReserved)
 	}
-	return belongs(c, &x.Head)
+	return checkItemParent(c, &x.Head)
 }
 
 // IPv4GroupTemplateItem says where an IP group lies.
 type IPv4GroupTemplateItem struct {
 	schema.Head `head:"required,nonblank"`
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// Size is the number of addresses.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
 	// Size is how many addresses it has.
 	Size int64 `api:"size,required" min:"1"`
 }
 
-func (x *IPv4GroupTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
+func (x *IPv4GroupTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
 // BeforeWrite refuses an item outside of an IPv4 template.
-func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
+func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error {
+	return checkItemParent(c, &x.Head)
+}
 
-// IPv4DHCPRangeTemplateItem says where a DHCP range lies.
+// RangeDefinitionFormat is the format of the position.
 type IPv4DHCPRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// RangeDefinitionFormat says how the range is written down.
+	// Size is the number of addresses, or a percentage of the hosts.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END|OFFSETS|OFFSET_PERCENTAGE_FROM_START|OFFSET_PERCENTAGE_FROM_END"`
-	// EndOffset is how far from the network's first address the range ends, with OFFSETS.
+	// SplitAroundStaticAddresses excludes static addresses from the range.
 	EndOffset *int64 `api:"endOffset" min:"1"`
 	// Size is how many addresses, or how many percent of the hosts, it has.
 	Size *int64 `api:"size" min:"1"`
@@ -185,7 +189,7 @@ type IPv4DHCPRangeTemplateItem struct {
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 }
 
-func (x *IPv4DHCPRangeTemplateItem) in(network space.Range) (space.Range, bool) {
+func (x *IPv4DHCPRangeTemplateItem) locate(network space.Range) (space.Range, bool) {
 	end, size := int64(0), int64(0)
 	if x.EndOffset != nil {
 		end = *x.EndOffset
@@ -193,7 +197,7 @@ func (x *IPv4DHCPRangeTemplateItem) in(network space.Range) (space.Range, bool) 
 	if x.Size != nil {
 		size = *x.Size
 	}
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
 }
 
 // BeforeWrite asks for what the format needs.
@@ -208,11 +212,11 @@ func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	case strings.Contains(x.RangeDefinitionFormat, "PERCENTAGE") && *x.Size > 100:
 		return problem.Invalid("size", "%d is more than 100 percent", *x.Size)
 	}
-	return belongs(c, &x.Head)
+	return checkItemParent(c, &x.Head)
 }
 
 // partsOf reads the items of an IPv4 template, the gateway first.
-func partsOf(c *resource.Change, template int64) (parts []part, err error) {
+func readItems(c *resource.Change, template int64) (parts []layoutItem, err error) {
 	ids, err := c.Tx.Children(template)
 	if err != nil {
 		return nil, err
@@ -229,16 +233,16 @@ func partsOf(c *resource.Change, template int64) (parts []part, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if p, ok := o.(part); ok {
+		if p, ok := o.(layoutItem); ok {
 			parts = append(parts, p)
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(parts, func(a, b layoutItem) int { return rank(a) - rank(b) })
 	return parts, nil
 }
 
 // rank is the order in which items are applied: what needs addresses comes before what lies over them.
-func rank(p part) int {
+func rank(p layoutItem) int {
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:
 		return 0
@@ -261,23 +265,23 @@ func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Res
 }
 
 // conflicting gives the resources that are in the way of a template in the networks that have it.
-func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
+func findAllConflicts(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
 	networks, err := TemplatedRows(tx, template.ID, "IPv4Network")
 	if err != nil {
 		return nil, err
 	}
-	parts, err := partsOf(c, template.ID)
+	parts, err := readItems(c, template.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, network := range networks {
 		for _, p := range parts {
-			r, ok := p.in(RangeOf(network))
+			r, ok := p.locate(RangeOf(network))
 			if !ok {
 				continue
 			}
-			found, err := inTheWayOf(c, network, p, r)
+			found, err := findConflicts(c, network, p, r)
 			if err != nil {
 				return nil, err
 			}
@@ -291,7 +295,7 @@ func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids
 }
 
 // inTheWayOf gives what is in the way of an item that is to lie at r in a network.
-func inTheWayOf(c *resource.Change, network *store.Resource, p part, r space.Range) (found []*store.Resource, err error) {
+func findConflicts(c *resource.Change, network *store.Resource, p layoutItem, r space.Range) (found []*store.Resource, err error) {
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	collection := "addresses"
 	switch p.(type) {
