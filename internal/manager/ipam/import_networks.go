@@ -19,22 +19,22 @@ import (
 
 // NetworkLine is a line of a file of networks.
 type NetworkLine struct {
-	Number int // in the file, from 1
+	Number int // line number in the file, from 1
 	Range  space.Range
 	Name   string
-	// Gateway is not valid where the network is to have none; Default says that it gets its first host.
+	// Gateway is not valid if the network has no gateway. Default means that the cell is empty, so that a new network uses its first host.
 	Gateway netip.Addr
 	Default bool
-	// Named and Gated say that the file has a column of names, or of gateways.
+	// HasName and HasGateway report whether the file has these columns.
 	HasName, HasGateway bool
 }
 
 // networkColumns are the columns of a file of networks.
 var networkColumns = []string{"network", "netmask", "name", "gateway"}
 
-// ReadNetworks reads a CSV file (RFC 4180) with a header: network, in any form that a range has, and if it has them netmask, name and
-// gateway, which may be none. Case and spaces around fields do not matter. Rows that cannot be read, and those of a network that stands in
-// an earlier row, are skipped, with the reason.
+// ReadNetworks reads a CSV file (RFC 4180) with a header. The column network is a range in any supported format. The columns netmask, name
+// and gateway are optional; gateway may be the word none. Case and surrounding spaces do not matter. Invalid rows and rows that repeat a
+// network are skipped, with the reason.
 func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err error) {
 	seen := map[space.Range]int{}
 	has, skipped, err := readLines(in, networkColumns, func(at int, cell func(string) string) error {
@@ -86,8 +86,8 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	return line, nil
 }
 
-// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them, in one transaction or in steps. Those that
-// are there get the name and the gateway that the file says. A network that a rule refuses is skipped or, where how is strict, the error.
+// ImportNetworks creates the networks in the smallest blocks of the configuration that contain them, in one transaction or in steps. It
+// sets the name and the gateway of existing networks. A network that a rule rejects is skipped; if how is strict, it is an error instead.
 func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (done Imported,
 	err error) {
 	within, err := ConfigurationID(ctx, a, configuration)
@@ -110,7 +110,7 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 	return i.done, err
 }
 
-// network does what a line says.
+// importNetwork creates or changes the network of a line.
 func (i *lineImport) importNetwork(c *resource.Change, line NetworkLine) error {
 	parent, err := findBlock(c.Tx, i.configuration, line.Range)
 	if err != nil {
@@ -142,7 +142,7 @@ func (i *lineImport) importNetwork(c *resource.Change, line NetworkLine) error {
 	return err
 }
 
-// changeNetwork gives a network that is there the name and the gateway that a line says, as far as it says them.
+// changeNetwork sets the name and the gateway of an existing network, if the line has them.
 func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line NetworkLine) error {
 	o, err := c.API.Object(row)
 	if err != nil {
@@ -155,7 +155,7 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	n, four := o.(*IPv4Network)
 	gateway := four && !line.Default && n.Gateway != line.Gateway
 	p, _ := line.Range.Prefix()
-	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low { // the default, of none of /31 and /32
+	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low { // networks of /31 and /32 have no default gateway
 		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s, as the cell is empty: write an address, or the word none, to "+
 			"change it", line.Number, line.Range, gatewayText(n.Gateway)))
 	}
@@ -181,7 +181,7 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	return nil
 }
 
-// worded is an address, or the word none.
+// gatewayText returns the address as text, or "none" if it is not valid.
 func gatewayText(a netip.Addr) string {
 	if !a.IsValid() {
 		return "none"
@@ -189,7 +189,7 @@ func gatewayText(a netip.Addr) string {
 	return a.String()
 }
 
-// otherNetworks gives the networks that lie in the same blocks as those of the file, and that it does not have.
+// unlistedNetworks returns the networks that the file lacks, in the blocks of the networks of the file.
 func (i *lineImport) unlistedNetworks(tx *store.Tx, lines []NetworkLine) (rows []unlisted, err error) {
 	inFile, blocks := map[space.Range]bool{}, map[int64]bool{}
 	for _, line := range lines {
@@ -203,7 +203,7 @@ func (i *lineImport) unlistedNetworks(tx *store.Tx, lines []NetworkLine) (rows [
 			return nil, err
 		}
 		block, err := findBlock(tx, i.configuration, line.Range)
-		if _, none := problem.As(err); none { // it lies in no block, and is skipped
+		if _, none := problem.As(err); none { // the network is in no block; the import skips the line
 			continue
 		}
 		if err != nil {
@@ -225,7 +225,7 @@ func (i *lineImport) unlistedNetworks(tx *store.Tx, lines []NetworkLine) (rows [
 	return rows, nil
 }
 
-// blockFor finds the smallest block of a configuration that holds a range.
+// findBlock returns the id of the smallest block of a configuration that contains a range.
 func findBlock(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
 	at, err := smallestBlock(tx, &store.Resource{ID: configuration}, r, false)
 	if err == nil && at.ID == configuration {

@@ -18,7 +18,7 @@ import (
 // its type has a boolean field named after it with the suffix Inherited, which can disable the inheritance.
 type inheritedFields struct {
 	values, refs, lists map[string]bool
-	// by contains the inheritable fields of each type; also maps alternative field names, in both directions of use, to main names.
+	// by contains the inheritable fields of each type. also maps the main name of a field to its alternative name.
 	by   map[string]map[string]bool
 	also map[string]string
 }

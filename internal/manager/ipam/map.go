@@ -13,13 +13,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What lies in a cell of a map: of a block, and of a network. The order is that of the numbers in the map.
+// Contents of a map cell, for blocks and for networks. The index is the number in the map.
 var (
 	blockKinds   = []string{"free", "block", "network", "networks"}
 	networkKinds = []string{"free", "range"}
 )
 
-// number128 is an address as a number.
+// number128 is an address as an integer.
 type number128 struct{ high, low uint64 }
 
 func newNumber128(a netip.Addr) number128 {
@@ -37,7 +37,7 @@ func (n number128) minus(m number128) number128 {
 	return number128{high, low}
 }
 
-// shifted gives the number without its last bits, which must leave no more than 64.
+// shiftRight drops the last bits of the number. The result must fit into 64 bits.
 func (n number128) shiftRight(by int) uint64 {
 	if by >= 64 {
 		return n.high >> (by - 64)
@@ -47,19 +47,19 @@ func (n number128) shiftRight(by int) uint64 {
 
 func (n number128) float() float64 { return math.Ldexp(float64(n.high), 64) + float64(n.low) }
 
-// cells are equal parts of a prefix: how many addresses of each are in use, and what lies there.
+// cells are equal parts of a prefix, with the number of used addresses and the content of each.
 type cells struct {
 	whole space.Range
 	base  number128
-	// shift is how many bits of an address say where in its cell it lies.
+	// shift is the number of address bits within a cell.
 	shift int
-	// used are the addresses in use; lost those that no host may have.
+	// used counts the addresses in use, unusable the network and broadcast addresses.
 	used, unusable []float64
 	kinds          []byte
 }
 
-// cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as
-// many as it has addresses.
+// newCells returns the cells of prefix p, or of the smallest prefix that contains r if p is not valid. n is the number of cells, a power of
+// two; it is reduced to the number of addresses.
 func newCells(r space.Range, p netip.Prefix, n int) *cells {
 	length := r.Low.BitLen()
 	if !p.IsValid() {
@@ -72,7 +72,7 @@ func newCells(r space.Range, p netip.Prefix, n int) *cells {
 	return c
 }
 
-// around gives the smallest prefix that has a range.
+// smallestPrefix returns the smallest prefix that contains a range.
 func smallestPrefix(r space.Range) netip.Prefix {
 	p, _ := r.Low.Prefix(r.Low.BitLen())
 	for !p.Contains(r.High) {
@@ -81,16 +81,16 @@ func smallestPrefix(r space.Range) netip.Prefix {
 	return p
 }
 
-// span gives the first and the last cell of a range that lies in the whole.
+// span returns the first and the last cell of a range, which must be inside of the prefix.
 func (c *cells) span(r space.Range) (first, last int) {
 	at := func(a netip.Addr) int { return int(newNumber128(a).minus(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
 	return at(r.Low), at(r.High)
 }
 
-// size is how many addresses a cell has.
+// size returns the number of addresses in a cell.
 func (c *cells) size() float64 { return math.Ldexp(1, c.shift) }
 
-// lay notes what lies in a range, of which the whole may have a part.
+// setKind updates the content of the cells that a range covers. The range may be partly outside of the prefix.
 func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
 	r, ok := r.Intersect(c.whole)
 	if !ok {
@@ -102,7 +102,7 @@ func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
 	}
 }
 
-// use counts all addresses of a range as used.
+// addUsed counts all addresses of a range as used.
 func (c *cells) addUsed(r space.Range) {
 	first, last := c.span(r)
 	low, high := newNumber128(r.Low).minus(c.base), newNumber128(r.High).minus(c.base)
@@ -110,7 +110,7 @@ func (c *cells) addUsed(r space.Range) {
 		c.used[first] += high.minus(low).float() + 1
 		return
 	}
-	inCell := func(n number128) float64 { // where in its cell an address lies
+	inCell := func(n number128) float64 { // offset of the address in its cell
 		if c.shift >= 64 {
 			return number128{n.high & (1<<(c.shift-64) - 1), n.low}.float()
 		}
@@ -123,7 +123,7 @@ func (c *cells) addUsed(r space.Range) {
 	c.used[last] += inCell(high) + 1
 }
 
-// useNetwork counts what is in use of a network, of which the whole may have a part.
+// addNetwork counts the used addresses of a network, which may be partly outside of the prefix.
 func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
 	hosts := space.Hosts(network)
 	if hosts.Low != network.Low && c.whole.Has(network.Low) {
@@ -159,7 +159,7 @@ func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int
 	return nil
 }
 
-// answer packs the cells.
+// spaceMap returns the cells as a map of the range lies.
 func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
 	lies, _ = lies.Intersect(c.whole)
 	m := &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Cells: make([]resource.Cell, len(c.used)),
@@ -174,7 +174,7 @@ func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
 	return m
 }
 
-// blockMap says how full the parts of a block are, or of a prefix of it, where that is one, and what lies there.
+// blockMap returns the utilization and the content of a block in n parts, or of a prefix of it if part is valid.
 func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
 	c := newCells(whole, part, n)
@@ -183,10 +183,10 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 		in   space.Range
 		used int64
 	}
-	var wide []network // what takes more questions comes when the list is read
+	var wide []network // networks that need another query, after this one is finished
 	lies := func(r *store.Resource, used int64) error {
 		in := RangeOf(r)
-		if r.ID == above.ID || !whole.Contains(in) { // itself, and what begins where it does and lies around it
+		if r.ID == above.ID || !whole.Contains(in) { // the block itself, or an ancestor with the same first address
 			return nil
 		}
 		if r.Collection != "networks" {
@@ -230,10 +230,11 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 	return c.spaceMap(whole, blockKinds), nil
 }
 
-// maxNested is how many blocks and networks may have one address, in one another.
+// maxNested is the maximum number of nested blocks and networks that contain one address.
 const maxNested = 129
 
-// reachInto calls fn for each block and network of a configuration that begins before an address and has it, with how much of it is in use.
+// eachContaining calls fn for each block and network of a configuration that starts before an address and contains it, with its used
+// addresses.
 func eachContaining(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
 	low := store.AddrKey(at)
 	rows, err := tx.Some(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
@@ -259,7 +260,7 @@ func eachContaining(tx *store.Tx, configuration int64, at netip.Addr, fn func(r 
 	return nil
 }
 
-// networkMap says how full the parts of a network are, or of a prefix of it, where that is one, and where its ranges lie.
+// networkMap returns the utilization of a network in n parts, or of a prefix of it if part is valid, and the cells with DHCP ranges.
 func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
 	c := newCells(whole, part, n)

@@ -131,13 +131,13 @@ func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error {
 	return checkItemParent(c, &x.Head)
 }
 
-// IPv4ReservedRangeTemplateItem says which addresses are reserved.
+// IPv4ReservedRangeTemplateItem is a range of reserved addresses.
 type IPv4ReservedRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// Size is the number of addresses.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
-	// Size is how many addresses it has.
+	// Size is the number of addresses.
 	Size int64 `api:"size,required" min:"1"`
 }
 
@@ -145,10 +145,10 @@ func (x *IPv4ReservedRangeTemplateItem) locate(network space.Range) (space.Range
 	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
-// maxReserved is how many addresses one item may reserve.
+// maxReserved is the maximum number of addresses in one reserved range.
 const maxReserved = 65536
 
-// BeforeWrite refuses an item outside of an IPv4 template, and one of more addresses than are made at once.
+// BeforeWrite rejects an item outside of an IPv4 template and an item with more than maxReserved addresses.
 func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	if x.Size > maxReserved {
 		return problem.Invalid("size", "%d is more than %d, which is the most that an item reserves", x.Size, maxReserved)
@@ -156,13 +156,13 @@ func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	return checkItemParent(c, &x.Head)
 }
 
-// IPv4GroupTemplateItem says where an IP group lies.
+// IPv4GroupTemplateItem is the position of an IP group.
 type IPv4GroupTemplateItem struct {
 	schema.Head `head:"required,nonblank"`
 	TemplateItem
-	// Size is the number of addresses.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
-	// Size is how many addresses it has.
+	// Size is the number of addresses.
 	Size int64 `api:"size,required" min:"1"`
 }
 
@@ -170,22 +170,22 @@ func (x *IPv4GroupTemplateItem) locate(network space.Range) (space.Range, bool) 
 	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
-// BeforeWrite refuses an item outside of an IPv4 template.
+// BeforeWrite rejects an item outside of an IPv4 template.
 func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error {
 	return checkItemParent(c, &x.Head)
 }
 
-// RangeDefinitionFormat is the format of the position.
+// IPv4DHCPRangeTemplateItem is the position of a DHCP range.
 type IPv4DHCPRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// Size is the number of addresses, or a percentage of the hosts.
+	// RangeDefinitionFormat is the format of the position.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END|OFFSETS|OFFSET_PERCENTAGE_FROM_START|OFFSET_PERCENTAGE_FROM_END"`
-	// SplitAroundStaticAddresses excludes static addresses from the range.
+	// EndOffset is the distance of the last address from the first address of the network. It is required with OFFSETS.
 	EndOffset *int64 `api:"endOffset" min:"1"`
-	// Size is how many addresses, or how many percent of the hosts, it has.
+	// Size is the number of addresses, or a percentage of the hosts.
 	Size *int64 `api:"size" min:"1"`
-	// SplitAroundStaticAddresses says whether the range leaves out static addresses within it.
+	// SplitAroundStaticAddresses excludes static addresses from the range.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 }
 
@@ -200,7 +200,7 @@ func (x *IPv4DHCPRangeTemplateItem) locate(network space.Range) (space.Range, bo
 	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
 }
 
-// BeforeWrite asks for what the format needs.
+// BeforeWrite rejects an item that lacks a field required by its format.
 func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	switch offsets := x.RangeDefinitionFormat == byOffsets; {
 	case offsets && x.EndOffset == nil:
@@ -215,7 +215,7 @@ func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	return checkItemParent(c, &x.Head)
 }
 
-// partsOf reads the items of an IPv4 template, the gateway first.
+// readItems returns the items of an IPv4 template, the gateway first.
 func readItems(c *resource.Change, template int64) (parts []layoutItem, err error) {
 	ids, err := c.Tx.Children(template)
 	if err != nil {
@@ -241,7 +241,7 @@ func readItems(c *resource.Change, template int64) (parts []layoutItem, err erro
 	return parts, nil
 }
 
-// rank is the order in which items are applied: what needs addresses comes before what lies over them.
+// rank returns the order in which an item is applied. Items that allocate addresses come before items that cover them.
 func rank(p layoutItem) int {
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:
@@ -252,7 +252,7 @@ func rank(p layoutItem) int {
 	return 2
 }
 
-// TemplatedRows gives the networks, or zones, that have a template.
+// TemplatedRows returns the resources of type kind, networks or zones, that have the template.
 func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Resource, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{template}, Field: "template"}},
 		func(r *store.Resource) error {
@@ -264,7 +264,7 @@ func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Res
 	return rows, err
 }
 
-// conflicting gives the resources that are in the way of a template in the networks that have it.
+// findAllConflicts returns the ids of the resources that conflict with a template in the networks that have it.
 func findAllConflicts(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
 	networks, err := TemplatedRows(tx, template.ID, "IPv4Network")
@@ -294,7 +294,7 @@ func findAllConflicts(tx *store.Tx, api *resource.API, template *store.Resource)
 	return slices.Compact(ids), nil
 }
 
-// inTheWayOf gives what is in the way of an item that is to lie at r in a network.
+// findConflicts returns the resources of a network that conflict with an item at range r.
 func findConflicts(c *resource.Change, network *store.Resource, p layoutItem, r space.Range) (found []*store.Resource, err error) {
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	collection := "addresses"
@@ -329,7 +329,7 @@ func findConflicts(c *resource.Change, network *store.Resource, p layoutItem, r 
 	if _, ok := p.(*IPv4GatewayTemplateItem); !ok {
 		return found, nil
 	}
-	// Another gateway is in the way as well.
+	// A different gateway is a conflict as well.
 	o, err := c.API.Object(network)
 	if err != nil {
 		return nil, err
