@@ -47,7 +47,7 @@ type DHCPv4Subclass struct {
 }
 
 // matched are what a class may look at, and which bytes of it there are: the first, the last and one more than the last.
-var matched = map[string]struct{ first, last, end int64 }{
+var matchBounds = map[string]struct{ first, last, end int64 }{
 	"hardware":                {1, 6, 7},
 	"dhcp-client-identifier":  {1, 256, 257},
 	"vendor-class-identifier": {0, 255, 256},
@@ -71,7 +71,7 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	case x.Option == "" && x.MatchOffset == nil && x.MatchLength == nil:
 		return nil // who is in the class is said elsewhere
 	}
-	bytes, known := matched[x.Option]
+	bytes, known := matchBounds[x.Option]
 	switch {
 	case x.Option == "" || x.MatchOffset == nil || x.MatchLength == nil:
 		return criteria("option", "option, matchOffset and matchLength are given together")
@@ -106,14 +106,14 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 }
 
 // decides reports whether the class's expression says itself who is in it, so that there is nothing to tell subclasses apart by.
-func (x *DHCPv4ClientClass) decides() bool { return strings.HasPrefix(x.MatchExpression, "if ") }
+func (x *DHCPv4ClientClass) selectsClients() bool { return strings.HasPrefix(x.MatchExpression, "if ") }
 
 // checkExpression refuses what a server could not read as one expression, and one that takes no subclasses where there are some.
 func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
-	if err := balanced(x.MatchExpression); err != "" {
+	if err := checkBalance(x.MatchExpression); err != "" {
 		return problem.Field("InvalidMatchCriteria", "matchExpression", "%s", err)
 	}
-	if !x.decides() || x.ID == 0 {
+	if !x.selectsClients() || x.ID == 0 {
 		return nil
 	}
 	there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("subclasses"), store.HasParent(x.ID)}})
@@ -124,7 +124,7 @@ func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
 }
 
 // balanced says what is wrong with the quotes and brackets of an expression, or that a statement ends in it; empty where nothing is.
-func balanced(text string) string {
+func checkBalance(text string) string {
 	depth, quoted, escaped := 0, false, false
 	for i, r := range text {
 		switch {
@@ -180,7 +180,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 		return err
 	}
 	class := o.(*DHCPv4ClientClass)
-	if class.decides() {
+	if class.selectsClients() {
 		return problem.Conflict("ResourceConflictsWithOther",
 			"the class %s says itself who is in it, by an expression that begins with if: it has no subclasses",
 			class.Name)

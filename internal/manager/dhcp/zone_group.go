@@ -113,7 +113,7 @@ func (x *DHCPForwardZone) BeforeWrite(c *resource.Change) error {
 	}
 	x.Name = x.ZoneAbsoluteName
 	if x.Zone.ID != 0 {
-		o, err := target(c, "zone", "zones", x.Zone.ID)
+		o, err := readTarget(c, "zone", "zones", x.Zone.ID)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("prefix", "%v", err)
 		}
 		x.PrefixRange, x.Prefix = r.String(), schema.Ref{}
-		if x.Prefix.ID, err = spaceWith(c, x.Config, r); err != nil {
+		if x.Prefix.ID, err = findSpace(c, x.Config, r); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 }
 
 // spaceWith finds the network, or else the block, that has a range; 0 where none has.
-func spaceWith(c *resource.Change, configuration int64, r space.Range) (int64, error) {
+func findSpace(c *resource.Change, configuration int64, r space.Range) (int64, error) {
 	for _, collection := range []string{"networks", "blocks"} {
 		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
 			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
@@ -209,7 +209,7 @@ func renameDeclarations(c *resource.Change, field, ref string) error {
 }
 
 // target reads what a field of a body refers to.
-func target(c *resource.Change, field, collection string, id int64) (schema.Object, error) {
+func readTarget(c *resource.Change, field, collection string, id int64) (schema.Object, error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != collection {
 		return nil, resource.NotFoundInlined(field, "there is no resource %d in %s", id, collection)

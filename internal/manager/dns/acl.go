@@ -17,22 +17,22 @@ func registerAccessControlLists(r *resource.Registry) {
 		if !c.Creates() {
 			return nil
 		}
-		return makePredefined(c, schema.HeadOf(c.New).ID)
+		return createPredefined(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
 		return resource.EachWithout(c, "configurations", "accessControlLists",
-			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefined[0]},
-			func(id int64) error { return makePredefined(c, id) })
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefinedLists[0]},
+			func(id int64) error { return createPredefined(c, id) })
 	})
 }
 
 // predefined are the lists that name servers have by themselves.
-var predefined = []string{"any", "none", "localhost", "localnets"}
+var predefinedLists = []string{"any", "none", "localhost", "localnets"}
 
 // makePredefined makes the lists that every configuration has.
-func makePredefined(c *resource.Change, configuration int64) error {
+func createPredefined(c *resource.Change, configuration int64) error {
 	t := c.API.TypeNamed("ACL")
-	for _, name := range predefined {
+	for _, name := range predefinedLists {
 		x := &ACL{Predefined: true, MatchElements: []string{name}}
 		x.Type, x.Name, x.Parent, x.Config = t.Name, name, configuration, configuration
 		if _, err := c.Following().Create(t, x); err != nil {
@@ -76,13 +76,13 @@ func (x *ACL) Validate(c *resource.Change) error {
 	if err := checkListName(x.Name); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
-	if slices.Contains(predefined, strings.ToLower(x.Name)) {
+	if slices.Contains(predefinedLists, strings.ToLower(x.Name)) {
 		return problem.Conflict("ResourceAlreadyExists", "name: every configuration has a list %s", strings.ToLower(x.Name))
 	}
 	if _, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
 		return err
 	}
-	return x.leadsBack(c, x.MatchElements, map[string]bool{})
+	return x.checkCycle(c, x.MatchElements, map[string]bool{})
 }
 
 // CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have, and gives those that
@@ -111,7 +111,7 @@ func CheckMatches(c *resource.Change, configuration int64, field string, element
 }
 
 // leadsBack refuses elements that lead, over other lists, to the list itself.
-func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]bool) error {
+func (x *ACL) checkCycle(c *resource.Change, elements []string, seen map[string]bool) error {
 	for _, element := range elements {
 		m, err := ParseMatch(element)
 		if err != nil || m.List == "" || seen[m.List] {
@@ -131,7 +131,7 @@ func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]b
 				return err
 			}
 			if other := o.(*ACL); other.ID != x.ID && !other.Predefined {
-				if err := x.leadsBack(c, other.MatchElements, seen); err != nil {
+				if err := x.checkCycle(c, other.MatchElements, seen); err != nil {
 					return err
 				}
 			}

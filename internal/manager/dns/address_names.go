@@ -33,12 +33,12 @@ func nameAddress(c *resource.Change) error {
 func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
-			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
+			record, zone, name, err := findRecordOrZone(c, h, item.Text["absoluteName"])
 			if err != nil {
 				return err
 			}
 			if record == nil {
-				if err := newHost(c, h, zone, name); err != nil {
+				if err := createHost(c, h, zone, name); err != nil {
 					return err
 				}
 				continue
@@ -66,7 +66,7 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 			return err
 		}
 		if createReverseRecord.In(c.Options) {
-			if err := leadBack(c, record.ID); err != nil {
+			if err := enableReverseRecord(c, record.ID); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Whether the address leads back to the host that is named with it.")
 
 // leadBack lets the addresses of a host lead back to it.
-func leadBack(c *resource.Change, id int64) error {
+func enableReverseRecord(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func contains(ids []int64, id int64) bool {
 // recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
 // default view of the network where there is one. A name in no zone is put into the network's first
 // default zone. It gives the whole name.
-func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
+func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
 	name = naming.Clean(given)
 	if err := naming.Check(name, naming.HostName); err != nil {
 		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
@@ -112,11 +112,11 @@ func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zon
 	if p == nil {
 		p = &ipam.Settings{}
 	}
-	if record, err = findIn(c.Tx, h.Config, naming.Key(name), "HostRecord", p.Refs["defaultView"]); record != nil || err != nil {
+	if record, err = findInView(c.Tx, h.Config, naming.Key(name), "HostRecord", p.Refs["defaultView"]); record != nil || err != nil {
 		return record, nil, name, err
 	}
 	for key := naming.Key(name); key != ""; key = parentName(key) {
-		if zone, err = findIn(c.Tx, h.Config, key, "Zone", p.Refs["defaultView"]); zone != nil || err != nil {
+		if zone, err = findInView(c.Tx, h.Config, key, "Zone", p.Refs["defaultView"]); zone != nil || err != nil {
 			return nil, zone, name, err
 		}
 	}
@@ -130,7 +130,7 @@ func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zon
 }
 
 // findIn finds a host record or a zone by its name: in the view where there is one given, else in any.
-func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
+func findInView(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
 	found, err := tx.ByKey(configuration, key)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 	return nil, nil
 }
 
-func newHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
+func createHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
 	reverse, said := createReverseRecord.Given(c.Options)
 	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}

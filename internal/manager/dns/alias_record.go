@@ -26,7 +26,7 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	if err := linkRecord(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
+	if err := resolveLink(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
 		return err
 	}
 	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
@@ -36,7 +36,7 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 }
 
 // Validate refuses a name that has anything else.
-func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *AliasRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *AliasRecord) SameData(schema.Object) bool { return true }

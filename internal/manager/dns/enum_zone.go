@@ -40,13 +40,13 @@ func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("type", "an ENUMZone lies in a view or a Zone, not in %s %d", parent.Type, parent.ID)
 	}
 	x.Name = naming.Clean(x.Name)
-	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
 	return err
 }
 
 // Validate refuses a name that another zone of the view has.
 func (x *ENUMZone) Validate(c *resource.Change) error {
-	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+	return checkZoneNameUnique(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
 // AfterWrite renames what lies below a zone that was renamed.
@@ -102,13 +102,13 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	if digits := strings.NewReplacer("+", "", "-", "", " ", "").Replace(x.NumberName); digits != number {
 		return problem.Invalid("numberName", "%q is not the number of the name %q, which is %s", x.NumberName, x.Name, number)
 	}
-	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
 	return err
 }
 
 // Validate refuses a name that another zone of the view has.
 func (x *ENUMNumberZone) Validate(c *resource.Change) error {
-	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+	return checkZoneNameUnique(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
 // AfterWrite renames what lies below a number that was changed.
@@ -126,7 +126,7 @@ func (x *ENUMNumberZone) Key() string { return naming.Key(x.AbsoluteName) }
 func (x *ENUMNumberZone) String() string { return x.AbsoluteName }
 
 // numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.
-func (z *ZoneReader) numbers(zone *store.Resource) error {
+func (z *ZoneReader) addNumbers(zone *store.Resource) error {
 	var below []*store.Resource
 	if err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.HasParent(zone.ID)}},
@@ -142,7 +142,7 @@ func (z *ZoneReader) numbers(zone *store.Resource) error {
 		if err := z.Read(number, func(dns.RR) bool { return true }); err != nil {
 			return err
 		}
-		if err := z.numbers(number); err != nil {
+		if err := z.addNumbers(number); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ func registerExternalHosts(r *resource.Registry) {
 			return nil
 		}
 		h := schema.HeadOf(c.New)
-		_, err := makeExternalHosts(c, h.ID, h.Config)
+		_, err := createExternalHostsZone(c, h.ID, h.Config)
 		return err
 	}})
 	r.Seed(func(c *resource.Change) error {
@@ -27,7 +27,7 @@ func registerExternalHosts(r *resource.Registry) {
 			func(id int64) error {
 				view, err := c.Tx.Head(id)
 				if err == nil {
-					_, err = makeExternalHosts(c, id, view.Configuration)
+					_, err = createExternalHostsZone(c, id, view.Configuration)
 				}
 				return err
 			})
@@ -35,7 +35,7 @@ func registerExternalHosts(r *resource.Registry) {
 }
 
 // makeExternalHosts creates the zone of the external hosts of a view.
-func makeExternalHosts(c *resource.Change, view, configuration int64) (*store.Resource, error) {
+func createExternalHostsZone(c *resource.Change, view, configuration int64) (*store.Resource, error) {
 	z := &ExternalHostsZone{}
 	z.Type, z.Parent, z.Config = "ExternalHostsZone", view, configuration
 	return c.FollowingAsked("name").Create(c.API.TypeNamed(z.Type), z)
@@ -56,11 +56,11 @@ func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if zone.Type != "ExternalHostsZone" { // published clients name any zone of the view, or the view
-		view, _, err := above(c.Tx, x.Parent)
+		view, _, err := resolveParent(c.Tx, x.Parent)
 		if err != nil {
 			return err
 		}
-		hosts, err := externalHosts(c.Tx, view)
+		hosts, err := findExternalHostsZone(c.Tx, view)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (x *ExternalHostsZone) BeforeWrite(*resource.Change) error {
 
 // Validate refuses a second one in a view.
 func (x *ExternalHostsZone) Validate(c *resource.Change) error {
-	other, err := externalHosts(c.Tx, x.View.ID)
+	other, err := findExternalHostsZone(c.Tx, x.View.ID)
 	if err == nil && other != nil && other.ID != x.ID {
 		return problem.Conflict("ResourceAlreadyExists", "view %d has external hosts already: zone %d", x.View.ID, other.ID)
 	}
@@ -128,7 +128,7 @@ func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
 }
 
 // externalHosts finds the zone of a view's external hosts; nil where it has none.
-func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
+func findExternalHostsZone(tx *store.Tx, view int64) (*store.Resource, error) {
 	found, err := tx.ByName("zones", view, "External Hosts")
 	for _, r := range found {
 		if r.Type == "ExternalHostsZone" {
@@ -140,13 +140,13 @@ func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
 
 // ExternalHost finds or makes the record of an external host in a view, and the zone for it.
 func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema.Ref, error) {
-	zone, err := externalHosts(c.Tx, view.ID)
+	zone, err := findExternalHostsZone(c.Tx, view.ID)
 	if err != nil {
 		return schema.Ref{}, err
 	}
 	n := c.FollowingAsked("name")
 	if zone == nil { // it was deleted by an undo
-		if zone, err = makeExternalHosts(c, view.ID, view.Configuration); err != nil {
+		if zone, err = createExternalHostsZone(c, view.ID, view.Configuration); err != nil {
 			return schema.Ref{}, err
 		}
 	}

@@ -48,7 +48,7 @@ func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
 }
 
 // modelled are types that have a resource type of their own, which a record of a type by its number would go around.
-var modelled = map[uint16]string{dns.TypeCNAME: "AliasRecord", dns.TypeHINFO: "HINFORecord"}
+var ownResourceTypes = map[uint16]string{dns.TypeCNAME: "AliasRecord", dns.TypeHINFO: "HINFORecord"}
 
 // FromSigning reports whether records of a type follow from signing a zone, and are no data of it.
 func FromSigning(kind uint16) bool {
@@ -66,8 +66,8 @@ func RefuseGenericType(kind uint16, mnemonics []string) string {
 		return "these records are made when the zone is signed: choose a signing policy for the zone"
 	case kind == dns.TypeSOA:
 		return "the start of authority follows from deployment options"
-	case modelled[kind] != "":
-		return "create a resource of the type " + modelled[kind]
+	case ownResourceTypes[kind] != "":
+		return "create a resource of the type " + ownResourceTypes[kind]
 	case slices.Contains(mnemonics, mnemonic):
 		return "write " + mnemonic
 	}
@@ -125,7 +125,7 @@ func GenericTypeAndData(rr dns.RR, mnemonics []string) (recordType, data string,
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *GenericRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *GenericRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *GenericRecord) SameData(o schema.Object) bool {

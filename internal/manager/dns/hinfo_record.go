@@ -26,7 +26,7 @@ type HINFORecord struct {
 func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName(c, naming.AnyName) }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *HINFORecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HINFORecord) SameData(o schema.Object) bool {

@@ -40,7 +40,7 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
 	}
-	if wildcard(x.Name) { // no address leads back to a name that nobody has
+	if isWildcard(x.Name) { // no address leads back to a name that nobody has
 		x.ReverseRecord = false
 	}
 	seen := map[int64]bool{}
@@ -58,14 +58,14 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 		}
 		seen[item.ID] = true
 	}
-	if err := x.checkLeadsBack(c); err != nil {
+	if err := x.checkReverseRights(c); err != nil {
 		return err
 	}
 	return x.checkNetworks(c)
 }
 
 // checkLeadsBack refuses addresses that a user may not change and that would lead back to the host.
-func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
+func (x *HostRecord) checkReverseRights(c *resource.Change) error {
 	if !x.ReverseRecord || !c.Requested() || c.Caller.Rights == nil || c.Caller.Administrator {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
 			kept = named
 		case !x.Addresses.Given:
 			for _, id := range named {
-				if err := x.leadsBack(c, id); err != nil {
+				if err := x.checkReverseRight(c, id); err != nil {
 					return err
 				}
 			}
@@ -90,14 +90,14 @@ func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
 		if slices.Contains(kept, item.ID) {
 			continue
 		}
-		if err := x.leadsBack(c, item.ID); err != nil {
+		if err := x.checkReverseRight(c, item.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *HostRecord) leadsBack(c *resource.Change, address int64) error {
+func (x *HostRecord) checkReverseRight(c *resource.Change, address int64) error {
 	row, err := c.Tx.Get(address)
 	if store.IsNotFound(err) { // as is told of references
 		return nil
@@ -133,7 +133,7 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 }
 
 // Validate refuses a second host of the name, and a name that is an alias.
-func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *HostRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HostRecord) SameData(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

@@ -40,13 +40,13 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 			continue
 		}
 		if zones := p.Zones["restrictedZones"]; len(zones) > 0 {
-			inside, err := liesIn(c.Tx, zone, zones)
+			inside, err := isWithin(c.Tx, zone, zones)
 			if err != nil {
 				return err
 			}
 			if !inside {
 				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id,
-					listed(zones))
+					resourceList(zones))
 			}
 		}
 		if p.Values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
@@ -58,7 +58,7 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 }
 
 // listed gives the views and zones of a setting, by their numbers.
-func listed(ids []int64) problem.Resources {
+func resourceList(ids []int64) problem.Resources {
 	all := make(problem.Resources, len(ids))
 	for i, id := range ids {
 		all[i] = problem.About(id, strconv.FormatInt(id, 10))
@@ -67,7 +67,7 @@ func listed(ids []int64) problem.Resources {
 }
 
 // liesIn reports whether a zone is one of those, or lies below one.
-func liesIn(tx *store.Tx, zone int64, among []int64) (bool, error) {
+func isWithin(tx *store.Tx, zone int64, among []int64) (bool, error) {
 	for id := zone; id > resource.RootID; {
 		if slices.Contains(among, id) {
 			return true, nil

@@ -33,10 +33,10 @@ func (x *InternalRootZone) BeforeWrite(*resource.Change) error {
 
 // Validate refuses a second one in a view.
 func (x *InternalRootZone) Validate(c *resource.Change) error {
-	return freeRoot(c, x.ID, x.View.ID)
+	return checkSingleRoot(c, x.ID, x.View.ID)
 }
 
-func freeRoot(c *resource.Change, id, view int64) error {
+func checkSingleRoot(c *resource.Change, id, view int64) error {
 	found, err := c.Tx.ByName("zones", view, RootName)
 	for _, r := range found {
 		if r.ID != id {

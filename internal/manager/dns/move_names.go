@@ -113,11 +113,11 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if err != nil {
 		return err
 	}
-	view, _, err := above(c.Tx, row.Parent)
+	view, _, err := resolveParent(c.Tx, row.Parent)
 	if err != nil {
 		return err
 	}
-	parent, relative, err := zoneAbove(c.Tx, row.Configuration, view, to, row)
+	parent, relative, err := findParentZone(c.Tx, row.Configuration, view, to, row)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 
 // zoneAbove finds what a name lies in: the zone of the view with the longest name above it, which is
 // not the one that is moved nor lies below it, or for a zone the view itself.
-func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string, err error) {
+func findParentZone(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string, err error) {
 	name := naming.Clean(absolute)
 	at := name
 	if moved.Collection == "zones" {

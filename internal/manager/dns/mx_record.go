@@ -27,11 +27,11 @@ func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *MXRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *MXRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *MXRecord) SameData(o schema.Object) bool {

@@ -40,7 +40,7 @@ func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []stri
 				names = append(names, name)
 			}
 		}
-		if err := z.responses(zone, names); err != nil {
+		if err := z.addResponses(zone, names); err != nil {
 			return nil, err
 		}
 	}

@@ -33,7 +33,7 @@ func newNamesExtension() *store.Extension {
 const namingTopic = "namingPolicies"
 
 // anyPolicies reports whether there are naming policies.
-func anyPolicies(tx *store.Tx) (there bool, err error) {
+func hasPolicies(tx *store.Tx) (there bool, err error) {
 	n, ok := tx.Extension(namesName).State.(*namesExtension)
 	if !ok {
 		return false, errors.New("the database was opened without the extension of names")
@@ -61,7 +61,7 @@ func verifyNames(tx *store.Tx, fault func(string, ...any)) error {
 			}
 			zone, known := zones[r.Parent]
 			if !known {
-				_, name, err := above(tx, r.Parent)
+				_, name, err := resolveParent(tx, r.Parent)
 				if errors.Is(err, store.ErrNotFound) { // a fault already
 					return nil
 				}

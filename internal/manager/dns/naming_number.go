@@ -30,7 +30,7 @@ func registerNameNumbers(r *resource.Registry) {
 const numberMark = "#"
 
 // marked reports whether a name has a numberMark that is not escaped.
-func marked(name string) bool {
+func hasNumberMark(name string) bool {
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
 		case '\\':
@@ -44,8 +44,8 @@ func marked(name string) bool {
 
 // numbered puts numbers into a new name, or one that changes, where a naming policy of its holder has NamingPolicyIncrementalValues and the
 // name has numberMarks in their places. A name without marks comes back as it is; no name may keep one.
-func numbered(c *resource.Change, holder int64, name string) (string, error) {
-	if !marked(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
+func assignNumbers(c *resource.Change, holder int64, name string) (string, error) {
+	if !hasNumberMark(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return name, nil
 	}
 	made := ""
@@ -53,18 +53,18 @@ func numbered(c *resource.Change, holder int64, name string) (string, error) {
 		if made != "" {
 			return nil
 		}
-		values, err := valuesOf(c, row)
+		values, err := readValues(c, row)
 		if err != nil {
 			return err
 		}
 		n := &numbering{c: c, holder: holder, values: values}
-		if !n.counts() {
+		if !n.hasNumbers() {
 			return nil
 		}
-		if !n.reads(name) { // which the policy refuses: a mark is no number
-			return allows(c, row, p, name)
+		if !n.parse(name) { // which the policy refuses: a mark is no number
+			return checkPolicy(c, row, p, name)
 		}
-		made, err = n.name()
+		made, err = n.nextName()
 		return err
 	})
 	if err == nil && made == "" {
@@ -83,7 +83,7 @@ type numbering struct {
 }
 
 // counts reports whether one of the values counts.
-func (n *numbering) counts() bool {
+func (n *numbering) hasNumbers() bool {
 	return slices.ContainsFunc(n.values, func(v policyValue) bool {
 		_, ok := v.pattern.(*NamingPolicyIncrementalValue)
 		return ok
@@ -91,8 +91,8 @@ func (n *numbering) counts() bool {
 }
 
 // reads takes a name apart; false where it is not of these values with a mark for each number.
-func (n *numbering) reads(name string) bool {
-	e, err := wholeOf(n.values, func(v pattern) string {
+func (n *numbering) parse(name string) bool {
+	e, err := compileName(n.values, func(v pattern) string {
 		if _, ok := v.(*NamingPolicyIncrementalValue); ok {
 			return numberMark
 		}
@@ -113,34 +113,34 @@ func (n *numbering) reads(name string) bool {
 
 // name gives the name with its numbers: one that none of its siblings has. The last value that is there to make the name unique does so,
 // and others like it have their first number; without one, counters go on until the name is nobody's.
-func (n *numbering) name() (string, error) {
+func (n *numbering) nextName() (string, error) {
 	unique := -1
 	for i, v := range n.values {
 		if x, ok := v.pattern.(*NamingPolicyIncrementalValue); ok && x.IncrementalRole == roleUnique {
-			n.texts[i], unique = x.write(x.start()), i
+			n.texts[i], unique = x.format(x.start()), i
 		}
 	}
 	for {
-		if err := n.count(); err != nil {
+		if err := n.advanceCounters(); err != nil {
 			return "", err
 		}
 		if unique >= 0 {
-			return n.unique(unique)
+			return n.uniqueName(unique)
 		}
 		name := strings.Join(n.texts, "")
-		if taken, err := n.taken(name); err != nil || !taken {
+		if taken, err := n.isTaken(name); err != nil || !taken {
 			return name, err
 		}
 	}
 }
 
 // taken reports whether a sibling has the name.
-func (n *numbering) taken(name string) (bool, error) {
+func (n *numbering) isTaken(name string) (bool, error) {
 	holder, err := n.c.Tx.Head(n.holder)
 	if err != nil {
 		return false, err
 	}
-	_, zone, err := above(n.c.Tx, n.holder)
+	_, zone, err := resolveParent(n.c.Tx, n.holder)
 	if err != nil {
 		return false, err
 	}
@@ -151,7 +151,7 @@ func (n *numbering) taken(name string) (bool, error) {
 }
 
 // count lets the counters go on, and keeps how far they are.
-func (n *numbering) count() error {
+func (n *numbering) advanceCounters() error {
 	for i, v := range n.values {
 		x, ok := v.pattern.(*NamingPolicyIncrementalValue)
 		if !ok || x.IncrementalRole == roleUnique {
@@ -161,7 +161,7 @@ func (n *numbering) count() error {
 		if err != nil {
 			return err
 		}
-		n.texts[i] = x.write(number)
+		n.texts[i] = x.format(number)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("reading how far the counter %d is: %w", x.ID, err)
 	default:
-		number = x.after(last)
+		number = x.nextAfter(last)
 	}
 	if number > math.MaxInt32 {
 		return 0, problem.Field("NamingPolicyViolation", "name", "the counter %s, %d, has no numbers left", x.Name, x.ID)
@@ -191,7 +191,7 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 
 // unique gives the name with the first number that no name next to it has: the first that is free, or the one behind the greatest where
 // numbers are not used again.
-func (n *numbering) unique(at int) (string, error) {
+func (n *numbering) uniqueName(at int) (string, error) {
 	x := n.values[at].pattern.(*NamingPolicyIncrementalValue)
 	before, behind := naming.Key(strings.Join(n.texts[:at], "")), naming.Key(strings.Join(n.texts[at+1:], ""))
 	taken := map[int64]bool{}
@@ -217,16 +217,16 @@ func (n *numbering) unique(at int) (string, error) {
 		return "", err
 	}
 	number := x.start()
-	if !x.reuses() && greatest >= number {
-		number = x.after(greatest)
+	if !x.reusesNumbers() && greatest >= number {
+		number = x.nextAfter(greatest)
 	}
 	for taken[number] {
-		number = x.after(number)
+		number = x.nextAfter(number)
 	}
 	if number > math.MaxInt32 {
 		return "", problem.Field("NamingPolicyViolation", "name", "the value %s, %d, has no numbers left", x.Name, x.ID)
 	}
-	n.texts[at] = x.write(number)
+	n.texts[at] = x.format(number)
 	return strings.Join(n.texts, ""), nil
 }
 
@@ -253,7 +253,7 @@ func (x *NamingPolicyIncrementalValue) step() int64 {
 }
 
 // after gives the first number of the sequence behind another number, which need not be one of it.
-func (x *NamingPolicyIncrementalValue) after(number int64) int64 {
+func (x *NamingPolicyIncrementalValue) nextAfter(number int64) int64 {
 	if number < x.start() {
 		return x.start()
 	}
@@ -261,7 +261,7 @@ func (x *NamingPolicyIncrementalValue) after(number int64) int64 {
 }
 
 // reuses reports whether numbers that were given back are used again.
-func (x *NamingPolicyIncrementalValue) reuses() bool {
+func (x *NamingPolicyIncrementalValue) reusesNumbers() bool {
 	return x.MissingValueReuseEnabled != nil && *x.MissingValueReuseEnabled
 }
 
@@ -273,7 +273,7 @@ func (x *NamingPolicyIncrementalValue) base() int {
 }
 
 // write gives a number as it stands in a name.
-func (x *NamingPolicyIncrementalValue) write(number int64) string {
+func (x *NamingPolicyIncrementalValue) format(number int64) string {
 	text := strconv.FormatInt(number, x.base())
 	if x.PaddingType != "NONE" && x.PaddingLength != nil {
 		text = strings.Repeat("0", max(0, int(*x.PaddingLength)-len(text))) + text
@@ -284,7 +284,7 @@ func (x *NamingPolicyIncrementalValue) write(number int64) string {
 // BeforeWrite refuses a counter that would use numbers again, and padding without a length.
 func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	switch {
-	case x.IncrementalRole == roleCounter && x.reuses():
+	case x.IncrementalRole == roleCounter && x.reusesNumbers():
 		return problem.Field("ConflictingResourceFieldValues", "missingValueReuseEnabled", "a COUNTER goes on; UNIQUE_NAME uses numbers again")
 	case x.PaddingType != "NONE" && x.PaddingLength == nil:
 		return problem.Missing("paddingLength")
@@ -304,7 +304,7 @@ func partName(i int) string { return partPrefix + strconv.Itoa(i) }
 const partPrefix = "portolanPart"
 
 // wholeOf gives the expression of whole names, a group for each value.
-func wholeOf(values []policyValue, expression func(pattern) string) (*regexp.Regexp, error) {
+func compileName(values []policyValue, expression func(pattern) string) (*regexp.Regexp, error) {
 	var whole strings.Builder
 	whole.WriteString(`(?i)^`)
 	for i, v := range values {

@@ -27,7 +27,7 @@ func registerNamingPolicies(r *resource.Registry) {
 		&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{},
 		&NamingPolicyTextValue{})
 	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources",
-		Joined: applied})
+		Joined: saveAppliedFields})
 }
 
 // overrideNamingPolicy lets a name through that the naming policies refuse.
@@ -124,14 +124,14 @@ type NamingPolicyRequiredValue struct {
 }
 
 // named is one of a list of texts.
-type named struct {
+type namedText struct {
 	Name  *string `json:"name"`
 	Value *string `json:"value"`
 }
 
 // BeforeWrite reads the texts.
 func (x *NamingPolicyRequiredValue) BeforeWrite(*resource.Change) error {
-	list, err := readList[named]("elements", x.Elements)
+	list, err := readList[namedText]("elements", x.Elements)
 	for i, one := range list {
 		if one.Name == nil || strings.TrimSpace(*one.Name) == "" || one.Value == nil || *one.Value == "" {
 			return problem.Invalid("elements", "element %d needs a name and a value", i+1)
@@ -232,14 +232,14 @@ func (x *NamingPolicyRestriction) BeforeWrite(*resource.Change) error {
 type pattern interface {
 	expression() string
 	// fits tells what is wrong with the text that the expression matched; empty where nothing is.
-	fits(text string) string
+	mismatch(text string) string
 }
 
-func (x *NamingPolicyConnectorValue) expression() string { return regexp.QuoteMeta(x.Connector) }
-func (x *NamingPolicyConnectorValue) fits(string) string { return "" }
+func (x *NamingPolicyConnectorValue) expression() string     { return regexp.QuoteMeta(x.Connector) }
+func (x *NamingPolicyConnectorValue) mismatch(string) string { return "" }
 
 func (x *NamingPolicyRequiredValue) expression() string {
-	list, err := readList[named]("elements", x.Elements)
+	list, err := readList[namedText]("elements", x.Elements)
 	if err != nil { // BeforeWrite saw to it
 		return `[^\s\S]`
 	}
@@ -249,10 +249,10 @@ func (x *NamingPolicyRequiredValue) expression() string {
 	}
 	return strings.Join(all, "|")
 }
-func (x *NamingPolicyRequiredValue) fits(string) string { return "" }
+func (x *NamingPolicyRequiredValue) mismatch(string) string { return "" }
 
 func (x *NamingPolicyIntegerValue) expression() string { return `\d{1,10}` }
-func (x *NamingPolicyIntegerValue) fits(text string) string {
+func (x *NamingPolicyIntegerValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
@@ -276,7 +276,7 @@ func (x *NamingPolicyIncrementalValue) expression() string {
 	return digits + "+"
 }
 
-func (x *NamingPolicyIncrementalValue) fits(text string) string {
+func (x *NamingPolicyIncrementalValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, x.base(), 64)
 	switch {
 	case err != nil:
@@ -295,33 +295,33 @@ func (x *NamingPolicyTextValue) expression() string {
 	if x.TextType == "REGULAR_EXPRESSION" {
 		return x.RegularExpression
 	}
-	least, most := int64(0), ""
+	minLength, maxLength := int64(0), ""
 	if x.MinLength != nil {
-		least = *x.MinLength
+		minLength = *x.MinLength
 	}
 	if x.MaxLength != nil {
-		most = strconv.FormatInt(min(*x.MaxLength, naming.MaxName), 10)
+		maxLength = strconv.FormatInt(min(*x.MaxLength, naming.MaxName), 10)
 	}
-	return fmt.Sprintf(".{%d,%s}", min(least, naming.MaxName), most)
+	return fmt.Sprintf(".{%d,%s}", min(minLength, naming.MaxName), maxLength)
 }
-func (x *NamingPolicyTextValue) fits(string) string { return "" }
+func (x *NamingPolicyTextValue) mismatch(string) string { return "" }
 
 // checkNaming refuses a name in a zone or view that a naming policy there does not allow. Without a name
 // it is the zone's own.
-func checkNaming(c *resource.Change, holder int64, name string) error {
+func checkNamingPolicies(c *resource.Change, holder int64, name string) error {
 	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return allows(c, row, p, name) })
+	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return checkPolicy(c, row, p, name) })
 }
 
 // eachPolicy calls fn for the naming policies that are for a change's type in a zone or view: those on it, and those above it that hold
 // below, too.
 func eachPolicy(c *resource.Change, holder int64, fn func(row *store.Resource, p *NamingPolicy) error) error {
-	if there, err := anyPolicies(c.Tx); err != nil || !there {
+	if there, err := hasPolicies(c.Tx); err != nil || !there {
 		return err
 	}
 	kind := schema.HeadOf(c.New).Type
@@ -366,7 +366,7 @@ func (x *NamingPolicy) isFor(kind string, own bool) bool {
 }
 
 // allows asks one policy.
-func allows(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
+func checkPolicy(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
 	id := row.ID
 	refuse := func(format string, args ...any) error {
 		return problem.Field("NamingPolicyViolation", "name", "%q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
@@ -377,15 +377,15 @@ func allows(c *resource.Change, row *store.Resource, p *NamingPolicy, name strin
 		return err
 	}
 	for _, restricted := range restrictions {
-		if err := avoids(c, restricted, name, refuse); err != nil {
+		if err := checkRestriction(c, restricted, name, refuse); err != nil {
 			return err
 		}
 	}
-	return composed(c, row, name, refuse)
+	return checkComposition(c, row, name, refuse)
 }
 
 // avoids refuses a name that a restriction lists.
-func avoids(c *resource.Change, id int64, name string, refuse func(string, ...any) error) error {
+func checkRestriction(c *resource.Change, id int64, name string, refuse func(string, ...any) error) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err
@@ -418,7 +418,7 @@ type policyValue struct {
 }
 
 // valuesOf gives the values of a policy, in their order.
-func valuesOf(c *resource.Change, policy *store.Resource) (values []policyValue, err error) {
+func readValues(c *resource.Change, policy *store.Resource) (values []policyValue, err error) {
 	for text := range strings.SplitSeq(policy.Key, ",") {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil { // no values
@@ -443,12 +443,12 @@ func valuesOf(c *resource.Change, policy *store.Resource) (values []policyValue,
 }
 
 // composed refuses a name that is not made up of the policy's values.
-func composed(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
-	values, err := valuesOf(c, policy)
+func checkComposition(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
+	values, err := readValues(c, policy)
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	e, err := wholeOf(values, pattern.expression)
+	e, err := compileName(values, pattern.expression)
 	if err != nil {
 		return refuse("its values cannot be put together: %v", err)
 	}
@@ -462,7 +462,7 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 	}
 	for i, v := range values {
 		text := found[e.SubexpIndex(partName(i))]
-		if wrong := v.pattern.fits(text); wrong != "" {
+		if wrong := v.pattern.mismatch(text); wrong != "" {
 			return refuse("%s: %q %s", problem.About(v.row.ID, v.row.Name), text, wrong)
 		}
 	}
@@ -470,7 +470,7 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 }
 
 // applied keeps what a request that puts a policy on a view or zone says of it.
-func applied(c *resource.Change, _, policy *store.Resource) error {
+func saveAppliedFields(c *resource.Change, _, policy *store.Resource) error {
 	members := map[string]json.RawMessage{}
 	for _, name := range []string{"appliedTypes", "inheritanceEnabled"} {
 		if raw, ok := c.Sent[name]; ok {

@@ -48,7 +48,7 @@ func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *NAPTRRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *NAPTRRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *NAPTRRecord) SameData(o schema.Object) bool {

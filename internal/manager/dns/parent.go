@@ -22,16 +22,16 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
 		return within, nil
 	}
-	name, err := absoluteIn(members)
+	name, err := readAbsoluteName(members)
 	if err != nil {
 		return nil, err
 	}
-	views, err := viewsOf(c.Tx, within, members)
+	views, err := candidateViews(c.Tx, within, members)
 	if err != nil {
 		return nil, err
 	}
 	if t.Name == "ExternalHostRecord" && len(views) == 1 {
-		hosts, err := externalHosts(c.Tx, views[0].ID)
+		hosts, err := findExternalHostsZone(c.Tx, views[0].ID)
 		if hosts != nil || err != nil {
 			return hosts, err
 		}
@@ -43,8 +43,8 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 			continue
 		}
 		for _, view := range views {
-			for _, kind := range holders {
-				one, err := findIn(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
+			for _, kind := range nameZoneTypes {
+				one, err := findInView(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
 				if err != nil {
 					return nil, err
 				}
@@ -68,10 +68,10 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 }
 
 // holders are the types of zones that names lie in.
-var holders = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
+var nameZoneTypes = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
 
 // absoluteIn gives the absolute name that members have.
-func absoluteIn(members map[string]json.RawMessage) (string, error) {
+func readAbsoluteName(members map[string]json.RawMessage) (string, error) {
 	var name string
 	if json.Unmarshal(members["absoluteName"], &name) != nil || strings.TrimSpace(name) == "" {
 		return "", problem.Missing("absoluteName")
@@ -84,12 +84,12 @@ func absoluteIn(members map[string]json.RawMessage) (string, error) {
 }
 
 // viewsOf gives the views that a row may belong to: the one that it says, that it is within, or all of the configuration.
-func viewsOf(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
-	var said struct {
+func candidateViews(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
+	var wanted struct {
 		ID   int64  `json:"id"`
 		Name string `json:"name"`
 	}
-	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &said) != nil {
+	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &wanted) != nil {
 		return nil, problem.Invalid("view", "must be an object with an id or a name")
 	}
 	delete(members, "view") // records have no such field
@@ -98,7 +98,7 @@ func viewsOf(tx *store.Tx, within *store.Resource, members map[string]json.RawMe
 	}
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(within.ID)}},
 		func(r *store.Resource) error {
-			if said.Name == "" && (said.ID == 0 || said.ID == r.ID) || said.Name != "" && said.Name == r.Name {
+			if wanted.Name == "" && (wanted.ID == 0 || wanted.ID == r.ID) || wanted.Name != "" && wanted.Name == r.Name {
 				views = append(views, r.Clone())
 			}
 			return nil

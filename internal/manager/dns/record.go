@@ -14,11 +14,11 @@ import (
 // registerRecords declares the collection of resource records. Each type of them declares itself.
 func registerRecords(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName, PlacedBy: "view",
-		Workflow: askedAs})
+		Workflow: workflowType})
 }
 
 // askedAs is the word for changes of records that others have to approve.
-func askedAs(typeName string) string {
+func workflowType(typeName string) string {
 	switch typeName {
 	case "HostRecord":
 		return "HOST_RECORD"
@@ -75,7 +75,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	case "ResponsePolicyZone":
 		return problem.Invalid("type", "%s %d holds what its responsePolicy says, and no records", holder.Type, holder.ID)
 	}
-	_, zone, err := above(c.Tx, x.Parent)
+	_, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return err
 		}
 	}
-	if x.Name, err = numbered(c, x.Parent, naming.Clean(x.Name)); err != nil {
+	if x.Name, err = assignNumbers(c, x.Parent, naming.Clean(x.Name)); err != nil {
 		return err
 	}
 	if x.Name != "" {
@@ -104,7 +104,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return problem.Invalid("name", "%v", err)
 		}
 	}
-	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+	if err := checkNamingPolicies(c, x.Parent, x.Name); err != nil {
 		return err
 	}
 	x.AbsoluteName = naming.Join(x.Name, zone)
@@ -136,14 +136,14 @@ func relativeName(name, zone string) (string, error) {
 }
 
 // wildcard reports whether a name stands for others (RFC 4592).
-func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
+func isWildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
 
 // linkRecord finds a record that a request names by its absolute name, in the view of the zone.
-func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
+func resolveLink(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
-	view, _, err := above(c.Tx, zone)
+	view, _, err := resolveParent(c.Tx, zone)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (x *RecordHead) AsRecord() *RecordHead { return x }
 // notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would
 // answer it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings
 // stay.
-func notBelowAnother(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
+func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
 	h := x.AsRecord()
 	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
 		return nil
@@ -240,7 +240,7 @@ func notBelowAnother(c *resource.Change, x ComparableRecord, zone *store.Resourc
 
 // fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
 // zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
-func fits(c *resource.Change, x ComparableRecord) error {
+func checkConflicts(c *resource.Change, x ComparableRecord) error {
 	h := x.AsRecord()
 	zone, err := c.Tx.Get(h.Parent)
 	if err != nil {
@@ -250,7 +250,7 @@ func fits(c *resource.Change, x ComparableRecord) error {
 	if alias && h.Key() == zone.Key {
 		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
 	}
-	if err := notBelowAnother(c, x, zone); err != nil {
+	if err := checkZoneCut(c, x, zone); err != nil {
 		return err
 	}
 	others, err := FindByName(c.Tx, h.Config, ViewOf(zone), "resourceRecords", h.AbsoluteName)

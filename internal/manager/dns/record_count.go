@@ -58,9 +58,9 @@ type recordFollower struct {
 	views *store.Cache[int64, int64]
 	// delta is by zone. changed are the views of zones that the transaction changes, some of which are there no more at its end,
 	// gone the views that are not.
-	delta   map[recordKey]int64
-	changed map[int64]int64
-	gone    []int64
+	delta        map[recordKey]int64
+	changed      map[int64]int64
+	deletedViews []int64
 }
 
 // Changed counts a record, and notes what is needed of a zone or a view.
@@ -73,7 +73,7 @@ func (f *recordFollower) Changed(before, after *store.Resource) error {
 		}
 		f.changed[r.ID] = ViewOf(r)
 	case r.Collection == "views" && after == nil:
-		f.gone = append(f.gone, r.ID)
+		f.deletedViews = append(f.deletedViews, r.ID)
 	case r.Collection == "resourceRecords" && (before == nil || after == nil || before.Parent != after.Parent || before.Type != after.Type):
 		if f.delta == nil {
 			f.delta = map[recordKey]int64{}
@@ -92,7 +92,7 @@ func (f *recordFollower) Changed(before, after *store.Resource) error {
 func (f *recordFollower) BeforeCommit() error {
 	delta := map[recordKey]int64{}
 	for k, n := range f.delta {
-		view, err := f.view(k.below)
+		view, err := f.findView(k.below)
 		if err != nil {
 			return fmt.Errorf("counting records: %w", err)
 		}
@@ -112,7 +112,7 @@ func (f *recordFollower) BeforeCommit() error {
 	if err := recordCounts.Add(f.tx, sums); err != nil {
 		return fmt.Errorf("counting records: %w", err)
 	}
-	for _, id := range f.gone {
+	for _, id := range f.deletedViews {
 		if err := f.tx.Write("DELETE FROM record_count WHERE view = ?", id); err != nil {
 			return fmt.Errorf("counting records: %w", err)
 		}
@@ -121,7 +121,7 @@ func (f *recordFollower) BeforeCommit() error {
 }
 
 // view gives the view of the zone that records lie in; 0 where they are a template's.
-func (f *recordFollower) view(zone int64) (view int64, err error) {
+func (f *recordFollower) findView(zone int64) (view int64, err error) {
 	if view, ok := f.changed[zone]; ok {
 		return view, nil
 	}
@@ -145,11 +145,11 @@ func (f *recordFollower) view(zone int64) (view int64, err error) {
 const recordCountsName = "recordCounts"
 
 // recordsOfView gives how many records the zones of a view have.
-func recordsOfView(tx *store.Tx, view *store.Resource) (map[string]int64, error) {
+func countViewRecords(tx *store.Tx, view *store.Resource) (map[string]int64, error) {
 	return recordCounts.By(tx, view.ID)
 }
 
 // recordsOfZone gives how many records lie right in a zone.
-func recordsOfZone(tx *store.Tx, zone *store.Resource) (map[string]int64, error) {
+func countZoneRecords(tx *store.Tx, zone *store.Resource) (map[string]int64, error) {
 	return tx.Totals(zone.ID, "resourceRecords")
 }

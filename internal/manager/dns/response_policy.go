@@ -80,7 +80,7 @@ func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 		if err != nil {
 			return err
 		}
-		if !hasRoom(x.Name, zone.Key) {
+		if !fitsInZone(x.Name, zone.Key) {
 			return problem.Invalid("name", "before the name of the zone %s it is longer than a name may be", problem.About(zone.ID, zone.Key))
 		}
 	}

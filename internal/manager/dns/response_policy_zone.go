@@ -97,7 +97,7 @@ func (x *ResponsePolicyZone) RefreshTime() time.Duration {
 
 // Validate refuses a name that another zone of the view has, and one in which a name of its policy has no room.
 func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
-	if err := freeZoneName(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
+	if err := checkZoneNameUnique(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
 		return err
 	}
 	if old, ok := c.Old.(*ResponsePolicyZone); ok && old.ResponsePolicy == x.ResponsePolicy && old.Name == x.Name {
@@ -106,7 +106,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
 		store.HasParent(x.ResponsePolicy.ID)}},
 		func(r *store.Resource) error {
-			if hasRoom(r.Name, x.Name) {
+			if fitsInZone(r.Name, x.Name) {
 				return nil
 			}
 			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be",
@@ -115,7 +115,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 }
 
 // hasRoom reports whether a name has room before that of a response policy zone.
-func hasRoom(name, zone string) bool {
+func fitsInZone(name, zone string) bool {
 	whole, err := FQDN(naming.Join(name, zone))
 	if err != nil {
 		return false
@@ -153,7 +153,7 @@ type policyRule struct {
 }
 
 // ruleOf gives what a response policy zone does with the names of its policy; the policy is nil where it has none.
-func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
+func (z *ZoneReader) readRule(zone *store.Resource) (rule policyRule, err error) {
 	o, err := z.API.Object(zone)
 	if err != nil {
 		return rule, err
@@ -183,8 +183,8 @@ func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
 }
 
 // responses adds what a response policy zone answers for the names of its policy; only, where it is not nil, says for which names.
-func (z *ZoneReader) responses(zone *store.Resource, only []string) error {
-	rule, err := z.ruleOf(zone)
+func (z *ZoneReader) addResponses(zone *store.Resource, only []string) error {
+	rule, err := z.readRule(zone)
 	if err != nil || rule.policy == nil {
 		return err
 	}

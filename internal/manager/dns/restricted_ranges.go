@@ -18,23 +18,23 @@ type RestrictedRanges struct {
 	RestrictedRanges schema.RefList `api:"restrictedRanges,writeOnly"`
 
 	// wantedRanges are those of the request, for keepRanges to link.
-	wantedRanges schema.RefList
+	requestedRanges schema.RefList
 }
 
 // holdRanges keeps the ranges of a request for after: they are no references of the view or zone itself.
-func (x *RestrictedRanges) holdRanges() {
-	x.wantedRanges, x.RestrictedRanges = x.RestrictedRanges, schema.RefList{}
+func (x *RestrictedRanges) extractRanges() {
+	x.requestedRanges, x.RestrictedRanges = x.RestrictedRanges, schema.RefList{}
 }
 
 // keepRanges links what the request gives, and takes off what else is linked.
-func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
-	if !x.wantedRanges.Given {
+func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
+	if !x.requestedRanges.Given {
 		return nil
 	}
 	in := c.API.Collection(c.Type.Collection)
 	at := resource.Target{Collection: in, Sub: in.Sub("restrictedRanges"), ID: id}
 	wanted := map[int64]bool{}
-	for i, item := range x.wantedRanges.Items {
+	for i, item := range x.requestedRanges.Items {
 		if item.ID == 0 {
 			return problem.Field("InvalidInlinedResource", "restrictedRanges", "entry %d names no block or network by its id", i)
 		}
@@ -65,7 +65,7 @@ func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
 			return err
 		}
 	}
-	for i, item := range x.wantedRanges.Items {
+	for i, item := range x.requestedRanges.Items {
 		if !wanted[item.ID] {
 			continue
 		}

@@ -31,11 +31,11 @@ func (x *SRVRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *SRVRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *SRVRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *SRVRecord) SameData(o schema.Object) bool {

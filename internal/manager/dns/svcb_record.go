@@ -58,7 +58,7 @@ var serviceKeys = func() map[string]dns.SVCBKey {
 }()
 
 // maxRecord is how many bytes of a message a record may take, but for the names in it, which are 255 each at most (RFC 1035 section 4.2.2).
-const maxRecord = 65535 - 2*255
+const maxRecordSize = 65535 - 2*255
 
 // The keys of private use.
 const (
@@ -95,7 +95,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	if x.Port != nil {
 		values = append(values, &dns.SVCBPort{Port: uint16(*x.Port)}) //nolint:gosec // within its bounds
 	}
-	hints, err := hintsOf("ipv4AddressHints", x.IPv4AddressHints, netip.Addr.Is4)
+	hints, err := parseHints("ipv4AddressHints", x.IPv4AddressHints, netip.Addr.Is4)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 		}
 		values = append(values, &dns.SVCBECHConfig{ECH: keys})
 	}
-	if hints, err = hintsOf("ipv6AddressHints", x.IPv6AddressHints, netip.Addr.Is6); err != nil {
+	if hints, err = parseHints("ipv6AddressHints", x.IPv6AddressHints, netip.Addr.Is6); err != nil {
 		return nil, err
 	}
 	if hints != nil {
@@ -122,11 +122,11 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 		}
 		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
 	}
-	return x.mandatory(values)
+	return x.addMandatory(values)
 }
 
 // mandatory puts what a client must understand before the parameters, all of which there must be (RFC 9460 section 8).
-func (x *ServiceParameters) mandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyValue, error) {
+func (x *ServiceParameters) addMandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyValue, error) {
 	var needed []dns.SVCBKey
 	for _, name := range x.MandatoryKeys {
 		key, ok := serviceKeys[name]
@@ -152,7 +152,7 @@ func (x *ServiceParameters) mandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyV
 }
 
 // hintsOf reads addresses of one family.
-func hintsOf(member string, texts []string, family func(netip.Addr) bool) (hints []net.IP, err error) {
+func parseHints(member string, texts []string, family func(netip.Addr) bool) (hints []net.IP, err error) {
 	for _, text := range texts {
 		a, err := netip.ParseAddr(text)
 		if err != nil || !family(a) || a.Is4In6() || a.Zone() != "" {
@@ -185,18 +185,18 @@ func (x *ServiceBinding) check(c *resource.Change) error {
 		return err
 	}
 	whole := &dns.SVCB{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeSVCB}, Target: ".", Value: values}
-	if _, err := dns.PackRR(whole, make([]byte, maxRecord), 0, nil, false); err != nil {
+	if _, err := dns.PackRR(whole, make([]byte, maxRecordSize), 0, nil, false); err != nil {
 		return problem.Field("InvalidResourceFieldValue", "serviceParameters", "cannot be put into a message: %v", err)
 	}
 	if x.Priority == 0 && len(values) > 0 {
 		return problem.Field("ConflictingResourceFieldValues", "serviceParameters",
 			"the priority 0 makes the record an alias, which has no parameters (RFC 9460 section 2.4.2)")
 	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
 // binding is the record's data.
-func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, error) {
+func (x *ServiceBinding) data(head dns.RR_Header, target string) (dns.SVCB, error) {
 	if x.LinkedRecord.ID == 0 {
 		target = "."
 	}
@@ -220,9 +220,9 @@ func (x *ServiceBinding) HasParametersOf(rr *dns.SVCB) bool {
 }
 
 // alike reports whether both say the same of the same host; parameters that cannot be read are like none.
-func (x *ServiceBinding) alike(y *ServiceBinding) bool {
-	a, errA := x.binding(dns.RR_Header{}, "")
-	b, errB := y.binding(dns.RR_Header{}, "")
+func (x *ServiceBinding) hasSameData(y *ServiceBinding) bool {
+	a, errA := x.data(dns.RR_Header{}, "")
+	b, errB := y.data(dns.RR_Header{}, "")
 	return errA == nil && errB == nil && x.LinkedRecord.ID == y.LinkedRecord.ID && a.String() == b.String()
 }
 
@@ -237,12 +237,12 @@ type SVCBRecord struct {
 func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *SVCBRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *SVCBRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *SVCBRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*SVCBRecord)
-	return ok && x.alike(&y.ServiceBinding)
+	return ok && x.hasSameData(&y.ServiceBinding)
 }
 
 // HTTPSRecord binds a name of the web to where its service is given.
@@ -256,12 +256,12 @@ type HTTPSRecord struct {
 func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *HTTPSRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *HTTPSRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HTTPSRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*HTTPSRecord)
-	return ok && x.alike(&y.ServiceBinding)
+	return ok && x.hasSameData(&y.ServiceBinding)
 }
 
 // ServiceBindingOf gives the binding of a record of a zone file; nil where it has parameters that are not kept by name, and its target.
@@ -289,9 +289,9 @@ func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 			port := int64(v.Port)
 			p.Port = &port
 		case *dns.SVCBIPv4Hint:
-			p.IPv4AddressHints = texts(v.Hint)
+			p.IPv4AddressHints = addressTexts(v.Hint)
 		case *dns.SVCBIPv6Hint:
-			p.IPv6AddressHints = texts(v.Hint)
+			p.IPv6AddressHints = addressTexts(v.Hint)
 		case *dns.SVCBECHConfig:
 			p.EncryptedClientHello = base64.StdEncoding.EncodeToString(v.ECH)
 		case *dns.SVCBLocal:
@@ -312,7 +312,7 @@ func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 	return x, target
 }
 
-func texts(hints []net.IP) (list []string) {
+func addressTexts(hints []net.IP) (list []string) {
 	for _, ip := range hints {
 		list = append(list, ip.String())
 	}

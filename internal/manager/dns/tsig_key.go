@@ -42,7 +42,7 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	case c.Given["state"] && x.State == KeyStateRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
 	case x.PrivateKey.Plain != "":
-		return x.take(c)
+		return x.readSecret(c)
 	case x.PrivateKey.Given && !x.PrivateKey.Set():
 		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
 		return nil
@@ -65,7 +65,7 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 }
 
 // take reads the secret that was given.
-func (x *TSIGKey) take(c *resource.Change) error {
+func (x *TSIGKey) readSecret(c *resource.Change) error {
 	text := strings.Join(strings.Fields(x.PrivateKey.Plain), "")
 	secret, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(secret) == 0 {
@@ -74,7 +74,7 @@ func (x *TSIGKey) take(c *resource.Change) error {
 	if bits := int64(len(secret)) * 8; bits != (x.Length+7)/8*8 {
 		return problem.Field("InvalidPrivateKeyValue", "privateKey", "has %d bits, and length says %d", bits, x.Length)
 	}
-	x.set(c, secret)
+	x.setSecret(c, secret)
 	return nil
 }
 
@@ -84,12 +84,12 @@ func (x *TSIGKey) generate(c *resource.Change) error {
 	if _, err := rand.Read(secret); err != nil {
 		return err
 	}
-	x.set(c, secret)
+	x.setSecret(c, secret)
 	return nil
 }
 
 // set sets the secret, which the answer shows once.
-func (x *TSIGKey) set(c *resource.Change, secret []byte) {
+func (x *TSIGKey) setSecret(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
 	x.PrivateKey = schema.Secret{Plain: text, Given: true}
 	x.State, x.KeyGenerationDateTime = KeyStateGenerated, c.Tx.Now().UTC()

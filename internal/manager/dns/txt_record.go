@@ -35,7 +35,7 @@ func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *TXTRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *TXTRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *TXTRecord) SameData(o schema.Object) bool {

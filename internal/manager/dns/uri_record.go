@@ -51,7 +51,7 @@ func IsURI(text string) bool {
 }
 
 // Validate refuses the same record twice, and a name that is an alias.
-func (x *URIRecord) Validate(c *resource.Change) error { return fits(c, x) }
+func (x *URIRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *URIRecord) SameData(o schema.Object) bool {

@@ -10,7 +10,7 @@ import (
 // registerViews declares the collection of views.
 func registerViews(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"},
-		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: recordsOfView}}, &View{})
+		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: countViewRecords}}, &View{})
 }
 
 // View is a namespace of DNS within a configuration: the same name may mean another thing in
@@ -33,12 +33,12 @@ type View struct {
 
 // BeforeWrite keeps the ranges of the request for after.
 func (x *View) BeforeWrite(*resource.Change) error {
-	x.holdRanges()
+	x.extractRanges()
 	return nil
 }
 
 // AfterWrite links them.
-func (x *View) AfterWrite(c *resource.Change) error { return x.keepRanges(c, x.ID) }
+func (x *View) AfterWrite(c *resource.Change) error { return x.saveRanges(c, x.ID) }
 
 // Validate checks what a view follows.
 func (x *View) Validate(c *resource.Change) error {

@@ -14,7 +14,7 @@ import (
 func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
-		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
+		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: countZoneRecords},
 		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&Zone{})
 }
@@ -47,16 +47,16 @@ type Zone struct {
 
 // BeforeWrite places the zone and derives its absolute name.
 func (x *Zone) BeforeWrite(c *resource.Change) error {
-	x.holdRanges()
+	x.extractRanges()
 	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
 		}
 	}
-	if err := x.checkSigned(c); err != nil {
+	if err := x.deriveSigned(c); err != nil {
 		return err
 	}
-	name, err := numbered(c, x.Parent, naming.Clean(x.Name))
+	name, err := assignNumbers(c, x.Parent, naming.Clean(x.Name))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
 	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients create zones
-		_, above, err := above(c.Tx, x.Parent)
+		_, above, err := resolveParent(c.Tx, x.Parent)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidZoneName", "name",
 			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
-	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+	if err := checkNamingPolicies(c, x.Parent, x.Name); err != nil {
 		return err
 	}
 	parent, err := c.Tx.Head(x.Parent)
@@ -88,7 +88,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if parent.Type != "View" && parent.Type != "Zone" && parent.Type != "ENUMZone" {
 		return problem.Invalid("type", "a Zone lies in a view or a Zone, not in %s %d", parent.Type, x.Parent)
 	}
-	view, zone, err := above(c.Tx, x.Parent)
+	view, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	if err := naming.Check(absolute, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "absoluteName", "%v", err)
 	}
-	view, zone, err := above(c.Tx, x.Parent)
+	view, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 
 // above gives the view a resource with that parent lies in, and the absolute name of the zone right
 // above it, empty below the view itself.
-func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
+func resolveParent(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	r, err := tx.Get(parent)
 	if err != nil {
 		return 0, "", err
@@ -211,7 +211,7 @@ func FindByName(tx *store.Tx, configuration, view int64, collection, absolute st
 
 // AfterWrite links the zone's restricted ranges, and renames what lies below a zone that was renamed.
 func (x *Zone) AfterWrite(c *resource.Change) error {
-	if err := x.keepRanges(c, x.ID); err != nil {
+	if err := x.saveRanges(c, x.ID); err != nil {
 		return err
 	}
 	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
@@ -234,11 +234,11 @@ func renameBelow(c *resource.Change, zone int64) error {
 	if row.Type == "InternalRootZone" {
 		name = ""
 	}
-	policies, err := anyPolicies(c.Tx)
+	policies, err := hasPolicies(c.Tx)
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(children, renamedAtOnce) {
+	for part := range slices.Chunk(children, renameBatch) {
 		rows, err := c.Tx.Load(part)
 		if err != nil {
 			return err
@@ -255,7 +255,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 				}
 				continue
 			}
-			renamed, err := renamedRecord(child, name)
+			renamed, err := renameRecord(child, name)
 			if err != nil {
 				return err
 			}
@@ -269,11 +269,11 @@ func renameBelow(c *resource.Change, zone int64) error {
 }
 
 // renamedAtOnce is how many records are renamed at a time.
-const renamedAtOnce = 500
+const renameBatch = 500
 
 // renamedRecord gives a record as its rules leave it in a zone that is called otherwise now: nothing of it but its absolute name follows
 // from that (RecordHead.checkName).
-func renamedRecord(r *store.Resource, zone string) (*store.Resource, error) {
+func renameRecord(r *store.Resource, zone string) (*store.Resource, error) {
 	absolute := naming.Join(r.Name, zone)
 	if err := naming.Check(absolute, naming.AnyName); err != nil && absolute != "" {
 		return nil, problem.Invalid("name", "with its zone, %v", err)
@@ -292,11 +292,11 @@ func (x *Zone) Key() string { return naming.Key(x.AbsoluteName) }
 func (x *Zone) String() string { return x.AbsoluteName }
 
 // zonePlace gives the view and the absolute name of a zone.
-func zonePlace(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
+func resolveZoneName(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
 	if err := naming.Check(name, naming.AnyName); err != nil {
 		return 0, "", problem.Invalid("name", "%v", err)
 	}
-	view, zone, err := above(c.Tx, parent)
+	view, zone, err := resolveParent(c.Tx, parent)
 	if err != nil {
 		return 0, "", err
 	}
@@ -308,7 +308,7 @@ func zonePlace(c *resource.Change, parent int64, name string) (view int64, absol
 }
 
 // freeZoneName refuses the name of another zone of the view.
-func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
+func checkZoneNameUnique(c *resource.Change, h *schema.Head, view int64, absolute string) error {
 	same, err := FindByName(c.Tx, h.Config, view, "zones", absolute)
 	for _, r := range same {
 		if r.ID != h.ID {
@@ -319,7 +319,7 @@ func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute strin
 }
 
 // checkSigned lets a zone be signed by the policy that it is given, and refuses one that is signed by none.
-func (x *Zone) checkSigned(c *resource.Change) error {
+func (x *Zone) deriveSigned(c *resource.Change) error {
 	if c.Given["signingPolicy"] && !c.Given["signed"] {
 		x.Signed = x.SigningPolicy.ID != 0
 	}

@@ -61,10 +61,10 @@ func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
 		return []dns.RR{&dns.URI{Hdr: head(dns.TypeURI), Priority: uint16(x.Priority), Weight: uint16(x.Weight),
 			Target: EscapeText(x.Target)}}, nil //nolint:gosec // within their bounds
 	case *SVCBRecord:
-		rr, err := x.binding(head(dns.TypeSVCB), target)
+		rr, err := x.data(head(dns.TypeSVCB), target)
 		return []dns.RR{&rr}, err
 	case *HTTPSRecord:
-		rr, err := x.binding(head(dns.TypeHTTPS), target)
+		rr, err := x.data(head(dns.TypeHTTPS), target)
 		return []dns.RR{&dns.HTTPS{SVCB: rr}}, err
 	case *TXTRecord:
 		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: TextChunks(x.Text)}}, nil

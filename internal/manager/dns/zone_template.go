@@ -34,7 +34,7 @@ func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resourc
 		if err := a.compare(); err != nil {
 			return nil, err
 		}
-		for _, r := range a.inTheWay {
+		for _, r := range a.conflicts {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -65,10 +65,10 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 		if err := a.compare(); err != nil {
 			return err
 		}
-		if len(a.inTheWay) > 0 && x.ConflictResolutionStrategy == ipam.AbortOnConflict {
-			return inTheWayRecords(template, zone, a.inTheWay)
+		if len(a.conflicts) > 0 && x.ConflictResolutionStrategy == ipam.AbortOnConflict {
+			return conflictError(template, zone, a.conflicts)
 		}
-		kept, err := a.run(x.ConflictResolutionStrategy == ipam.Overwrite)
+		kept, err := a.apply(x.ConflictResolutionStrategy == ipam.Overwrite)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) error {
+func conflictError(template, zone *store.Resource, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
 		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
@@ -100,9 +100,9 @@ type zoneApplication struct {
 	zone, template *store.Resource
 	// missing are the template's records that the zone does not have, inTheWay the zone's that they
 	// cannot stand beside; blocked are those of the missing that have something in their way.
-	missing  []ComparableRecord
-	blocked  map[int]bool
-	inTheWay []*store.Resource
+	missing   []ComparableRecord
+	blocked   map[int]bool
+	conflicts []*store.Resource
 }
 
 // compare looks for what is missing and what is in the way.
@@ -126,7 +126,7 @@ func (a *zoneApplication) compare() error {
 		if !ok {
 			continue
 		}
-		there, others, err := a.beside(x)
+		there, others, err := a.findConflicts(x)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (a *zoneApplication) compare() error {
 			a.blocked[len(a.missing)-1] = true
 			if !seen[r.ID] {
 				seen[r.ID] = true
-				a.inTheWay = append(a.inTheWay, r)
+				a.conflicts = append(a.conflicts, r)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (a *zoneApplication) compare() error {
 
 // beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
 // alias, and records of the same type and name that say something else.
-func (a *zoneApplication) beside(x ComparableRecord) (there bool, others []*store.Resource, err error) {
+func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others []*store.Resource, err error) {
 	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
 	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)
 	if err != nil {
@@ -181,9 +181,9 @@ func genericType(o schema.Object) string {
 }
 
 // run makes what is missing, and gives how many records were left out for what is in their way.
-func (a *zoneApplication) run(over bool) (kept int, err error) {
+func (a *zoneApplication) apply(over bool) (kept int, err error) {
 	if over {
-		for _, r := range a.inTheWay {
+		for _, r := range a.conflicts {
 			row, err := a.c.Tx.Get(r.ID)
 			if store.IsNotFound(err) { // went with another one
 				continue

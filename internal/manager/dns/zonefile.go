@@ -27,7 +27,7 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 	if err != nil {
 		return nil, err
 	}
-	if name, err = reverseNamed(name); err != nil {
+	if name, err = resolveReverseName(name); err != nil {
 		return nil, err
 	}
 	zone, err := FindZoneIn(tx, v, name)
@@ -41,19 +41,19 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 }
 
 // maxReverse is how many reverse zones a range is told to have.
-const maxReverse = 64
+const maxReverseZones = 64
 
 // reverseNamed gives the name of the reverse zone of a range, where the name of a zone is one; other names
 // are given back.
-func reverseNamed(name string) (string, error) {
+func resolveReverseName(name string) (string, error) {
 	r, err := space.Parse(name)
 	if err != nil {
 		return name, nil //nolint:nilerr // it is a name then
 	}
-	names := naming.ReverseZones(r.Low, r.High, maxReverse)
+	names := naming.ReverseZones(r.Low, r.High, maxReverseZones)
 	switch len(names) {
 	case 0:
-		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverse)
+		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverseZones)
 	case 1:
 		return names[0], nil
 	}
@@ -155,7 +155,7 @@ type NameServer struct {
 }
 
 // serversOf gives the name servers of a zone.
-func (s Served) serversOf(zone *store.Resource) []NameServer {
+func (s Served) nameServers(zone *store.Resource) []NameServer {
 	if s.Servers == nil {
 		return nil
 	}
@@ -175,40 +175,40 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 			holder = zone.Parent
 		}
 		for _, add := range []func() error{
-			func() error { return z.delegations(holder, zone) }, func() error { return z.numbers(zone) },
-			func() error { return z.responses(zone, nil) },
+			func() error { return z.addDelegations(holder, zone) }, func() error { return z.addNumbers(zone) },
+			func() error { return z.addResponses(zone, nil) },
 		} {
 			if err := add(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := z.reverse(zone); err != nil {
+	if err := z.addReverse(zone); err != nil {
 		return nil, err
 	}
 	apex, err := FQDN(zone.Key)
 	if err != nil {
 		return nil, err
 	}
-	z.answeredBy(apex, apex, served.serversOf(zone))
+	z.addNameServers(apex, apex, served.nameServers(zone))
 	for below, servers := range served.Below {
-		z.answeredBy(below, apex, servers)
+		z.addNameServers(below, apex, servers)
 	}
-	return naming.Compile(apex, append(z.Records, z.authority(apex)...))
+	return naming.Compile(apex, append(z.Records, z.authorityRecords(apex)...))
 }
 
 // answeredBy adds the NS records of a zone, the one that is read or one below it, and the addresses of name servers within the zone that is
 // read, where nothing is said of those.
-func (z *ZoneReader) answeredBy(zone, apex string, servers []NameServer) {
+func (z *ZoneReader) addNameServers(zone, apex string, servers []NameServer) {
 	for _, server := range servers {
 		z.Records = append(z.Records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
 			Ns: server.Name})
-		z.addressesOf(apex, server)
+		z.addServerAddresses(apex, server)
 	}
 }
 
 // addressesOf adds the addresses of a name server within a zone, where nothing is said of it.
-func (z *ZoneReader) addressesOf(apex string, server NameServer) {
+func (z *ZoneReader) addServerAddresses(apex string, server NameServer) {
 	if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.Records, func(rr dns.RR) bool {
 		t := rr.Header().Rrtype
 		return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
@@ -228,7 +228,7 @@ func (z *ZoneReader) addressesOf(apex string, server NameServer) {
 }
 
 // authority gives the SOA of the zone, and an NS record where it has none.
-func (z *ZoneReader) authority(apex string) (records []dns.RR) {
+func (z *ZoneReader) authorityRecords(apex string) (records []dns.RR) {
 	server, has := "localhost.", false
 	for _, rr := range z.Records {
 		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
@@ -277,12 +277,12 @@ func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error 
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
-	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
+	go func() { ended <- z.convertRows(rows, wanted) }() // while the next ones are read
 	var batch []*store.Resource
 	err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
 		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
-			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
+			if batch = append(batch, r.Clone()); len(batch) == rowBatch {
 				rows <- batch
 				batch = nil
 			}
@@ -297,10 +297,10 @@ func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error 
 }
 
 // rowsAtOnce is how many rows are turned into records at a time.
-const rowsAtOnce = 512
+const rowBatch = 512
 
 // toRecords turns rows into records, all that come, also behind one that it fails at.
-func (z *ZoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+func (z *ZoneReader) convertRows(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
 	defer func() { // a fault costs whoever reads the zone, and nobody else
 		if p := recover(); p != nil {
 			failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -330,7 +330,7 @@ func (z *ZoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names
 // lie in the zone that is delegated: without them nobody would find it.
-func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
+func (z *ZoneReader) addDelegations(holder int64, zone *store.Resource) error {
 	own, err := FQDN(zone.Key)
 	if err != nil {
 		return err
@@ -356,10 +356,10 @@ func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
 		if err := sub.Read(child, func(rr dns.RR) bool { return true }); err != nil {
 			return err
 		}
-		sub.answeredBy(apex, apex, z.served.serversOf(child))
-		for _, server := range z.served.serversOf(child) {
+		sub.addNameServers(apex, apex, z.served.nameServers(child))
+		for _, server := range z.served.nameServers(child) {
 			if !dns.IsSubDomain(apex, server.Name) {
-				z.addressesOf(own, server)
+				z.addServerAddresses(own, server)
 			}
 		}
 		for _, rr := range sub.Records {
@@ -378,7 +378,7 @@ func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
 }
 
 // reverse adds what leads from addresses back to the hosts of the view, where the zone is one for that.
-func (z *ZoneReader) reverse(zone *store.Resource) error {
+func (z *ZoneReader) addReverse(zone *store.Resource) error {
 	low, high, ok := naming.ReverseRange(zone.Key)
 	if !ok {
 		return nil
@@ -393,7 +393,7 @@ func (z *ZoneReader) ReverseBetween(zone *store.Resource, low, high netip.Addr) 
 		var host string
 		var version int64
 		var wanted bool
-		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || wildcard(host) {
+		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || isWildcard(host) {
 			return err
 		}
 		z.latest = max(z.latest, version)

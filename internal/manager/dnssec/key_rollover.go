@@ -67,7 +67,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 	if err != nil {
 		return nil, err
 	}
-	is, policy := signed(o)
+	is, policy := readSigning(o)
 	if !is || policy == 0 {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 		return nil, err
 	}
 	s := &Signed{Policy: o.(*DNSSECSigningPolicy), Holder: holder}
-	if s.Auto, err = regenerates(tx, api, holder.Configuration); err != nil {
+	if s.Auto, err = hasAutoRegeneration(tx, api, holder.Configuration); err != nil {
 		return nil, err
 	}
 	var rows []*store.Resource
@@ -105,14 +105,14 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 	slices.SortFunc(s.Keys, func(a, b *SignedKey) int {
 		return cmp.Or(a.KeyStartDateTime.Compare(b.KeyStartDateTime), cmp.Compare(a.Row.ID, b.Row.ID))
 	})
-	if s.kind(true) == nil || s.kind(false) == nil {
+	if s.keysOfKind(true) == nil || s.keysOfKind(false) == nil {
 		return nil, nil
 	}
 	return s, nil
 }
 
 // regenerates reports whether the keys of a configuration follow each other by themselves.
-func regenerates(tx *store.Tx, api *resource.API, configuration int64) (bool, error) {
+func hasAutoRegeneration(tx *store.Tx, api *resource.API, configuration int64) (bool, error) {
 	row, err := tx.Get(configuration)
 	if err != nil {
 		return false, err
@@ -151,7 +151,7 @@ func signedKey(api *resource.API, r *store.Resource, name string) (*SignedKey, e
 }
 
 // kind gives the keys of one kind, the oldest first.
-func (s *Signed) kind(signsKeys bool) (keys []*SignedKey) {
+func (s *Signed) keysOfKind(signsKeys bool) (keys []*SignedKey) {
 	for _, k := range s.Keys {
 		if k.SignsKeys == signsKeys {
 			keys = append(keys, k)
@@ -165,7 +165,7 @@ func (s *Signed) kind(signsKeys bool) (keys []*SignedKey) {
 type Seen struct{ Key, Parent, Signing time.Time }
 
 // settling is how long it may take until all servers of a zone serve what was deployed.
-const settling = time.Minute
+const deploymentDelay = time.Minute
 
 // Stage is what there is to do with the keys of a zone at a time. All keys that are there have DNSKEY records.
 type Stage struct {
@@ -185,7 +185,7 @@ type Stage struct {
 // the zone above is ours; otherwise people say when DS records are there.
 func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out Stage) {
 	for _, kind := range s.Policy.kinds() {
-		keys := s.kind(kind.prefix == "keySigningKey")
+		keys := s.keysOfKind(kind.prefix == "keySigningKey")
 		newest := keys[len(keys)-1]
 		end := newest.KeyExpirationDateTime
 		switch {
@@ -194,19 +194,19 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 		case !s.Auto && !now.Before(end):
 			out.Expired = append(out.Expired, newest)
 		}
-		signing := s.signing(kind, keys, seen, now, parent)
+		signing := s.signingIndex(kind, keys, seen, now, parent)
 		for i, k := range keys {
-			if k.SignsKeys && i > 0 && !parent && k.Confirmed.IsZero() && ripe(k, seen, now) {
+			if k.SignsKeys && i > 0 && !parent && k.Confirmed.IsZero() && isPropagated(k, seen, now) {
 				out.Waiting = append(out.Waiting, k)
 			}
 			first := i == 0 && !seen[k.Tag()].Key.IsZero()
-			if k.SignsKeys && !k.Withdrawn && (first || ripe(k, seen, now)) {
+			if k.SignsKeys && !k.Withdrawn && (first || isPropagated(k, seen, now)) {
 				out.DS = append(out.DS, k)
 			}
 		}
 		for i, k := range keys {
 			switch {
-			case i < signing && k.leaves(keys[i+1], seen, now):
+			case i < signing && k.isRemovable(keys[i+1], seen, now):
 				out.Gone = append(out.Gone, k)
 				out.DS = slices.DeleteFunc(out.DS, func(one *SignedKey) bool { return one == k })
 			case k.SignsKeys || kind.method != "PRE_PUBLISH" || i == signing: // of keys, whichever DS record is known has to lead to one
@@ -218,9 +218,9 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 }
 
 // signing gives the place of the key of a kind that the zone is signed by at a time: the newest that has taken over.
-func (s *Signed) signing(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
+func (s *Signed) signingIndex(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
 	for i := range keys {
-		if from, known := s.takesOver(kind, keys, i, seen, parent); known && !now.Before(from) {
+		if from, known := s.takeoverTime(kind, keys, i, seen, parent); known && !now.Before(from) {
 			signing = i
 		}
 	}
@@ -228,14 +228,14 @@ func (s *Signed) signing(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, 
 }
 
 // ripe reports whether everybody knows the DNSKEY record of a key.
-func ripe(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+func isPropagated(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[k.Tag()].Key
 	return !since.IsZero() && !now.Before(since.Add(k.propagation()))
 }
 
 // propagation is how long it takes until everybody knows the DNSKEY record of the key.
 func (k *SignedKey) propagation() time.Duration {
-	return time.Duration(k.Record.Hdr.Ttl)*time.Second + settling
+	return time.Duration(k.Record.Hdr.Ttl)*time.Second + deploymentDelay
 }
 
 // longestTTL is how long resolvers may have records, and DS records of zones that are not ours: those that say longer are rare, and
@@ -245,14 +245,14 @@ const longestTTL = 24 * time.Hour
 // parentPropagation is how long it takes until everybody knows the DS records of the zone above.
 func parentPropagation(ours bool) time.Duration {
 	if ours {
-		return dns.DefaultTTL*time.Second + settling
+		return dns.DefaultTTL*time.Second + deploymentDelay
 	}
-	return longestTTL + settling
+	return longestTTL + deploymentDelay
 }
 
 // takesOver gives when a key may sign alone: everybody knows it by then, and the time of the one before is about over. known is false where
 // that cannot be said yet.
-func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
+func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
 	k := keys[i]
 	if i == 0 {
 		return time.Time{}, true
@@ -281,14 +281,14 @@ func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint
 
 // leaves reports whether nobody needs a key any more that another one has taken over from: its time is over, and everybody knows records
 // that the other one has signed.
-func (k *SignedKey) leaves(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[next.Tag()].Signing
-	return !since.IsZero() && !now.Before(k.leavesAt(since))
+	return !since.IsZero() && !now.Before(k.removalTime(since))
 }
 
 // leavesAt gives from when on nobody needs the key any more, if all servers sign by the next one since a time.
-func (k *SignedKey) leavesAt(since time.Time) time.Time {
-	return later(since.Add(longestTTL+settling), k.KeyExpirationDateTime)
+func (k *SignedKey) removalTime(since time.Time) time.Time {
+	return later(since.Add(longestTTL+deploymentDelay), k.KeyExpirationDateTime)
 }
 
 func later(a, b time.Time) time.Time {
@@ -312,7 +312,7 @@ func (s *Signed) Follow(c *resource.Change, ending *SignedKey) error {
 				return err
 			}
 		}
-		return s.Policy.makeKey(c, kind, &schema.Head{ID: s.Holder.ID, Config: s.Holder.Configuration})
+		return s.Policy.createKey(c, kind, &schema.Head{ID: s.Holder.ID, Config: s.Holder.Configuration})
 	}
 	return nil
 }
@@ -351,13 +351,13 @@ func (s *Signed) Records(stage Stage, ttl uint32) (all []wire.RR) {
 
 // sameTTL gives the records of each RRset the shortest TTL of them (RFC 2181 section 5.2).
 func sameTTL(all []wire.RR) {
-	least := map[uint16]uint32{}
+	minTTL := map[uint16]uint32{}
 	for _, rr := range all {
-		if ttl, there := least[rr.Header().Rrtype]; !there || rr.Header().Ttl < ttl {
-			least[rr.Header().Rrtype] = rr.Header().Ttl
+		if ttl, there := minTTL[rr.Header().Rrtype]; !there || rr.Header().Ttl < ttl {
+			minTTL[rr.Header().Rrtype] = rr.Header().Ttl
 		}
 	}
 	for _, rr := range all {
-		rr.Header().Ttl = least[rr.Header().Rrtype]
+		rr.Header().Ttl = minTTL[rr.Header().Rrtype]
 	}
 }

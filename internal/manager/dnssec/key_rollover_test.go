@@ -25,7 +25,7 @@ type simulated struct {
 	parent          bool
 	keyTTL, dataTTL uint32
 	// said are the DS records that people have put into the zone above.
-	said []uint16
+	parentDS []uint16
 	// states are what resolvers may have in their caches: what was deployed, and since when.
 	states []deployedState
 }
@@ -38,8 +38,8 @@ type deployedState struct {
 }
 
 // add makes a key of a kind.
-func (s *simulated) add(kind keyKind) {
-	o, k := kind.make()
+func (s *simulated) addKey(kind keyKind) {
+	o, k := kind.newKey()
 	flags := kind.flags
 	s.next++
 	sum := sha256.Sum256(fmt.Append(nil, s.next))
@@ -61,14 +61,14 @@ func tagsOf(keys []*SignedKey, holds func(*SignedKey) bool) (tags []uint16) {
 }
 
 // look is what the manager does at a time: it deploys, notes what is deployed, and acts.
-func (s *simulated) look(deploys bool) {
+func (s *simulated) step(deploys bool) {
 	stage := s.Stage(s.seen, s.now, s.parent)
 	if deploys {
 		is := deployedState{from: s.now}
 		is.keys = tagsOf(s.Keys, func(k *SignedKey) bool { return !slices.Contains(stage.Gone, k) })
 		is.ds = tagsOf(stage.DS, func(*SignedKey) bool { return true })
 		if !s.parent {
-			is.ds = slices.Clone(s.said)
+			is.ds = slices.Clone(s.parentDS)
 		}
 		is.keysBy = tagsOf(stage.Signing, func(k *SignedKey) bool { return k.SignsKeys })
 		is.dataBy = tagsOf(stage.Signing, func(k *SignedKey) bool { return !k.SignsKeys })
@@ -92,7 +92,7 @@ func (s *simulated) look(deploys bool) {
 		for _, kind := range s.Policy.kinds() {
 			if kind.flags&wire.SEP != 0 == k.SignsKeys {
 				k.KeyExpirationDateTime = later(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
-				s.add(kind)
+				s.addKey(kind)
 			}
 		}
 	}
@@ -142,27 +142,27 @@ func (s *simulated) checkSchedule(t *testing.T) {
 		if k.State == KeyActive || k.State == KeyGenerated && signs {
 			active[k.SignsKeys]++
 		}
-		due := !k.At.IsZero() && !s.now.Before(k.At)
-		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && due || k.At.IsZero() != (k.WaitsFor != "") ||
-			(k.Next == KeyRemoved && due) != slices.Contains(stage.Gone, k.SignedKey) ||
-			k.State != KeyGenerated && (k.Next == KeyFollowed && due) != slices.Contains(stage.Ending, k.SignedKey) {
+		isDue := !k.At.IsZero() && !s.now.Before(k.At)
+		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && isDue || k.At.IsZero() != (k.WaitsFor != "") ||
+			(k.Next == KeyRemoved && isDue) != slices.Contains(stage.Gone, k.SignedKey) ||
+			k.State != KeyGenerated && (k.Next == KeyFollowed && isDue) != slices.Contains(stage.Ending, k.SignedKey) {
 			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At,
 				k.WaitsFor, signs, stage)
 		}
 	}
-	if ofKeys := s.kind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(ofKeys) {
+	if ofKeys := s.keysOfKind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(ofKeys) {
 		t.Fatalf("%s: active are %v", s.now, active)
 	}
 }
 
 // regenerate makes another key in the place of one, now, where there is one of its kind.
 func (s *simulated) regenerate(kind keyKind) {
-	keys := s.kind(kind.flags&wire.SEP != 0)
+	keys := s.keysOfKind(kind.flags&wire.SEP != 0)
 	if len(keys) != 1 {
 		return
 	}
 	keys[0].KeyExpirationDateTime = s.now
-	s.add(kind)
+	s.addKey(kind)
 }
 
 // For years, by any policy, and with a manager that is away now and then, no resolver ever sees a zone that it cannot validate; and keys do
@@ -185,37 +185,37 @@ func TestRollovers(t *testing.T) {
 		s := &simulated{Signed: &Signed{Policy: p, Auto: true}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{},
 			parent: round%3 != 0, keyTTL: []uint32{300, 3600, 86400}[random.IntN(3)], dataTTL: []uint32{300, 3600, 86400}[random.IntN(3)]}
 		for _, kind := range p.kinds() {
-			s.add(kind)
+			s.addKey(kind)
 		}
-		most := 0
+		maxKeys := 0
 		for end := s.now.AddDate(2, 0, 0); s.now.Before(end); {
-			s.look(random.IntN(5) != 0)
+			s.step(random.IntN(5) != 0)
 			s.check(t)
 			s.checkSchedule(t)
 			if !s.parent {
 				for _, k := range s.Stage(s.seen, s.now, false).Waiting {
 					if random.IntN(50) == 0 { // somebody does as the event says
-						k.Confirmed, s.said = s.now, []uint16{k.Tag()}
+						k.Confirmed, s.parentDS = s.now, []uint16{k.Tag()}
 						if random.IntN(2) == 0 { // or leaves the one before for a while
-							s.said = append(s.said, s.kind(true)[0].Tag())
+							s.parentDS = append(s.parentDS, s.keysOfKind(true)[0].Tag())
 						}
 						s.states = append(s.states, s.states[len(s.states)-1])
-						s.states[len(s.states)-1].from, s.states[len(s.states)-1].ds = s.now, slices.Clone(s.said)
+						s.states[len(s.states)-1].from, s.states[len(s.states)-1].ds = s.now, slices.Clone(s.parentDS)
 					}
 				}
 			}
 			if random.IntN(1500) == 0 {
 				s.regenerate(p.kinds()[random.IntN(2)])
 			}
-			most = max(most, len(s.Keys))
+			maxKeys = max(maxKeys, len(s.Keys))
 			step := time.Duration(1+random.IntN(40)) * time.Minute
 			if random.IntN(300) == 0 { // the manager is away
 				step = time.Duration(random.IntN(40*24)) * time.Hour
 			}
 			s.now = s.now.Add(step)
 		}
-		if s.next < 2*365/64*2 || most > 4 {
-			t.Errorf("round %d: %d keys were made in two years, up to %d at a time, by %+v", round, s.next, most, p)
+		if s.next < 2*365/64*2 || maxKeys > 4 {
+			t.Errorf("round %d: %d keys were made in two years, up to %d at a time, by %+v", round, s.next, maxKeys, p)
 		}
 	}
 }
@@ -228,10 +228,10 @@ func TestKeysGoOn(t *testing.T) {
 	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{}, parent: true,
 		keyTTL: 3600, dataTTL: 3600}
 	for _, kind := range p.kinds() {
-		s.add(kind)
+		s.addKey(kind)
 	}
 	for range 20 {
-		s.look(true)
+		s.step(true)
 		s.check(t)
 		s.now = s.now.Add(24 * time.Hour)
 	}

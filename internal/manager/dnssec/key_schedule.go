@@ -47,8 +47,8 @@ type KeySchedule struct {
 // Schedule tells how the keys are at a time, by when what was seen of them, and what comes next. parent says that the zone above is ours.
 func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all []KeySchedule) {
 	for _, kind := range s.Policy.kinds() {
-		keys := s.kind(kind.prefix == "keySigningKey")
-		signing := s.signing(kind, keys, seen, now, parent)
+		keys := s.keysOfKind(kind.prefix == "keySigningKey")
+		signing := s.signingIndex(kind, keys, seen, now, parent)
 		for i, k := range keys {
 			one := KeySchedule{SignedKey: k, State: k.state(i, signing, seen, now)}
 			switch last := i == len(keys)-1; {
@@ -57,14 +57,14 @@ func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all
 				if since := seen[keys[i+1].Tag()].Signing; since.IsZero() {
 					one.WaitsFor = "all servers of the zone have to sign by the key that took over"
 				} else {
-					one.At = k.leavesAt(since)
+					one.At = k.removalTime(since)
 				}
 			case i > signing || one.State == KeyGenerated:
 				one.Next = KeyTakesOver
-				one.At, one.WaitsFor = s.turn(kind, keys, i, seen, now, parent)
+				one.At, one.WaitsFor = s.nextTakeover(kind, keys, i, seen, now, parent)
 			case !last:
 				one.Next = KeyReplaced
-				one.At, one.WaitsFor = s.turn(kind, keys, i+1, seen, now, parent)
+				one.At, one.WaitsFor = s.nextTakeover(kind, keys, i+1, seen, now, parent)
 			case s.Auto:
 				one.Next, one.At = KeyFollowed, k.KeyExpirationDateTime.Add(-schema.LengthOf(kind.overlap))
 				if len(keys) > 1 && !now.Before(one.At) {
@@ -88,17 +88,17 @@ func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) s
 		return KeyGenerated
 	case i == signing:
 		return KeyActive
-	case ripe(k, seen, now):
+	case isPropagated(k, seen, now):
 		return KeyReady
 	}
 	return KeyPublished
 }
 
 // turn gives when a key takes over, if that can be said; else what it waits for.
-func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
+func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
 	waitsFor string,
 ) {
-	at, known := s.takesOver(kind, keys, i, seen, parent)
+	at, known := s.takeoverTime(kind, keys, i, seen, parent)
 	k := keys[i]
 	since := seen[k.Tag()].Key
 	switch {
@@ -106,7 +106,7 @@ func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Se
 		return time.Time{}, "its DNSKEY record has to be deployed"
 	case known:
 		return at, ""
-	case !ripe(k, seen, now):
+	case !isPropagated(k, seen, now):
 		return time.Time{}, "everybody has to know its DNSKEY record, which takes until " + since.Add(k.propagation()).UTC().Format(time.RFC3339)
 	case k.Withdrawn:
 		return time.Time{}, "its DS record is kept out of the zone above: dsWithdrawn is true"

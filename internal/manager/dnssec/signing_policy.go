@@ -13,7 +13,7 @@ import (
 // registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.
 func registerSigningPolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "signingPolicies", Parents: []string{""}}, &DNSSECSigningPolicy{})
-	r.Rule(resource.Rule{Types: []string{"Zone", "IPv4Block", "IPv4Network"}, AfterWrite: keepKeys})
+	r.Rule(resource.Rule{Types: []string{"Zone", "IPv4Block", "IPv4Network"}, AfterWrite: syncKeys})
 }
 
 // DNSSECSigningPolicy says how zones are signed: with which keys, for how long, and how keys follow each other.
@@ -66,7 +66,7 @@ func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 	if x.KeyProvider != "ADDRESS_MANAGER" {
 		return problem.Field("NoHsmConfiguration", "keyProvider", "there is no hardware security module; keys are made by ADDRESS_MANAGER")
 	}
-	if longer(x.SignatureResigningPeriod, x.SignatureValidityPeriod) {
+	if notShorter(x.SignatureResigningPeriod, x.SignatureValidityPeriod) {
 		return problem.Field("ConflictingResourceFieldValues", "signatureResigningPeriod", "must be shorter than signatureValidityPeriod")
 	}
 	for _, k := range x.kinds() {
@@ -78,16 +78,16 @@ func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 		return problem.Field("ConflictingResourceFieldValues", "keySigningKeyAlgorithm",
 			"is another one than zoneSigningKeyAlgorithm: a zone is signed whole by each algorithm of its keys (RFC 4035 section 2.2)")
 	}
-	return x.keepsKeys(c)
+	return x.checkAlgorithmUnchanged(c)
 }
 
 // keepsKeys refuses other keys for what is signed by the policy already.
-func (x *DNSSECSigningPolicy) keepsKeys(c *resource.Change) error {
+func (x *DNSSECSigningPolicy) checkAlgorithmUnchanged(c *resource.Change) error {
 	old, ok := c.Old.(*DNSSECSigningPolicy)
 	if !ok || old.ZoneSigningKeyAlgorithm == x.ZoneSigningKeyAlgorithm && old.KeySigningKeyAlgorithm == x.KeySigningKeyAlgorithm {
 		return nil
 	}
-	used, err := x.applied(c)
+	used, err := x.findUse(c)
 	if err == nil && used != nil {
 		err = problem.InUse("zoneSigningKeyAlgorithm: %s %d is signed by the policy; apply another policy for keys of another algorithm",
 			used.Type, used.ID)
@@ -96,14 +96,14 @@ func (x *DNSSECSigningPolicy) keepsKeys(c *resource.Change) error {
 }
 
 // applied gives something that is signed by the policy; nil where nothing is.
-func (x *DNSSECSigningPolicy) applied(c *resource.Change) (*store.Resource, error) {
+func (x *DNSSECSigningPolicy) findUse(c *resource.Change) (*store.Resource, error) {
 	return c.Tx.First(store.Query{From: store.Resources, Where: store.Any{store.LinksTo{Targets: []int64{x.ID}, Field: "signingPolicy"},
 		store.LinksTo{Targets: []int64{x.ID}, Field: "reverseZoneSigningPolicy"}}})
 }
 
 // BeforeBelowDelete keeps a policy that something is signed by.
 func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
-	used, err := x.applied(c)
+	used, err := x.findUse(c)
 	if err == nil && used != nil {
 		err = problem.BadRequest("SigningPolicyInUse", "%s %d, %s, has the policy", used.Type, used.ID, used.Name)
 	}
@@ -111,13 +111,13 @@ func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
 }
 
 // longer reports whether one length of time is not shorter than another one.
-func longer(one, other string) bool { return schema.LengthOf(one) >= schema.LengthOf(other) }
+func notShorter(one, other string) bool { return schema.LengthOf(one) >= schema.LengthOf(other) }
 
 // keyKind is what a policy says of one kind of keys.
 type keyKind struct {
 	prefix, algorithm, validity, overlap, method, signing, ttl, protection string
 	length, flags                                                          int64
-	make                                                                   func() (schema.Object, *ZoneKey)
+	newKey                                                                 func() (schema.Object, *ZoneKey)
 }
 
 // kinds gives what the policy says of the two kinds of keys.
@@ -146,17 +146,17 @@ func (k keyKind) check() error {
 	switch {
 	case a.number == 0:
 		return problem.Field("UnsupportedResourceFieldValue", k.prefix+"Algorithm", "keys of %s are not made", k.algorithm)
-	case a.least != a.most && (k.length < int64(a.least) || k.length > int64(a.most)):
-		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.least, a.most)
+	case a.minBits != a.maxBits && (k.length < int64(a.minBits) || k.length > int64(a.maxBits)):
+		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.minBits, a.maxBits)
 	case k.protection != "":
 		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "there is no hardware security module")
 	case schema.LengthOf(k.validity) < time.Hour:
 		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be an hour or more")
-	case longer(k.overlap, k.validity):
+	case notShorter(k.overlap, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"OverlapPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method == "PRE_PUBLISH" && k.signing == "":
 		return problem.Field("MissingRequiredField", k.prefix+"SigningPeriod", "is needed with PRE_PUBLISH")
-	case k.method == "PRE_PUBLISH" && longer(k.signing, k.validity):
+	case k.method == "PRE_PUBLISH" && notShorter(k.signing, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method != "PRE_PUBLISH" && k.signing != "":
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "is there with PRE_PUBLISH alone")
@@ -165,9 +165,9 @@ func (k keyKind) check() error {
 }
 
 // makeKeys makes the keys of a zone, or of the reverse zone of a block or network.
-func (x *DNSSECSigningPolicy) makeKeys(c *resource.Change, zone *schema.Head) error {
+func (x *DNSSECSigningPolicy) createKeys(c *resource.Change, zone *schema.Head) error {
 	for _, kind := range x.kinds() {
-		if err := x.makeKey(c, kind, zone); err != nil {
+		if err := x.createKey(c, kind, zone); err != nil {
 			return err
 		}
 	}
@@ -175,8 +175,8 @@ func (x *DNSSECSigningPolicy) makeKeys(c *resource.Change, zone *schema.Head) er
 }
 
 // makeKey makes a key of a kind for a zone.
-func (x *DNSSECSigningPolicy) makeKey(c *resource.Change, kind keyKind, zone *schema.Head) error {
-	o, k := kind.make()
+func (x *DNSSECSigningPolicy) createKey(c *resource.Change, kind keyKind, zone *schema.Head) error {
+	o, k := kind.newKey()
 	h := schema.HeadOf(o)
 	h.Parent, h.Config = zone.ID, zone.Config
 	flags := kind.flags

@@ -87,27 +87,27 @@ func (x *KeySigningKey) BeforeWrite(c *resource.Change) error {
 	case x.DSConfirmedDateTime.IsZero():
 		x.DSConfirmedDateTime = c.Tx.Now().UTC()
 	}
-	return x.rewrite(c, &x.Head)
+	return x.regenerate(c, &x.Head)
 }
 
 // BeforeWrite makes another key where that is asked for.
-func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
+func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.regenerate(c, &x.Head) }
 
 // BeforeDelete keeps a key that is in use.
-func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.checkUnused(c) }
 
 // BeforeDelete keeps a key that is in use.
-func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.checkUnused(c) }
 
 // rewrite takes nothing but a request for another key, and that a DS record is in the zone above.
-func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
+func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
 	if c.Creates() || !c.Requested() {
 		return nil
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
-		taken := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
-		if !taken && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
+		isAllowed := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
+		if !isAllowed && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)
@@ -119,7 +119,7 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	if x.State != dns.KeyStateRegenerate {
 		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
 	}
-	if err := x.leaveBehind(c); err != nil {
+	if err := x.retireOld(c); err != nil {
 		return err
 	}
 	if k, ok := c.New.(*KeySigningKey); ok {
@@ -129,7 +129,7 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 }
 
 // leaveBehind keeps the key that was there before as one that has ended: it signs until everybody knows the one that takes its place.
-func (x *ZoneKey) leaveBehind(c *resource.Change) error {
+func (x *ZoneKey) retireOld(c *resource.Change) error {
 	o, err := c.API.Object(c.Row)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 	if _, err = c.Following().Create(c.Type, o); err != nil {
 		return err
 	}
-	name, err := zoneNameOf(c, h.Parent)
+	name, err := readZoneName(c, h.Parent)
 	if err != nil {
 		return err
 	}
@@ -150,11 +150,11 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 }
 
 // expired refuses to delete a key that is in use.
-func (x *ZoneKey) expired(c *resource.Change) error {
+func (x *ZoneKey) checkUnused(c *resource.Change) error {
 	if c.GoesAlong() || c.Given[unsigning] {
 		return nil
 	}
-	followed, err := x.followed(c)
+	followed, err := x.isReplaced(c)
 	if err != nil || followed {
 		return err
 	}
@@ -163,7 +163,7 @@ func (x *ZoneKey) expired(c *resource.Change) error {
 }
 
 // followed reports whether the time of a key is over, and another one of its kind has been there for so long that everybody knows it.
-func (x *ZoneKey) followed(c *resource.Change) (is bool, err error) {
+func (x *ZoneKey) isReplaced(c *resource.Change) (is bool, err error) {
 	now := c.Tx.Now()
 	if now.Before(x.KeyExpirationDateTime) {
 		return false, nil
@@ -189,7 +189,7 @@ const unsigning = "unsigning"
 var algorithms = map[string]struct {
 	number uint8
 	// bits are how long its keys may be; where there is one length, that is what they have.
-	least, most int
+	minBits, maxBits int
 }{
 	"ECDSAP256SHA256":  {wire.ECDSAP256SHA256, 256, 256},
 	"ECDSAP384SHA384":  {wire.ECDSAP384SHA384, 384, 384},
@@ -203,7 +203,7 @@ var algorithms = map[string]struct {
 }
 
 // keyShown are the members of a key that its records are made of.
-type keyShown struct {
+type publishedKey struct {
 	PublicKey, Algorithm string
 	Flags                *uint16
 	TTL                  string
@@ -212,7 +212,7 @@ type keyShown struct {
 // completeKeys shows the records of keys of zones.
 func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
-		var k keyShown
+		var k publishedKey
 		if r.Type != "KeySigningKey" && r.Type != "ZoneSigningKey" {
 			continue
 		}
@@ -234,7 +234,7 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.CanonicalName(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET,
 			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
-		if ds := key.ToDS(digestOf(tx, above)); ds != nil && r.Type == "KeySigningKey" {
+		if ds := key.ToDS(digestType(tx, above)); ds != nil && r.Type == "KeySigningKey" {
 			members["dsRecord"] = schema.AppendString(nil, ds.String())
 		}
 		if r.Body, err = store.Rewritten(r.Body, members); err != nil {
@@ -250,7 +250,7 @@ func rangeOf(r *store.Resource) space.Range {
 }
 
 // digestOf gives the hash of DS records by the policy of a zone, a block or a network; SHA-256 where it has none any more.
-func digestOf(tx *store.Tx, holder *store.Resource) uint8 {
+func digestType(tx *store.Tx, holder *store.Resource) uint8 {
 	for _, field := range []string{"signingPolicy", "reverseZoneSigningPolicy"} {
 		policy, err := tx.Get(holder.Ref(field))
 		var shown struct{ SignatureDigestAlgorithm string }
@@ -267,24 +267,24 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	if a.number == 0 {
 		return problem.Field("UnsupportedResourceFieldValue", "algorithm", "keys of %s are not made", algorithm)
 	}
-	bits := a.least
-	if a.least != a.most && length != nil {
+	bits := a.minBits
+	if a.minBits != a.maxBits && length != nil {
 		bits = int(*length)
 	}
-	name, err := zoneNameOf(c, zone)
+	name, err := readZoneName(c, zone)
 	if err != nil {
 		return err
 	}
 	key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.Fqdn(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET}, Flags: uint16(*x.Flags),
 		//nolint:gosec // 256, 257
 		Protocol: 3, Algorithm: a.number}
-	others, err := tagsBelow(c, zone)
+	others, err := readKeyTags(c, zone)
 	if err != nil {
 		return err
 	}
 	var pair keyPair
 	for key.PublicKey == "" || others[int64(key.KeyTag())] { // keys of a zone are told apart by their tags
-		if pair, err = keyOf(c, algorithm, key, bits); err != nil {
+		if pair, err = newKeyPair(c, algorithm, key, bits); err != nil {
 			return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
 		}
 		key.PublicKey = pair.public
@@ -298,7 +298,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 }
 
 // tagsBelow gives the tags of the keys of a zone.
-func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
+func readKeyTags(c *resource.Change, zone int64) (map[int64]bool, error) {
 	tags := map[int64]bool{}
 	return tags, c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"), store.HasParent(zone)}},
 		func(r *store.Resource) error {
@@ -313,17 +313,17 @@ func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
 type keyPair struct{ public, private string }
 
 // keyOf gives a new key. Those of RSA take up to seconds, and are made outside of the transaction.
-func keyOf(c *resource.Change, algorithm string, like *wire.DNSKEY, bits int) (keyPair, error) {
-	if a := algorithms[algorithm]; a.least == a.most {
-		return makeKey(like, bits)
+func newKeyPair(c *resource.Change, algorithm string, like *wire.DNSKEY, bits int) (keyPair, error) {
+	if a := algorithms[algorithm]; a.minBits == a.maxBits {
+		return generateKeyPair(like, bits)
 	}
-	made, err := c.Work(fmt.Sprint(algorithm, bits), func() (any, error) { return makeKey(like, bits) })
+	made, err := c.Work(fmt.Sprint(algorithm, bits), func() (any, error) { return generateKeyPair(like, bits) })
 	pair, _ := made.(keyPair)
 	return pair, err
 }
 
 // makeKey makes a key. Nothing of it depends on the zone.
-func makeKey(like *wire.DNSKEY, bits int) (keyPair, error) {
+func generateKeyPair(like *wire.DNSKEY, bits int) (keyPair, error) {
 	key := *like
 	private, err := key.Generate(bits)
 	if err != nil {
@@ -333,7 +333,7 @@ func makeKey(like *wire.DNSKEY, bits int) (keyPair, error) {
 }
 
 // zoneNameOf gives the name of the zone of a resource: its own, or that of the reverse zone of a block or network.
-func zoneNameOf(c *resource.Change, id int64) (string, error) {
+func readZoneName(c *resource.Change, id int64) (string, error) {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return "", err
@@ -363,15 +363,15 @@ func SignedZoneName(r *store.Resource) string {
 }
 
 // mostReverse is how many reverse zones a range may have that is signed.
-const mostReverse = 256
+const maxReverseZones = 256
 
 // reverseZoneName gives the name of the reverse zone of a range, the first one where it has several.
 func reverseZoneName(r schema.Range) string {
-	return append(naming.ReverseZones(r.Low, r.High, mostReverse), "in-addr.arpa")[0]
+	return append(naming.ReverseZones(r.Low, r.High, maxReverseZones), "in-addr.arpa")[0]
 }
 
 // signed is what a zone, or a block or network for its reverse zone, says of being signed.
-func signed(o schema.Object) (is bool, policy int64) {
+func readSigning(o schema.Object) (is bool, policy int64) {
 	switch x := o.(type) {
 	case *dns.Zone:
 		return x.Signed, x.SigningPolicy.ID
@@ -384,18 +384,18 @@ func signed(o schema.Object) (is bool, policy int64) {
 }
 
 // keepKeys sees to it that what is signed has the keys of its policy, and what is not has none.
-func keepKeys(c *resource.Change) error {
+func syncKeys(c *resource.Change) error {
 	h := schema.HeadOf(c.New)
-	is, policy := signed(c.New)
+	is, policy := readSigning(c.New)
 	if c.Creates() && !is {
 		return nil
 	}
 	if c.Old != nil {
-		if was, before := signed(c.Old); was == is && before == policy {
+		if was, before := readSigning(c.Old); was == is && before == policy {
 			return nil
 		}
 	}
-	if err := dropKeys(c, h.ID); err != nil || !is {
+	if err := deleteKeys(c, h.ID); err != nil || !is {
 		return err
 	}
 	row, err := c.Tx.Get(policy)
@@ -406,14 +406,14 @@ func keepKeys(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := o.(*DNSSECSigningPolicy).makeKeys(c, h); err != nil {
+	if err := o.(*DNSSECSigningPolicy).createKeys(c, h); err != nil {
 		return err
 	}
 	return autoRegenerate(c, h.Config)
 }
 
 // dropKeys deletes the keys of a zone.
-func dropKeys(c *resource.Change, zone int64) error {
+func deleteKeys(c *resource.Change, zone int64) error {
 	return c.Each(store.All{store.InCollection("signingKeys"), store.HasParent(zone)}, func(key *store.Resource, _ schema.Object) error {
 		return c.Following(unsigning).Delete(key)
 	})

@@ -38,8 +38,8 @@ type Import struct {
 // match an existing one, and the deleted resources.
 type Imported struct {
 	Made, Changed, There, Deleted int
-	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are resources
-	// that the file lacks, in the blocks or networks of its rows; an import that prunes has deleted them.
+	// Skipped lists the skipped rows with the reason, Changes the changes. Differences lists the resources in the same blocks or networks
+	// that the file lacks. An import with Prune has deleted these.
 	Skipped, Changes, Differences []string
 	// Kept lists the gateways of existing networks that an empty cell left unchanged although they are not the default.
 	Kept []string

@@ -18,8 +18,8 @@ func registerDynamicAddresses(r *resource.Registry) {
 var dynamicAddressMigrations embed.FS
 
 // markFresh notes the addresses that were assigned because the change names them.
-func (u *updater) markFresh() error {
-	for _, f := range u.make.fresh {
+func (u *updater) markAssigned() error {
+	for _, f := range u.importer.assigned {
 		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (u *updater) markFresh() error {
 }
 
 // release gives addresses back that were assigned because an update named them, and that nothing else has to do with.
-func (u *updater) release(addresses []int64) error {
+func (u *updater) releaseAddresses(addresses []int64) error {
 	for _, id := range addresses {
 		var ours int
 		if err := u.c.Tx.QueryRow("SELECT count(*) FROM dynamic_address WHERE address = ?", id).Scan(&ours); err != nil {

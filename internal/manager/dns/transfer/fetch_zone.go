@@ -44,7 +44,7 @@ func ReadKey(file string) (*TransferKey, error) {
 // FetchZone writes a zone as a server gives it (CopyZone), as text that naming.ReadZone reads.
 func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
 	text := bufio.NewWriter(out)
-	if err := eachOfZone(ctx, server, zone, key, func(rr dns.RR) error {
+	if err := eachZoneRecord(ctx, server, zone, key, func(rr dns.RR) error {
 		_, err := text.WriteString(rr.String() + "\n")
 		return err
 	}); err != nil {

@@ -43,7 +43,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wi
 	}); err != nil {
 		return nil, err
 	}
-	stray, err := strays(tx, a, zone)
+	stray, err := findStrays(tx, a, zone)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wi
 }
 
 // strays gives the names of a zone that have addresses of networks without being hosts, since the networks were made later.
-func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
+func findStrays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
 	var generic []*store.Resource
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"), store.HasParent(zone.ID),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "GenericRecord"}}},
@@ -94,7 +94,7 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 			if !is {
 				continue
 			}
-			fits, err := i.fits(r.Key, addr)
+			fits, err := i.isHostAddress(r.Key, addr)
 			if err != nil {
 				return nil, err
 			}
@@ -108,7 +108,7 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 func isFollowed(rr wire.RR, apex string, below map[string]bool) bool {
 	h := rr.Header()
 	name := wire.CanonicalName(h.Name)
-	if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
+	if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && isApexType(h.Rrtype) ||
 		!wire.IsSubDomain(apex, name) {
 		return false
 	}
@@ -144,29 +144,29 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]wire.RR
 	if err != nil {
 		return nil, err
 	}
-	f.follows = true
+	f.isOwn = true
 	u, err := newUpdater(c, zone)
 	if err != nil {
 		return nil, err
 	}
 	for name, wanted := range names {
-		n, err := u.at(name)
+		n, err := u.loadName(name)
 		if err != nil {
 			return nil, err
 		}
-		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
+		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !isApexType(rr.Header().Rrtype) })
 		for _, rr := range wanted {
-			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
+			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }) { // hosts say it already
 				n.wanted = append(n.wanted, rr)
 			}
 		}
 	}
 	slices.Sort(u.order)
-	u.refits = true
-	if _, err = u.realizeAll(); err != nil {
+	u.convertsToHosts = true
+	if _, err = u.writeAll(); err != nil {
 		return nil, err
 	}
-	return u.make.done.Skipped, u.markFresh()
+	return u.importer.done.Skipped, u.markAssigned()
 }
 
 // InOrder gives the names that Different has given in the order in which they can be made: hosts before what leads to them, aliases last.

@@ -15,7 +15,7 @@ const followedName = "followedViews"
 // registerFollowed declares it. It keeps nothing: it refuses what somebody else would change.
 func registerFollowed(r *resource.Registry) {
 	f := &followedViews{}
-	r.Extension(&store.Extension{Name: followedName, State: f, Opened: f.open, Follow: f.follow})
+	r.Extension(&store.Extension{Name: followedName, State: f, Opened: f.open, Follow: f.newFollower})
 }
 
 // followedViews knows the views that follow a server.
@@ -29,7 +29,7 @@ func (f *followedViews) open(s *store.Store) {
 }
 
 // of gives the followed views.
-func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
+func (f *followedViews) list(tx *store.Tx) (map[int64]bool, error) {
 	if known, ok := f.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -47,7 +47,7 @@ func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
 }
 
 // follow begins to follow a transaction.
-func (f *followedViews) follow(tx *store.Tx) store.Follower {
+func (f *followedViews) newFollower(tx *store.Tx) store.Follower {
 	return &viewFollower{views: f, tx: tx, records: map[int64]*store.Resource{}, zones: map[int64]int64{},
 		renamed: map[int64]bool{}}
 }
@@ -57,7 +57,7 @@ type viewFollower struct {
 	views *followedViews
 	tx    *store.Tx
 	// follows says that the transaction is the one that follows.
-	follows bool
+	isOwn bool
 	// records are the zones of which it changes records, each with one of those; zones are those that it makes, moves or deletes, with the
 	// view that they were in before, 0 for none. renamed are the external hosts that have another name.
 	records map[int64]*store.Resource
@@ -107,10 +107,10 @@ func (f *viewFollower) BeforeCommit() error { return nil }
 
 // Refuse refuses changes of records that somebody else makes: the next look at the server would undo them.
 func (f *viewFollower) Refuse() error {
-	if f.follows || len(f.records) == 0 {
+	if f.isOwn || len(f.records) == 0 {
 		return nil
 	}
-	followed, err := f.views.of(f.tx)
+	followed, err := f.views.list(f.tx)
 	if err != nil || len(followed) == 0 {
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *viewFollower) Refuse() error {
 		}
 	}
 	for id, record := range f.records {
-		if err := f.refuse(followed, id, record); err != nil {
+		if err := f.checkZone(followed, id, record); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (f *viewFollower) Refuse() error {
 }
 
 // refuse refuses the change of a record, where its zone is followed, and was before.
-func (f *viewFollower) refuse(followed map[int64]bool, id int64, record *store.Resource) error {
+func (f *viewFollower) checkZone(followed map[int64]bool, id int64, record *store.Resource) error {
 	zone, err := f.tx.Get(id)
 	if store.IsNotFound(err) {
 		return nil

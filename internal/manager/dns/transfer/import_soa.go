@@ -17,7 +17,7 @@ import (
 const authorityType = "StartOfAuthority"
 
 // authorityOf gives the SOA among records; nil where there is none.
-func authorityOf(records []dns.RR) *dns.SOA {
+func findSOA(records []dns.RR) *dns.SOA {
 	for _, rr := range records {
 		if soa, ok := rr.(*dns.SOA); ok {
 			return soa
@@ -28,8 +28,8 @@ func authorityOf(records []dns.RR) *dns.SOA {
 
 // keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which
 // those go on that are deployed. The primary server follows from the roles.
-func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
-	err := i.makeAuthority(zone, authorityParts(soa))
+func (i *zoneImport) importAuthority(zone *store.Resource, soa *dns.SOA) error {
+	err := i.createAuthority(zone, authorityParts(soa))
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
 		return i.skip(soa, p.Message)
 	}
@@ -47,8 +47,8 @@ func authorityParts(soa *dns.SOA) []any {
 	if soa.Serial+1 == 0 {
 		serial = "auto"
 	}
-	return []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1), second(soa.Expire, 1),
-		second(soa.Minttl, 0)}
+	return []any{secondsOrNil(soa.Hdr.Ttl, 0), nil, mail, serial, secondsOrNil(soa.Refresh, 1), secondsOrNil(soa.Retry, 1), secondsOrNil(soa.Expire, 1),
+		secondsOrNil(soa.Minttl, 0)}
 }
 
 // authorityNames name those parts.
@@ -63,7 +63,7 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	}
 	if row == nil {
 		i.done.Changes = append(i.done.Changes, "SOA: the zone gets that of the file")
-		return i.keepAuthority(i.zone, soa)
+		return i.importAuthority(i.zone, soa)
 	}
 	var body struct {
 		Value []any `json:"value"`
@@ -113,7 +113,7 @@ func authorityOption(tx *store.Tx, zone *store.Resource) (row *store.Resource, e
 	})
 }
 
-func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
+func (i *zoneImport) createAuthority(zone *store.Resource, parts []any) error {
 	value, err := json.Marshal(parts)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
 }
 
 // second gives a number of seconds as the option takes it; nil, which stands for the default, outside of its bounds.
-func second(n, least uint32) any {
+func secondsOrNil(n, least uint32) any {
 	if n < least || n > 1<<31-1 {
 		return nil
 	}
@@ -158,10 +158,10 @@ func FollowAuthority(c *resource.Change, zone *store.Resource, soa *dns.SOA) err
 	if err != nil {
 		return err
 	}
-	f.follows = true
+	f.isOwn = true
 	if row, err := authorityOption(c.Tx, zone); err != nil || row != nil {
 		return err
 	}
 	i := &zoneImport{c: c, zone: zone, done: &ImportedZone{}}
-	return i.keepAuthority(zone, soa)
+	return i.importAuthority(zone, soa)
 }

@@ -51,8 +51,8 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune, where: how.Where,
-		broken: map[string]string{}}
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune, where: how.Where,
+		refused: map[string]string{}}
 	var d *zoneDifference
 	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
 		d, err = i.compare(tx, a, configuration, view, zone, records)
@@ -60,7 +60,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	}); err != nil {
 		return done, err
 	}
-	done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+	done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
 	next, stop := iter.Pull(i.steps(zone, d))
 	defer stop()
 	step, count := how.Step(len(records)), 0
@@ -72,7 +72,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		}
 		before := done
 		by := store.Author{Name: "command line", Comment: "import"}
-		if err := i.whole(func() error {
+		if err := i.retry(func() error {
 			return a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
 				done = before
 				done.Skipped, done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
@@ -87,7 +87,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		how.Stepped(ctx, a.Store, count)
 	}
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
-		done.Unnamed, err = d.unnamed(tx, within)
+		done.Unnamed, err = d.listUnnamed(tx, within)
 		return err
 	})
 	return done, err
@@ -105,19 +105,19 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	if err != nil {
 		return done, false, err
 	}
-	i := &zoneImport{again: true, authority: authorityOf(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
-		broken: map[string]string{}}
-	err = i.whole(func() error {
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
+		refused: map[string]string{}}
+	err = i.retry(func() error {
 		return a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
 			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
 			i.c = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
-			err := ensureView(i.c, within, view)
+			err := createMissingView(i.c, within, view)
 			var d *zoneDifference
 			if err == nil {
 				d, err = i.compare(tx, a, configuration, view, zone, records)
 			}
 			if err == nil {
-				done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+				done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
 				err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
 			}
 			if errors.Is(err, store.ErrTrialEnded) {
@@ -134,7 +134,7 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 var errHalfDone = errors.New("a record was refused half done")
 
 // whole runs a transaction, again as long as it ends with errHalfDone: each time one more record is left out.
-func (i *zoneImport) whole(run func() error) error {
+func (i *zoneImport) retry(run func() error) error {
 	for {
 		if err := run(); !errors.Is(err, errHalfDone) {
 			return err
@@ -144,7 +144,7 @@ func (i *zoneImport) whole(run func() error) error {
 
 // zoneImport is one import. again passes over what is there.
 type zoneImport struct {
-	again bool
+	skipsExisting bool
 	// strict has a record that is left out end the import; prune deletes records that the file does not have.
 	strict, prune bool
 	c             *resource.Change
@@ -152,19 +152,19 @@ type zoneImport struct {
 	zone          *store.Resource
 	done          *ImportedZone
 	// where names the row of a record; nil where nobody knows. broken are the records, by sameRecord, that were refused half done, and why.
-	where  func(record any) string
-	broken map[string]string
+	where   func(record any) string
+	refused map[string]string
 	// authority is the SOA that the zone has; nil where none is known.
 	authority *wire.SOA
 	// dynamic marks what is made as made by an update.
 	dynamic bool
 	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
-	lends bool
-	fresh []freshAddress
+	releasesAddresses bool
+	assigned          []assignedAddress
 }
 
 // freshAddress is an address of a network that nobody had.
-type freshAddress struct {
+type assignedAddress struct {
 	network int64
 	addr    netip.Addr
 }
@@ -174,7 +174,7 @@ func (i *zoneImport) run(configuration, view, zone string, part []func() error) 
 	if i.view, err = dns.FindView(i.c.Tx, configuration, view); err != nil {
 		return err
 	}
-	if i.zone, err = i.makeZone(zone); err != nil {
+	if i.zone, err = i.findOrCreateZone(zone); err != nil {
 		return err
 	}
 	for _, job := range part {
@@ -215,13 +215,13 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 				plain = append(plain, rr)
 			}
 		}
-		for _, host := range byName(hosts) {
-			if !yield(func() error { return i.makeHost(host) }) {
+		for _, host := range groupByName(hosts) {
+			if !yield(func() error { return i.createHost(host) }) {
 				return
 			}
 		}
 		for _, rr := range slices.Concat(plain, links) {
-			if !yield(func() error { return i.makeOne(rr) }) {
+			if !yield(func() error { return i.createRecord(rr) }) {
 				return
 			}
 		}
@@ -249,7 +249,7 @@ func (i *zoneImport) skip(rr wire.RR, why string) error {
 }
 
 // refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
-func (i *zoneImport) refused(rr wire.RR, err error) error {
+func (i *zoneImport) skipRefused(rr wire.RR, err error) error {
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
 		return i.skip(rr, p.Message)
 	}
@@ -257,7 +257,7 @@ func (i *zoneImport) refused(rr wire.RR, err error) error {
 }
 
 // makeZone finds the zone, or makes it with the ones that are missing above it.
-func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
+func (i *zoneImport) findOrCreateZone(name string) (*store.Resource, error) {
 	found, err := dns.FindZoneIn(i.c.Tx, i.view, name)
 	if err != nil || found != nil {
 		return found, err
@@ -270,17 +270,17 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 	if err != nil || i.authority == nil {
 		return made, err
 	}
-	return made, i.keepAuthority(made, i.authority)
+	return made, i.importAuthority(made, i.authority)
 }
 
 // create makes a record.
 func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
-	if why, known := i.broken[sameRecord(rr)]; known {
+	if why, known := i.refused[sameRecord(rr)]; known {
 		return i.skip(rr, why)
 	}
 	h := o.(dns.ComparableRecord).AsRecord()
 	t, _ := i.c.API.Type(h.Type)
-	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
+	relative, in := naming.Relative(cleanName(rr.Header().Name), i.zone.Key)
 	if !in {
 		return i.skip(rr, "it lies outside of the zone")
 	}
@@ -303,11 +303,11 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 			return e
 		}
 		switch {
-		case p.Status >= 500 || i.dynamic || i.broken == nil:
+		case p.Status >= 500 || i.dynamic || i.refused == nil:
 		case i.c.Tx.Writes() == written:
 			return i.skip(rr, p.Message)
 		default:
-			i.broken[sameRecord(rr)] = p.Message
+			i.refused[sameRecord(rr)] = p.Message
 			return errHalfDone
 		}
 		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype).String(), p.Message)
@@ -315,8 +315,8 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 		return other
 	}
 	i.done.Made++
-	if i.lends {
-		return i.adopt(row)
+	if i.releasesAddresses {
+		return i.replaceExternalHost(row)
 	}
 	return nil
 }
@@ -324,7 +324,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 // isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
 func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 	x, ok := o.(dns.ComparableRecord)
-	if !ok || !i.again {
+	if !ok || !i.skipsExisting {
 		return false, nil
 	}
 	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.AsRecord().AbsoluteName)
@@ -405,7 +405,7 @@ func EnsureView(ctx context.Context, a *resource.API, configuration, name string
 		return err
 	}
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		return ensureView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
+		return createMissingView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
 	})
 }
 
@@ -448,7 +448,7 @@ func OtherZones(ctx context.Context, a *resource.API, configuration, view string
 }
 
 // ensureView makes the view of a configuration that has a name, where there is none.
-func ensureView(c *resource.Change, configuration int64, name string) error {
+func createMissingView(c *resource.Change, configuration int64, name string) error {
 	there, err := c.Tx.ByName("views", configuration, name)
 	if err != nil || len(there) > 0 {
 		return err

@@ -24,10 +24,10 @@ type TransferKey struct{ Name, Algorithm, Secret string }
 
 // Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records and bytes there may be.
 const (
-	transferTime    = 30 * time.Second
-	transferWhole   = 30 * time.Minute
-	transferRecords = 20_000_000
-	transferBytes   = 512 << 20
+	messageTimeout     = 30 * time.Second
+	transferTimeout    = 30 * time.Minute
+	maxTransferRecords = 20_000_000
+	maxTransferBytes   = 512 << 20
 )
 
 // tsigHashes are the algorithms of keys (RFC 8945 section 6).
@@ -41,21 +41,21 @@ type conversation struct {
 	key  *TransferKey
 	// mac is that of the question, and then that of the last signed answer; unsigned are the answers since, which count as signed once the
 	// next one is (RFC 8945 section 5.3.1).
-	mac      []byte
-	unsigned []byte
-	many     int
-	answered bool
+	mac           []byte
+	unsigned      []byte
+	unsignedCount int
+	answered      bool
 	// bytes is how long the answers were.
 	bytes int
 }
 
 // mostUnsigned is how many messages may lie between two that are signed.
-const mostUnsigned = 99
+const maxUnsigned = 99
 
 // ask sends a question.
-func ask(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
+func sendQuery(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
 	c := &conversation{conn: &dns.Conn{Conn: conn}, id: m.Id, key: key}
-	if err := conn.SetDeadline(time.Now().Add(transferTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
 	}
 	if key == nil {
@@ -75,15 +75,15 @@ func ask(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
 
 // next gives the next answer. What it says counts once end has found nothing wrong.
 func (c *conversation) next() (*dns.Msg, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(transferTime)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
 	}
 	wire, err := c.conn.ReadMsgHeader(nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.bytes += len(wire); c.bytes > transferBytes {
-		return nil, fmt.Errorf("it has more than %d MiB", transferBytes>>20)
+	if c.bytes += len(wire); c.bytes > maxTransferBytes {
+		return nil, fmt.Errorf("it has more than %d MiB", maxTransferBytes>>20)
 	}
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {
@@ -103,7 +103,7 @@ func (c *conversation) next() (*dns.Msg, error) {
 }
 
 // end reports whether all answers were signed.
-func (c *conversation) end() error {
+func (c *conversation) checkSigned() error {
 	if len(c.unsigned) > 0 {
 		return errors.New("its last answer is not signed")
 	}
@@ -114,7 +114,7 @@ func (c *conversation) end() error {
 func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	t := m.IsTsig()
 	if t == nil {
-		if c.many++; !c.answered || c.many > mostUnsigned {
+		if c.unsignedCount++; !c.answered || c.unsignedCount > maxUnsigned {
 			if m.Rcode != dns.RcodeSuccess {
 				return fmt.Errorf("it answers %s, and does not sign that", dns.RcodeToString[m.Rcode])
 			}
@@ -136,30 +136,30 @@ func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	if err != nil {
 		return err
 	}
-	want, err := c.sum(t, wire)
+	want, err := c.signature(t, wire)
 	if err != nil {
 		return err
 	}
 	if !hmac.Equal(mac, want) {
 		return errors.New("the signature of its answer is not good")
 	}
-	c.mac, c.unsigned, c.many = mac, nil, 0
+	c.mac, c.unsigned, c.unsignedCount = mac, nil, 0
 	return nil
 }
 
 // sum is the signature that an answer should have (RFC 8945 section 4.3).
-func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
-	begin := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
+func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
+	newHash := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
 	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
-	if err != nil || begin == nil {
+	if err != nil || newHash == nil {
 		return nil, fmt.Errorf("the key %s cannot be used: its algorithm, or its secret in base64", c.key.Name)
 	}
-	body, err := withoutLast(wire)
+	body, err := stripLastRecord(wire)
 	if err != nil {
 		return nil, err
 	}
 	binary.BigEndian.PutUint16(body, t.OrigId)
-	sum := hmac.New(begin, secret)
+	sum := hmac.New(newHash, secret)
 	put := func(b []byte) { _, _ = sum.Write(b) }               // it never fails
 	put(binary.BigEndian.AppendUint16(nil, uint16(len(c.mac)))) //nolint:gosec // of a hash
 	put(c.mac)
@@ -191,7 +191,7 @@ func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
 }
 
 // withoutLast gives a message without its last record.
-func withoutLast(wire []byte) ([]byte, error) {
+func stripLastRecord(wire []byte) ([]byte, error) {
 	const header = 12
 	if len(wire) < header {
 		return nil, errors.New("a message that is none")
@@ -221,16 +221,16 @@ func withoutLast(wire []byte) ([]byte, error) {
 }
 
 // over asks a server something over TCP, and gives each of its answers to fn until that says that it was the last one.
-func over(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, transferWhole)
+func exchange(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", withPort(server))
+	conn, err := (&net.Dialer{Timeout: messageTimeout}).DialContext(ctx, "tcp", withPort(server))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	c, err := ask(conn, m, key)
+	c, err := sendQuery(conn, m, key)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func over(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn f
 			return err
 		}
 		if last {
-			return c.end()
+			return c.checkSigned()
 		}
 	}
 }
@@ -254,7 +254,7 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
 	m.RecursionDesired = false
-	err = over(ctx, server, m, key, func(answer *dns.Msg) (bool, error) {
+	err = exchange(ctx, server, m, key, func(answer *dns.Msg) (bool, error) {
 		for _, rr := range answer.Answer {
 			if one, ok := rr.(*dns.SOA); ok && answer.Authoritative && dns.CanonicalName(one.Hdr.Name) == dns.CanonicalName(zone) {
 				soa = one
@@ -273,34 +273,34 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 type transfer struct {
 	zone string
 	// from is the serial number that changes are asked from; asked says that they are.
-	from  uint32
-	asked bool
+	from uint32
+	ixfr bool
 	// first is the SOA that it begins with, count how many records came.
 	first *dns.SOA
 	count int
 	// steps says that it gives changes; adding that what comes next is added, and not removed. done says that it has come to its end.
-	steps, adding, done bool
-	at                  uint32
+	incremental, adding, done bool
+	serial                    uint32
 	// record takes a record of the whole zone, the SOA at its beginning alone; change one of a change.
-	record func(dns.RR) error
-	change func(rr dns.RR, added bool) error
+	onRecord func(dns.RR) error
+	onChange func(rr dns.RR, added bool) error
 }
 
 // take takes a message in.
-func (t *transfer) take(m *dns.Msg) (last bool, err error) {
+func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 	for _, rr := range m.Answer {
 		if t.done {
 			return true, errors.New("the transfer goes on behind its end")
 		}
-		if t.count++; t.count > transferRecords {
-			return true, fmt.Errorf("it has more than %d records", transferRecords)
+		if t.count++; t.count > maxTransferRecords {
+			return true, fmt.Errorf("it has more than %d records", maxTransferRecords)
 		}
-		if err := t.one(rr); err != nil {
+		if err := t.readRecord(rr); err != nil {
 			return true, err
 		}
 	}
-	if t.asked && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // nothing has changed, as RFC 1982 compares
-		t.steps, t.done = true, true
+	if t.ixfr && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // nothing has changed, as RFC 1982 compares
+		t.incremental, t.done = true, true
 	}
 	if t.count == 0 {
 		return true, errors.New("the transfer has no records")
@@ -309,7 +309,7 @@ func (t *transfer) take(m *dns.Msg) (last bool, err error) {
 }
 
 // one takes a record in.
-func (t *transfer) one(rr dns.RR) error {
+func (t *transfer) readRecord(rr dns.RR) error {
 	if h := rr.Header(); h.Rdlength == 0 && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL {
 		return fmt.Errorf("%s has a record of type %s without data", h.Name, dns.Type(h.Rrtype))
 	}
@@ -320,32 +320,32 @@ func (t *transfer) one(rr dns.RR) error {
 		return errors.New("the transfer does not begin with the SOA of the zone")
 	case t.count == 1:
 		t.first = soa
-		if !t.asked {
-			return t.record(rr)
+		if !t.ixfr {
+			return t.onRecord(rr)
 		}
 		return nil
-	case t.asked && t.count == 2:
-		if t.steps = is && soa.Serial == t.from && soa.Serial != t.first.Serial; t.steps {
-			t.at = soa.Serial
+	case t.ixfr && t.count == 2:
+		if t.incremental = is && soa.Serial == t.from && soa.Serial != t.first.Serial; t.incremental {
+			t.serial = soa.Serial
 			return nil
 		}
-		if err := t.record(t.first); err != nil { // all of it, then
+		if err := t.onRecord(t.first); err != nil { // all of it, then
 			return err
 		}
 	}
 	switch {
-	case !t.steps && is:
+	case !t.incremental && is:
 		if t.done = soa.Serial == t.first.Serial; !t.done {
 			return errors.New("the transfer ends with another SOA than it begins with")
 		}
 		return nil
-	case !t.steps:
-		return t.record(rr)
+	case !t.incremental:
+		return t.onRecord(rr)
 	case !is:
-		return t.change(rr, t.adding)
+		return t.onChange(rr, t.adding)
 	case !t.adding: // behind what is removed
-		t.adding, t.at = true, soa.Serial
-	case soa.Serial != t.at:
+		t.adding, t.serial = true, soa.Serial
+	case soa.Serial != t.serial:
 		return errors.New("the changes do not follow each other")
 	case soa.Serial == t.first.Serial:
 		t.done = true
@@ -358,18 +358,18 @@ func (t *transfer) one(rr dns.RR) error {
 // CopyZone gives the records of a zone as a server gives them (AXFR, RFC 5936), the SOA first. The server is an address or a name, with a
 // port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
 func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all []dns.RR, err error) {
-	err = eachOfZone(ctx, server, zone, key, func(rr dns.RR) error {
+	err = eachZoneRecord(ctx, server, zone, key, func(rr dns.RR) error {
 		all = append(all, rr)
 		return nil
 	})
 	return all, err
 }
 
-func eachOfZone(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
+func eachZoneRecord(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
 	m := new(dns.Msg)
 	m.SetAxfr(dns.Fqdn(zone))
-	t := &transfer{zone: dns.CanonicalName(zone), record: fn}
-	if err := over(ctx, server, m, key, t.take); err != nil {
+	t := &transfer{zone: dns.CanonicalName(zone), onRecord: fn}
+	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
 		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
 	}
 	return nil
@@ -396,12 +396,12 @@ func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, kno
 	m := new(dns.Msg)
 	m.SetIxfr(dns.Fqdn(zone), known.Serial, known.Ns, known.Mbox)
 	found := &ZoneChanges{}
-	t := &transfer{zone: dns.CanonicalName(zone), asked: true, from: known.Serial,
-		record: func(rr dns.RR) error {
+	t := &transfer{zone: dns.CanonicalName(zone), ixfr: true, from: known.Serial,
+		onRecord: func(rr dns.RR) error {
 			found.Whole = append(found.Whole, rr)
 			return nil
 		},
-		change: func(rr dns.RR, added bool) error {
+		onChange: func(rr dns.RR, added bool) error {
 			if n := len(found.Steps); n == 0 || found.Steps[n-1].Added != added {
 				found.Steps = append(found.Steps, ZoneStep{Added: added})
 			}
@@ -409,7 +409,7 @@ func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, kno
 			last.Records = append(last.Records, rr)
 			return nil
 		}}
-	if err := over(ctx, server, m, key, t.take); err != nil {
+	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
 		return nil, fmt.Errorf("copying what has changed of %s from %s: %w", zone, server, err)
 	}
 	found.SOA = t.first
