@@ -12,14 +12,14 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerAddressNames lets addresses be named with host records.
+// registerAddressNames adds host records to the requests that create or change addresses.
 func registerAddressNames(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses",
 		Options: []resource.RequestHeader{createReverseRecord.For(resource.Writing).ReachingOut()}})
 	r.Rule(resource.Rule{Types: []string{"IPv4Address", "IPv6Address"}, AfterWrite: nameAddress})
 }
 
-// nameAddress links the host records that a request names an address with.
+// nameAddress links the host records of a request to its address.
 func nameAddress(c *resource.Change) error {
 	x, ok := c.New.(interface{ Named() []schema.RefItem })
 	if !ok {
@@ -28,8 +28,7 @@ func nameAddress(c *resource.Change) error {
 	return nameRecords(c, schema.HeadOf(c.New), x.Named())
 }
 
-// nameRecords links host records to a new or changed address; missing ones are made in the zone
-// that fits their name best.
+// nameRecords links host records to an address. It creates missing records in the zone with the longest matching name.
 func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
@@ -74,10 +73,10 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 	return nil
 }
 
-// createReverseRecord says whether the address leads back to the host that is named with it.
+// createReverseRecord is the request option for the PTR record of the address.
 var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Whether the address leads back to the host that is named with it.")
 
-// leadBack lets the addresses of a host lead back to it.
+// enableReverseRecord enables the PTR records of a host.
 func enableReverseRecord(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
@@ -96,9 +95,9 @@ func contains(ids []int64, id int64) bool {
 	return false
 }
 
-// recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
-// default view of the network where there is one. A name in no zone is put into the network's first
-// default zone. It gives the whole name.
+// findRecordOrZone finds a host record by its absolute name. If there is none, it returns the zone for a new record and the absolute name.
+// It searches the default view of the network if there is one. A name that matches no zone is placed in the first default zone of the
+// network.
 func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
 	name = naming.Clean(given)
 	if err := naming.Check(name, naming.HostName); err != nil {
@@ -129,7 +128,7 @@ func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record,
 	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
 }
 
-// findIn finds a host record or a zone by its name: in the view where there is one given, else in any.
+// findInView finds a host record or zone by its name, in a view or, if view is 0, in any view.
 func findInView(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
 	found, err := tx.ByKey(configuration, key)
 	if err != nil {

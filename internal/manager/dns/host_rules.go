@@ -10,10 +10,10 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// What blocks and networks say of the hosts in them.
+// Rules of blocks and networks for the hosts in them.
 
-// checkHost refuses a host that the networks of its addresses do not take: in a zone that is not among
-// the restricted ones, or with a name that several of their addresses would have.
+// checkHost rejects a host that the networks of its addresses do not allow: its zone is not a restricted zone of the network, or the name
+// would be used by several IPv4 addresses although duplicates are disabled.
 func checkHost(c *resource.Change, name string, zone int64, addresses []int64) error {
 	rows, err := c.Tx.Load(addresses)
 	if err != nil {
@@ -36,7 +36,7 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 	}
 	for _, id := range networks {
 		p := holds[id]
-		if p == nil { // what is no network is refused where references are resolved
+		if p == nil { // the reference check rejects the invalid address
 			continue
 		}
 		if zones := p.Zones["restrictedZones"]; len(zones) > 0 {
@@ -57,7 +57,7 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 	return nil
 }
 
-// listed gives the views and zones of a setting, by their numbers.
+// resourceList returns views and zones by id, for error messages.
 func resourceList(ids []int64) problem.Resources {
 	all := make(problem.Resources, len(ids))
 	for i, id := range ids {
@@ -66,7 +66,7 @@ func resourceList(ids []int64) problem.Resources {
 	return all
 }
 
-// liesIn reports whether a zone is one of those, or lies below one.
+// isWithin reports whether a zone is one of the given views and zones or is below one of them.
 func isWithin(tx *store.Tx, zone int64, among []int64) (bool, error) {
 	for id := zone; id > resource.RootID; {
 		if slices.Contains(among, id) {

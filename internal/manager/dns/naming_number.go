@@ -20,16 +20,16 @@ import (
 //go:embed migrations/*/*_name_number.sql
 var nameNumberMigrations embed.FS
 
-// registerNameNumbers declares what is kept of how far the counters of naming policies are.
+// registerNameNumbers declares the table with the last numbers of the counters of naming policies.
 func registerNameNumbers(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "nameNumbers", Migrations: nameNumberMigrations,
 		Tables: []store.Table{{Name: "name_number", Columns: []string{"value", "last"}, Key: 1}}})
 }
 
-// numberMark stands in a new name where a naming policy counts.
+// numberMark is the placeholder for a number in a new name.
 const numberMark = "#"
 
-// marked reports whether a name has a numberMark that is not escaped.
+// hasNumberMark reports whether a name has an unescaped numberMark.
 func hasNumberMark(name string) bool {
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
@@ -42,8 +42,8 @@ func hasNumberMark(name string) bool {
 	return false
 }
 
-// numbered puts numbers into a new name, or one that changes, where a naming policy of its holder has NamingPolicyIncrementalValues and the
-// name has numberMarks in their places. A name without marks comes back as it is; no name may keep one.
+// assignNumbers replaces the number marks in a new or changed name by numbers. The marks must be in the positions of the
+// NamingPolicyIncrementalValues of a naming policy. A name without marks is returned unchanged. A mark that no policy replaces is an error.
 func assignNumbers(c *resource.Change, holder int64, name string) (string, error) {
 	if !hasNumberMark(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return name, nil
@@ -61,7 +61,7 @@ func assignNumbers(c *resource.Change, holder int64, name string) (string, error
 		if !n.hasNumbers() {
 			return nil
 		}
-		if !n.parse(name) { // which the policy refuses: a mark is no number
+		if !n.parse(name) { // the policy rejects the name, because a mark is not a number
 			return checkPolicy(c, row, p, name)
 		}
 		made, err = n.nextName()
@@ -73,16 +73,16 @@ func assignNumbers(c *resource.Change, holder int64, name string) (string, error
 	return made, err
 }
 
-// numbering makes one name of a policy's values.
+// numbering composes one name from the values of a policy.
 type numbering struct {
 	c      *resource.Change
 	holder int64
 	values []policyValue
-	// texts are the name's parts, one for each value; those of numbers are filled in.
+	// texts are the parts of the name, one for each value. Numbers are filled in later.
 	texts []string
 }
 
-// counts reports whether one of the values counts.
+// hasNumbers reports whether one of the values is a running number.
 func (n *numbering) hasNumbers() bool {
 	return slices.ContainsFunc(n.values, func(v policyValue) bool {
 		_, ok := v.pattern.(*NamingPolicyIncrementalValue)
@@ -90,7 +90,7 @@ func (n *numbering) hasNumbers() bool {
 	})
 }
 
-// reads takes a name apart; false where it is not of these values with a mark for each number.
+// parse splits a name into its parts. It returns false if the name does not match the values with a mark for each number.
 func (n *numbering) parse(name string) bool {
 	e, err := compileName(n.values, func(v pattern) string {
 		if _, ok := v.(*NamingPolicyIncrementalValue); ok {
@@ -111,8 +111,8 @@ func (n *numbering) parse(name string) bool {
 	return true
 }
 
-// name gives the name with its numbers: one that none of its siblings has. The last value that is there to make the name unique does so,
-// and others like it have their first number; without one, counters go on until the name is nobody's.
+// nextName returns a name that no sibling has. The last value with the role UNIQUE_NAME makes it unique; other such values get their first
+// number. Without such a value, the counters advance until the name is unused.
 func (n *numbering) nextName() (string, error) {
 	unique := -1
 	for i, v := range n.values {
@@ -134,7 +134,7 @@ func (n *numbering) nextName() (string, error) {
 	}
 }
 
-// taken reports whether a sibling has the name.
+// isTaken reports whether a sibling has the name.
 func (n *numbering) isTaken(name string) (bool, error) {
 	holder, err := n.c.Tx.Head(n.holder)
 	if err != nil {
@@ -150,7 +150,7 @@ func (n *numbering) isTaken(name string) (bool, error) {
 	}), err
 }
 
-// count lets the counters go on, and keeps how far they are.
+// advanceCounters takes the next number of each counter and stores it.
 func (n *numbering) advanceCounters() error {
 	for i, v := range n.values {
 		x, ok := v.pattern.(*NamingPolicyIncrementalValue)
@@ -166,8 +166,8 @@ func (n *numbering) advanceCounters() error {
 	return nil
 }
 
-// nextNumber gives the next number of a counter, and keeps it. Counters lie outside of all configurations, and other changes may be made in
-// those at the same time: they wait for each other here.
+// nextNumber returns the next number of a counter and stores it. It locks the counter, because counters are outside of all configurations
+// and changes in different configurations run concurrently.
 func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	if _, err := tx.LockResource(x.ID); err != nil {
 		return 0, err
@@ -189,8 +189,8 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 		x.ID, number)
 }
 
-// unique gives the name with the first number that no name next to it has: the first that is free, or the one behind the greatest where
-// numbers are not used again.
+// uniqueName returns the name with the first number that no sibling uses. If numbers are not reused, it is the first number after the
+// highest used one.
 func (n *numbering) uniqueName(at int) (string, error) {
 	x := n.values[at].pattern.(*NamingPolicyIncrementalValue)
 	before, behind := naming.Key(strings.Join(n.texts[:at], "")), naming.Key(strings.Join(n.texts[at+1:], ""))
@@ -208,7 +208,7 @@ func (n *numbering) uniqueName(at int) (string, error) {
 		if rest, ok = strings.CutSuffix(rest, behind); !ok {
 			return nil
 		}
-		if number, err := strconv.ParseInt(rest, x.base(), 32); err == nil && number >= 0 { // others are other names
+		if number, err := strconv.ParseInt(rest, x.base(), 32); err == nil && number >= 0 { // other texts are different names
 			taken[number] = true
 			greatest = max(greatest, number)
 		}
@@ -230,13 +230,13 @@ func (n *numbering) uniqueName(at int) (string, error) {
 	return strings.Join(n.texts, ""), nil
 }
 
-// Roles of numbers.
+// Roles of running numbers.
 const (
 	roleUnique  = "UNIQUE_NAME"
 	roleCounter = "COUNTER"
 )
 
-// start is the first number.
+// start returns the first number.
 func (x *NamingPolicyIncrementalValue) start() int64 {
 	if x.SequenceStart == nil {
 		return 0
@@ -244,7 +244,7 @@ func (x *NamingPolicyIncrementalValue) start() int64 {
 	return *x.SequenceStart
 }
 
-// step is how far the next number is.
+// step returns the difference between two numbers.
 func (x *NamingPolicyIncrementalValue) step() int64 {
 	if x.SequenceIncrement == nil {
 		return 1
@@ -252,7 +252,7 @@ func (x *NamingPolicyIncrementalValue) step() int64 {
 	return *x.SequenceIncrement
 }
 
-// after gives the first number of the sequence behind another number, which need not be one of it.
+// nextAfter returns the first number of the sequence that is greater than number. number need not be part of the sequence.
 func (x *NamingPolicyIncrementalValue) nextAfter(number int64) int64 {
 	if number < x.start() {
 		return x.start()
@@ -260,7 +260,7 @@ func (x *NamingPolicyIncrementalValue) nextAfter(number int64) int64 {
 	return x.start() + ((number-x.start())/x.step()+1)*x.step()
 }
 
-// reuses reports whether numbers that were given back are used again.
+// reusesNumbers reports whether released numbers are used again.
 func (x *NamingPolicyIncrementalValue) reusesNumbers() bool {
 	return x.MissingValueReuseEnabled != nil && *x.MissingValueReuseEnabled
 }
@@ -272,7 +272,7 @@ func (x *NamingPolicyIncrementalValue) base() int {
 	return 10
 }
 
-// write gives a number as it stands in a name.
+// format returns a number in the format of the value.
 func (x *NamingPolicyIncrementalValue) format(number int64) string {
 	text := strconv.FormatInt(number, x.base())
 	if x.PaddingType != "NONE" && x.PaddingLength != nil {
@@ -281,7 +281,7 @@ func (x *NamingPolicyIncrementalValue) format(number int64) string {
 	return text
 }
 
-// BeforeWrite refuses a counter that would use numbers again, and padding without a length.
+// BeforeWrite rejects a counter that reuses numbers, and padding without a length.
 func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	switch {
 	case x.IncrementalRole == roleCounter && x.reusesNumbers():
@@ -292,18 +292,18 @@ func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// BeforeDelete forgets how far a counter is.
+// BeforeDelete deletes the stored number of a counter.
 func (x *NamingPolicyIncrementalValue) BeforeDelete(c *resource.Change) error {
 	return c.Tx.Write("DELETE FROM name_number WHERE value = ?", x.ID)
 }
 
-// partName names the group of a value in the expression of whole names.
+// partName returns the name of the group for a value in the expression for entire names.
 func partName(i int) string { return partPrefix + strconv.Itoa(i) }
 
-// partPrefix begins those names.
+// partPrefix is the prefix of these group names.
 const partPrefix = "portolanPart"
 
-// wholeOf gives the expression of whole names, a group for each value.
+// compileName returns the regular expression for entire names, with a group for each value.
 func compileName(values []policyValue, expression func(pattern) string) (*regexp.Regexp, error) {
 	var whole strings.Builder
 	whole.WriteString(`(?i)^`)

@@ -11,14 +11,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// placeName finds the zone that a row's absolute name belongs right below, the nearest one that is there, in the view that the row says or
-// in the only one that has such a zone; of a zone the view, where no zone is above it. Within a zone a row belongs there
-// (resource.Collection.Place).
+// placeName finds the direct parent of a new resource by its absolute name: the nearest existing zone above it, in the view that the
+// members name or in the only view with such a zone. If there is no zone above a new zone, the parent is the view. Within a zone the parent
+// is that zone (see resource.Collection.Place).
 func placeName(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
 	if within.Collection != "views" && within.Collection != "configurations" {
 		return within, nil
 	}
-	// Zones of telephone numbers have their whole name from where they lie.
+	// ENUM zones are exempt: their absolute name is derived from their parent.
 	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
 		return within, nil
 	}
@@ -59,7 +59,7 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	}
 	switch len(found) {
 	case 1:
-		delete(members, "name") // which belongs to the zone that it came from
+		delete(members, "name") // the name is relative to the zone of the source
 		return found[0], nil
 	case 0:
 		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, problem.About(within.ID, within.Name))
@@ -67,10 +67,10 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
 }
 
-// holders are the types of zones that names lie in.
+// nameZoneTypes are the types of zones that can contain the name of a new resource.
 var nameZoneTypes = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
 
-// absoluteIn gives the absolute name that members have.
+// readAbsoluteName returns the normalized absolute name of the members.
 func readAbsoluteName(members map[string]json.RawMessage) (string, error) {
 	var name string
 	if json.Unmarshal(members["absoluteName"], &name) != nil || strings.TrimSpace(name) == "" {
@@ -83,7 +83,8 @@ func readAbsoluteName(members map[string]json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// viewsOf gives the views that a row may belong to: the one that it says, that it is within, or all of the configuration.
+// candidateViews returns the views that may contain the resource: the view it is created within, the view that the members name, or all
+// views of the configuration.
 func candidateViews(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
 	var wanted struct {
 		ID   int64  `json:"id"`
@@ -92,7 +93,7 @@ func candidateViews(tx *store.Tx, within *store.Resource, members map[string]jso
 	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &wanted) != nil {
 		return nil, problem.Invalid("view", "must be an object with an id or a name")
 	}
-	delete(members, "view") // records have no such field
+	delete(members, "view") // records do not have this field
 	if within.Collection == "views" {
 		return []*store.Resource{within}, nil
 	}

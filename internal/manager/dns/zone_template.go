@@ -12,17 +12,17 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerZoneTemplates declares templates of zones, and their application.
+// registerZoneTemplates declares zone templates and their applications.
 func registerZoneTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"views"}}, &ZoneTemplate{})
 	r.Collection(resource.Collection{Name: "templateApplications"}, &ZoneTemplateApplication{})
 	r.Computed(resource.ComputedSub{Below: "templates", Type: "ZoneTemplate", Name: "conflictingResources", Find: conflictingRecords})
 }
 
-// ZoneTemplate holds records that zones are to have.
+// ZoneTemplate contains records for zones.
 type ZoneTemplate struct{ ipam.TemplateHead }
 
-// conflictingRecords gives the records that are in the way of a template in the zones that have it.
+// conflictingRecords returns the ids of the records that conflict with a template in the zones that have it.
 func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
 	zones, err := ipam.TemplatedRows(tx, template.ID, "Zone")
@@ -41,7 +41,7 @@ func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resourc
 	return ids, nil
 }
 
-// ZoneTemplateApplication is the applying of zone templates to zones, and the record of it.
+// ZoneTemplateApplication applies zone templates to zones. It is kept as a record of the operation.
 type ZoneTemplateApplication struct {
 	ipam.Application `parents:"templates|zones"`
 }
@@ -94,18 +94,18 @@ func conflictError(template, zone *store.Resource, rows []*store.Resource) error
 		zone.ID, absoluteName(zone), list)
 }
 
-// zoneApplication is the applying of a template to one zone.
+// zoneApplication applies a template to one zone.
 type zoneApplication struct {
 	c              *resource.Change
 	zone, template *store.Resource
-	// missing are the template's records that the zone does not have, inTheWay the zone's that they
-	// cannot stand beside; blocked are those of the missing that have something in their way.
+	// missing are the template records that the zone lacks. conflicts are the records of the zone that exclude them. blocked contains the
+	// indexes of the missing records with a conflict.
 	missing   []ComparableRecord
 	blocked   map[int]bool
 	conflicts []*store.Resource
 }
 
-// compare looks for what is missing and what is in the way.
+// compare determines the missing records and the conflicts.
 func (a *zoneApplication) compare() error {
 	ids, err := a.c.Tx.Children(a.template.ID)
 	if err != nil {
@@ -145,8 +145,8 @@ func (a *zoneApplication) compare() error {
 	return nil
 }
 
-// beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
-// alias, and records of the same type and name that say something else.
+// findConflicts reports whether the zone has the record, and returns the records that conflict with it: any record for an alias, an alias
+// for any record, and different records of the same type and name.
 func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others []*store.Resource, err error) {
 	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
 	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)
@@ -172,7 +172,7 @@ func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others 
 	return false, others, nil
 }
 
-// genericType tells generic records of different DNS types apart.
+// genericType returns the DNS type of a generic record, and an empty string for other records.
 func genericType(o schema.Object) string {
 	if g, ok := o.(*GenericRecord); ok {
 		return g.RecordType
@@ -180,12 +180,13 @@ func genericType(o schema.Object) string {
 	return ""
 }
 
-// run makes what is missing, and gives how many records were left out for what is in their way.
+// apply creates the missing records. It returns the number of records that were left out because of a conflict. If over is set, it deletes
+// the conflicting records instead.
 func (a *zoneApplication) apply(over bool) (kept int, err error) {
 	if over {
 		for _, r := range a.conflicts {
 			row, err := a.c.Tx.Get(r.ID)
-			if store.IsNotFound(err) { // went with another one
+			if store.IsNotFound(err) { // it was deleted together with another resource
 				continue
 			}
 			if err != nil {
