@@ -66,9 +66,9 @@ func (x *ENUMZone) String() string { return x.AbsoluteName }
 // ENUMNumberZone is a telephone number, or a prefix of numbers, below an ENUM zone. The name consists of its digits in reverse order.
 type ENUMNumberZone struct {
 	schema.Head `head:"required,nonblank"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// NumberName is the number as dialed. The default is derived from the name.
 	NumberName string `api:"numberName,nonblank"`

@@ -44,7 +44,7 @@ func createExternalHostsZone(c *resource.Change, view, configuration int64) (*st
 // ExternalHostRecord is the name of a host of another organization. Other records can link to it. It is not served.
 type ExternalHostRecord struct {
 	RecordHead `parents:"zones"`
-	// View is the view in which the record is created.
+	// View is the view of a new record.
 	View schema.Ref `api:"view,writeOnly" ref:"View"`
 }
 

@@ -17,9 +17,9 @@ type NAPTRRecord struct {
 	RecordHead
 	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"NAPTR"`
-	// Order is the order in which rules are applied.
+	// Order is the position of the rule; the lowest is applied first.
 	Order int64 `api:"order,put" min:"0" max:"65535"`
-	// Preference is the order of rules with equal order.
+	// Preference is the position among rules of equal order.
 	Preference int64 `api:"preference,put" min:"0" max:"65535"`
 	// Service is the service and its resolution protocol.
 	Service string `api:"service" length:"255"`

@@ -62,8 +62,8 @@ func (x *RecordHead) Key() string { return naming.Key(x.AbsoluteName) }
 // String returns the absolute name.
 func (x *RecordHead) String() string { return x.AbsoluteName }
 
-// checkName checks the name and derives the absolute name. The name null stands for the apex of the zone. With x-bcn-same-as-zone, any name
-// of a new record does.
+// checkName checks the name and derives the absolute name. The name null is the apex of the zone. With x-bcn-same-as-zone, a new
+// record is always at the apex.
 func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	holder, err := c.Tx.Get(x.Parent)
 	if err != nil {

@@ -167,7 +167,7 @@ func parseHints(member string, texts []string, family func(netip.Addr) bool) (hi
 // ServiceBinding has the common fields of SVCB and HTTPS records (RFC 9460).
 type ServiceBinding struct {
 	RecordHead
-	// LinkedRecord is the host of the service, by id or by absoluteName. null stands for the name of the record itself, or with the
+	// LinkedRecord is the host of the service, by id or by absoluteName. null means the name of the record itself, or with the
 	// priority 0 for no service.
 	LinkedRecord schema.Ref `api:"linkedRecord" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference; the lowest is tried first. The priority 0 makes the record an alias for this service only.

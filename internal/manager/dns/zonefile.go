@@ -260,7 +260,7 @@ func (z *ZoneReader) authorityRecords(apex string) (records []dns.RR) {
 	return append(records, soa)
 }
 
-// Read adds the records of a zone for which wanted returns true.
+// Read adds the records of a zone that the function wanted selects.
 func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error {
 	z.Addresses, z.Targets = map[int64][]netip.Addr{}, map[int64]string{}
 	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {

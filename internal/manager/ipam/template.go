@@ -241,7 +241,7 @@ func readItems(c *resource.Change, template int64) (parts []layoutItem, err erro
 	return parts, nil
 }
 
-// rank returns the order in which an item is applied. Items that allocate addresses come before items that cover them.
+// rank returns the position of an item when a template is applied. Items that allocate addresses come before items that cover them.
 func rank(p layoutItem) int {
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:

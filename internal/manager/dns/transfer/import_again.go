@@ -15,29 +15,30 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// zoneDifference is what a file of a zone has, beside the zone as it is.
+// zoneDifference is the difference between the records of a file and the existing zone.
 type zoneDifference struct {
-	// there is how many records of the file the zone has, missing are the others whose names have no records that the file does not have.
+	// existing is the number of records that the zone already has. missing are the other records, without those at names that also have
+	// records outside of the file.
 	existing int
 	missing  []wire.RR
-	// names are those that get other records than they have, and wanted the records that they get, by their names.
+	// names are the names whose records change, wanted contains all records for each of them.
 	names  []string
 	wanted map[string][]wire.RR
-	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
+	// differences lists records that the file lacks, changes lists records with a different TTL in the file.
 	differences, changes []string
-	// addresses are those of records that are deleted.
+	// addresses are the addresses of records that are deleted.
 	addresses []netip.Addr
-	// known says that the zone is there.
+	// zoneExists reports whether the zone exists.
 	zoneExists bool
 }
 
-// maxDifferences is how many differences are worded; of further ones it is said how many there are.
+// maxDifferences is the maximum number of listed differences. Further ones are only counted.
 const maxDifferences = 100_000
 
-// recordSum is a number by which records of zones differ that differ in name, type, TTL or data.
+// recordSum returns a hash of the name, type, TTL and data of a record.
 func recordSum(seed maphash.Seed, rr wire.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
 
-// compare gives the difference between records of a file and the zone as it is; all are missing where it is not there.
+// compare returns the difference between the records of a file and the zone. If the zone does not exist, all records are missing.
 func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view, name string, records []wire.RR) (*zoneDifference, error) {
 	d := &zoneDifference{missing: records, wanted: map[string][]wire.RR{}}
 	v, err := dns.FindView(tx, configuration, view)
@@ -48,7 +49,7 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	if err != nil || zone == nil {
 		return d, err
 	}
-	seed, inFile := maphash.MakeSeed(), map[uint64]bool{} // whether the zone has it, too
+	seed, inFile := maphash.MakeSeed(), map[uint64]bool{} // true if the zone has the record
 	for _, rr := range records {
 		inFile[recordSum(seed, rr)] = false
 	}
@@ -86,10 +87,10 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	return d, nil
 }
 
-// worded is a record in a line.
+// recordLine returns a record on one line.
 func recordLine(rr wire.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
 
-// keepOthers words the records that the file does not have, and keeps them unless they are pruned.
+// addOthers lists the records that the file lacks, and keeps them unless the import prunes.
 func (d *zoneDifference) addOthers(others []wire.RR, prune bool) {
 	further := 0
 	for _, rr := range others {
@@ -116,7 +117,7 @@ func (d *zoneDifference) addOthers(others []wire.RR, prune bool) {
 	}
 }
 
-// unnamed gives a line for each address of a deleted record that is assigned in the configuration and that no record has any more.
+// listUnnamed returns a line for each address of a deleted record that is still assigned but no longer has a record.
 func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines []string, err error) {
 	for _, a := range d.addresses {
 		network, err := ipam.NetworkOf(tx, configuration, a)
@@ -131,7 +132,7 @@ func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines [
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 { // it is not assigned
+		if len(rows) == 0 { // the address is not assigned
 			continue
 		}
 		links, err := tx.Referring(rows[0].ID)
@@ -146,10 +147,10 @@ func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines [
 	return lines, nil
 }
 
-// namesAtOnce is how many names that are there are changed in one step.
+// nameBatch is the number of existing names that one step changes.
 const nameBatch = 200
 
-// steps gives what is to be done: first names that are there, then what is missing.
+// steps returns the steps of the import: first changes of existing names, then missing records.
 func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
 		if d.zoneExists && i.authority != nil && !yield(func() error { return i.changeAuthority(i.authority) }) {
@@ -168,7 +169,7 @@ func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error
 	}
 }
 
-// changeNames has names of the zone have the records that are wanted, and no others.
+// changeNames replaces the records of names by the wanted records.
 func (i *zoneImport) changeNames(names []string, wanted map[string][]wire.RR) error {
 	apex, err := dns.FQDN(i.zone.Key)
 	if err != nil {

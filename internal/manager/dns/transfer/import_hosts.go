@@ -12,7 +12,7 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// byName gives records by their names, in the order in which those come first.
+// groupByName groups records by name, in the order of the first record of each name.
 func groupByName(records []wire.RR) (all [][]wire.RR) {
 	at := map[string]int{}
 	for _, rr := range records {
@@ -26,15 +26,15 @@ func groupByName(records []wire.RR) (all [][]wire.RR) {
 	return all
 }
 
-// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
-// kept as records of their own data, but where updates change what is there.
+// createHost creates a host record for the addresses of a name. A host has a single TTL. In an import, addresses of the other type with a
+// different TTL become generic records; in an update, the host gets the lowest TTL.
 func (i *zoneImport) createHost(records []wire.RR) error {
 	label := cleanName(wire.CanonicalName(records[0].Header().Name))
 	host := &dns.HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
 	host.Addresses.Given = true
 	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
-	minTTL := map[uint16]uint32{} // of each kind
+	minTTL := map[uint16]uint32{} // lowest TTL by record type
 	for _, rr := range records {
 		h := rr.Header()
 		if known, ok := minTTL[h.Rrtype]; !ok || h.Ttl < known {
@@ -70,7 +70,7 @@ func (i *zoneImport) createHost(records []wire.RR) error {
 	return i.create(records[0], host, ttl)
 }
 
-// fits reports whether an address can be that of a host of a name: it lies in a network.
+// isHostAddress reports whether an address can belong to a host with this name: it must be a host address of a network.
 func (i *zoneImport) isHostAddress(name string, addr netip.Addr) (bool, error) {
 	network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
 	if store.IsNotFound(err) {
@@ -91,7 +91,7 @@ func (i *zoneImport) isHostAddress(name string, addr netip.Addr) (bool, error) {
 	return true, nil
 }
 
-// sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
+// sameRecord returns a text that is equal for equal records. Names are compared without regard to case (RFC 4343), texts are not.
 func sameRecord(rr wire.RR) string {
 	switch rr.(type) {
 	case *wire.A, *wire.AAAA, *wire.CNAME, *wire.MX, *wire.NS, *wire.PTR, *wire.SOA, *wire.SRV, *wire.SVCB, *wire.HTTPS:

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// makeGeneric makes a record of the type's own data.
+// createGeneric creates a GenericRecord.
 func (i *zoneImport) createGeneric(rr wire.RR) error {
 	known := dns.GenericTypeNames(i.c.API)
 	if why := dns.RefuseGenericType(rr.Header().Rrtype, nil); why != "" && rr.Header().Rrtype != wire.TypeHINFO {
@@ -39,7 +39,7 @@ func (i *zoneImport) createRecord(rr wire.RR) error {
 			o.Text += dns.UnescapeText(part)
 			parts = append(parts, dns.EscapeText(dns.UnescapeText(part)))
 		}
-		// A TXTRecord is one text, in UTF-8: its parts, or its bytes, would be others.
+		// A TXTRecord stores one text in UTF-8. Other string boundaries or other bytes would be lost.
 		if !slices.Equal(parts, dns.TextChunks(o.Text)) || strings.TrimSpace(o.Text) == "" || !dns.IsText(o.Text) {
 			return i.createGeneric(rr)
 		}
@@ -63,7 +63,7 @@ func (i *zoneImport) createRecord(rr wire.RR) error {
 		o.Type = "NAPTRRecord"
 		return i.create(rr, o, ttl)
 	case *wire.MX:
-		if x.Mx == "." { // there is no such service at all (RFC 7505): an MXRecord leads to a record
+		if x.Mx == "." { // the service does not exist (RFC 7505); an MXRecord requires a target
 			return i.createGeneric(rr)
 		}
 		link, err := i.findTarget(x.Mx)
@@ -105,7 +105,7 @@ func (i *zoneImport) createRecord(rr wire.RR) error {
 	return i.createGeneric(rr)
 }
 
-// makeBinding makes a record of a service, or one of the type's own data where it says more than those.
+// createBinding creates a service binding, or a GenericRecord if the binding cannot store all data.
 func (i *zoneImport) createBinding(rr wire.RR, data *wire.SVCB, object func(*dns.ServiceBinding) schema.Object) error {
 	b, name := dns.ServiceBindingOf(data)
 	if b == nil || b.Priority == 0 && b.ServiceParameters != nil || !b.HasParametersOf(data) {

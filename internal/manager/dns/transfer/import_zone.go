@@ -19,27 +19,28 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// ImportedZone tells what an import made.
+// ImportedZone is the result of a zone import.
 type ImportedZone struct {
 	Zone string
-	// Made is how many resources were created; Changed and Deleted how many names of a zone that was there have other records now, or none.
+	// Made is the number of created resources. Changed and Deleted count the names of an existing zone with changed records or without
+	// records.
 	Made, Changed, Deleted int
-	// There is how many records were there already.
+	// There is the number of records that already existed.
 	There int
-	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not; Changes are
-	// those that the zone has otherwise.
+	// Skipped lists records that were skipped, with the reason. Differences lists records of the zone that the file lacks. Changes lists
+	// changed records.
 	Skipped, Differences, Changes []string
-	// Unnamed are the addresses of deleted records that stay assigned without a record.
+	// Unnamed lists the addresses of deleted records that remain assigned without a record.
 	Unnamed []string
 }
 
-// errRootZone refuses a file of the root zone.
+// errRootZone rejects a file of the root zone.
 var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
 
-// ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
-// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out
-// with the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
-// differences, or deleted where how prunes.
+// ImportZone imports a zone with its records into a view, in one transaction or in steps. Addresses outside of the networks of the
+// configuration become GenericRecords, and unknown link targets become external hosts. A record that a rule rejects is skipped with the
+// reason; if how is strict, it is an error instead. An existing zone gets the records of the file. Its other records are listed as
+// differences, or deleted if how prunes.
 func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, err error,
 ) {
@@ -65,7 +66,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	defer stop()
 	step, count := how.Step(len(records)), 0
 	job, more := next()
-	for first := true; first || more; first = false { // a zone without records is made, too
+	for first := true; first || more; first = false { // a zone without records is created as well
 		var part []func() error
 		for ; more && len(part) < step; job, more = next() {
 			part = append(part, job)
@@ -93,8 +94,8 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	return done, err
 }
 
-// TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
-// ended: done is what came of it until then.
+// TryZone runs ImportZone in a transaction that is rolled back. The view does not have to exist. whole is false if the trial was stopped
+// because it took too long; done then contains the result so far.
 func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, whole bool, err error,
 ) {
@@ -129,11 +130,11 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	return done, whole, err
 }
 
-// errHalfDone is a record that was refused when something was written for it already: the transaction is taken back, and begun again
+// errHalfDone rolls the transaction back because a record was rejected after a part of it was written. The transaction is then repeated
 // without the record.
 var errHalfDone = errors.New("a record was refused half done")
 
-// whole runs a transaction, again as long as it ends with errHalfDone: each time one more record is left out.
+// retry runs a transaction, and repeats it while it returns errHalfDone. Each time one more record is skipped.
 func (i *zoneImport) retry(run func() error) error {
 	for {
 		if err := run(); !errors.Is(err, errHalfDone) {
@@ -142,34 +143,36 @@ func (i *zoneImport) retry(run func() error) error {
 	}
 }
 
-// zoneImport is one import. again passes over what is there.
+// zoneImport is an import of records into a zone. skipsExisting skips records that already exist.
 type zoneImport struct {
 	skipsExisting bool
-	// strict has a record that is left out end the import; prune deletes records that the file does not have.
+	// strict makes a skipped record an error. prune deletes records that the file lacks.
 	strict, prune bool
 	c             *resource.Change
 	view          *store.Resource
 	zone          *store.Resource
 	done          *ImportedZone
-	// where names the row of a record; nil where nobody knows. broken are the records, by sameRecord, that were refused half done, and why.
+	// where returns the source row of a record; it may be nil. refused contains the reason by record (sameRecord) for records that were
+	// rejected after a part was written.
 	where   func(record any) string
 	refused map[string]string
-	// authority is the SOA that the zone has; nil where none is known.
+	// authority is the SOA record of the zone; it may be nil.
 	authority *wire.SOA
-	// dynamic marks what is made as made by an update.
+	// dynamic marks new records as created by an update.
 	dynamic bool
-	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
+	// releasesAddresses records the assigned addresses, so that they are released together with their records. assigned lists the addresses
+	// that this change assigns.
 	releasesAddresses bool
 	assigned          []assignedAddress
 }
 
-// freshAddress is an address of a network that nobody had.
+// assignedAddress is an address of a network that was not assigned before.
 type assignedAddress struct {
 	network int64
 	addr    netip.Addr
 }
 
-// run makes a part of the records in a transaction.
+// run imports a part of the records in a transaction.
 func (i *zoneImport) run(configuration, view, zone string, part []func() error) (err error) {
 	if i.view, err = dns.FindView(i.c.Tx, configuration, view); err != nil {
 		return err
@@ -185,12 +188,12 @@ func (i *zoneImport) run(configuration, view, zone string, part []func() error) 
 	return nil
 }
 
-// jobs gives what is to be done, in its order: hosts first, since the others lead to them; then data, then what links, aliases last of
-// all, since an alias may stand for any of them.
+// jobs returns the jobs that create the records. Hosts come first, because other records link to them. Other records follow, then records
+// with links. Aliases are last, because their target may be any record.
 func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
 		var hosts, plain, links, aliases []wire.RR
-		seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
+		seen := map[string]bool{} // a transfer ends with a second SOA, and files may repeat lines
 		for _, rr := range records {
 			if key := sameRecord(rr); seen[key] {
 				continue
@@ -233,7 +236,7 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 	}
 }
 
-// skip leaves a record out, with the reason. Where the import is strict that is an error.
+// skip records a skipped record with the reason. With strict, it returns an error instead.
 func (i *zoneImport) skip(rr wire.RR, why string) error {
 	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype), why)
 	if i.where != nil {
@@ -248,7 +251,7 @@ func (i *zoneImport) skip(rr wire.RR, why string) error {
 	return nil
 }
 
-// refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
+// skipRefused skips a record if a rule rejected its target. It returns other errors unchanged.
 func (i *zoneImport) skipRefused(rr wire.RR, err error) error {
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
 		return i.skip(rr, p.Message)
@@ -256,7 +259,7 @@ func (i *zoneImport) skipRefused(rr wire.RR, err error) error {
 	return err
 }
 
-// makeZone finds the zone, or makes it with the ones that are missing above it.
+// findOrCreateZone returns the zone, and creates it and missing zones above it if necessary.
 func (i *zoneImport) findOrCreateZone(name string) (*store.Resource, error) {
 	found, err := dns.FindZoneIn(i.c.Tx, i.view, name)
 	if err != nil || found != nil {
@@ -273,7 +276,7 @@ func (i *zoneImport) findOrCreateZone(name string) (*store.Resource, error) {
 	return made, i.importAuthority(made, i.authority)
 }
 
-// create makes a record.
+// create creates a record.
 func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	if why, known := i.refused[sameRecord(rr)]; known {
 		return i.skip(rr, why)
@@ -284,7 +287,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	if !in {
 		return i.skip(rr, "it lies outside of the zone")
 	}
-	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // which alone would be the zone itself
+	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // alone, the relative name would be taken for the zone itself
 		relative += "." + i.zone.Key + "."
 	}
 	seconds := int64(ttl)
@@ -296,7 +299,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
 	if err != nil {
 		p, ok := problem.As(i.c.Concealed(err))
-		if !ok { // no rule but the database refused it, and may say nothing more
+		if !ok { // a database error, not a rejection: the transaction may be unusable
 			return err
 		}
 		if there, e := i.isThere(o); there || e != nil {
@@ -321,7 +324,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	return nil
 }
 
-// isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
+// isThere reports whether a rejected record already exists, and counts it, if the import skips existing records.
 func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 	x, ok := o.(dns.ComparableRecord)
 	if !ok || !i.skipsExisting {
@@ -376,7 +379,7 @@ func (i *zoneImport) claim(row *store.Resource) error {
 	return dns.MoveName(i.c, row, row.Key)
 }
 
-// hasAddresses reports whether a host that is there has the addresses of another one, and no others.
+// hasAddresses reports whether an existing host has exactly the addresses of another one.
 func (i *zoneImport) hasAddresses(id int64, host *dns.HostRecord) (bool, error) {
 	linked, err := i.c.Tx.Links(id, "addresses")
 	if err != nil {
@@ -398,7 +401,7 @@ func (i *zoneImport) hasAddresses(id int64, host *dns.HostRecord) (bool, error) 
 	return len(have) == len(host.Addresses.Items), nil
 }
 
-// EnsureView makes a view of a configuration where there is none of its name.
+// EnsureView creates a view of a configuration if it does not exist.
 func EnsureView(ctx context.Context, a *resource.API, configuration, name string) error {
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
@@ -409,8 +412,8 @@ func EnsureView(ctx context.Context, a *resource.API, configuration, name string
 	})
 }
 
-// OtherZones gives the names of the zones of a view that are none of those with the given names (naming.Key), and lie neither above nor
-// below one of them; none if there is no such view.
+// OtherZones returns the names of the zones of a view, except the known ones (naming.Key) and the zones above or below them. It returns
+// none if the view does not exist.
 func OtherZones(ctx context.Context, a *resource.API, configuration, view string, known []string) (names []string, err error) {
 	above := map[string]bool{}
 	for _, name := range known {
@@ -447,7 +450,7 @@ func OtherZones(ctx context.Context, a *resource.API, configuration, view string
 	return names, err
 }
 
-// ensureView makes the view of a configuration that has a name, where there is none.
+// createMissingView creates the view of a configuration if it does not exist.
 func createMissingView(c *resource.Change, configuration int64, name string) error {
 	there, err := c.Tx.ByName("views", configuration, name)
 	if err != nil || len(there) > 0 {

@@ -19,10 +19,10 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
+// TransferKey is a key that signs a transfer (RFC 8945). Name and Algorithm are names with the trailing dot, Secret is in base64.
 type TransferKey struct{ Name, Algorithm, Secret string }
 
-// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records and bytes there may be.
+// Limits of a transfer: the time for each message and for the entire transfer, and the number of records and bytes.
 const (
 	messageTimeout     = 30 * time.Second
 	transferTimeout    = 30 * time.Minute
@@ -30,29 +30,29 @@ const (
 	maxTransferBytes   = 512 << 20
 )
 
-// tsigHashes are the algorithms of keys (RFC 8945 section 6).
+// tsigHashes contains the hash functions of the key algorithms (RFC 8945 section 6).
 var tsigHashes = map[string]func() hash.Hash{dns.HmacMD5: md5.New, dns.HmacSHA1: sha1.New, dns.HmacSHA224: sha256.New224,
 	dns.HmacSHA256: sha256.New, dns.HmacSHA384: sha512.New384, dns.HmacSHA512: sha512.New}
 
-// conversation is a question over TCP, and its answers: signed by a key where that is not nil.
+// conversation is a query over TCP and its responses. They are signed if key is not nil.
 type conversation struct {
 	conn *dns.Conn
 	id   uint16
 	key  *TransferKey
-	// mac is that of the question, and then that of the last signed answer; unsigned are the answers since, which count as signed once the
-	// next one is (RFC 8945 section 5.3.1).
+	// mac is the MAC of the query or of the last signed response. unsigned contains the responses since then, which the next signed
+	// response covers (RFC 8945 section 5.3.1).
 	mac           []byte
 	unsigned      []byte
 	unsignedCount int
 	answered      bool
-	// bytes is how long the answers were.
+	// bytes is the total length of the responses.
 	bytes int
 }
 
-// mostUnsigned is how many messages may lie between two that are signed.
+// maxUnsigned is the maximum number of unsigned messages between two signed ones.
 const maxUnsigned = 99
 
-// ask sends a question.
+// sendQuery sends a query.
 func sendQuery(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
 	c := &conversation{conn: &dns.Conn{Conn: conn}, id: m.Id, key: key}
 	if err := conn.SetDeadline(time.Now().Add(messageTimeout)); err != nil {
@@ -73,7 +73,7 @@ func sendQuery(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, erro
 	return c, err
 }
 
-// next gives the next answer. What it says counts once end has found nothing wrong.
+// next returns the next response. Its content is only trustworthy after checkSigned succeeded.
 func (c *conversation) next() (*dns.Msg, error) {
 	if err := c.conn.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *conversation) next() (*dns.Msg, error) {
 	return m, err
 }
 
-// end reports whether all answers were signed.
+// checkSigned returns an error if the last responses are not covered by a signature.
 func (c *conversation) checkSigned() error {
 	if len(c.unsigned) > 0 {
 		return errors.New("its last answer is not signed")
@@ -110,7 +110,7 @@ func (c *conversation) checkSigned() error {
 	return nil
 }
 
-// verify checks the signature of an answer.
+// verify checks the signature of a response.
 func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	t := m.IsTsig()
 	if t == nil {
@@ -147,7 +147,7 @@ func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	return nil
 }
 
-// sum is the signature that an answer should have (RFC 8945 section 4.3).
+// signature computes the expected MAC of a response (RFC 8945 section 4.3).
 func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
 	newHash := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
 	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
@@ -160,13 +160,13 @@ func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
 	}
 	binary.BigEndian.PutUint16(body, t.OrigId)
 	sum := hmac.New(newHash, secret)
-	put := func(b []byte) { _, _ = sum.Write(b) }               // it never fails
+	put := func(b []byte) { _, _ = sum.Write(b) }               // hash.Hash.Write never returns an error
 	put(binary.BigEndian.AppendUint16(nil, uint16(len(c.mac)))) //nolint:gosec // of a hash
 	put(c.mac)
 	put(c.unsigned)
 	put(body)
 	when := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(nil, t.TimeSigned), t.Fudge)[2:]
-	if c.answered { // later ones have the timers alone
+	if c.answered { // the following responses contain only the timers
 		put(when)
 		return sum.Sum(nil), nil
 	}
@@ -190,7 +190,7 @@ func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// withoutLast gives a message without its last record.
+// stripLastRecord returns a message without its last record.
 func stripLastRecord(wire []byte) ([]byte, error) {
 	const header = 12
 	if len(wire) < header {
@@ -220,7 +220,7 @@ func stripLastRecord(wire []byte) ([]byte, error) {
 	return body, nil
 }
 
-// over asks a server something over TCP, and gives each of its answers to fn until that says that it was the last one.
+// exchange sends a query to a server over TCP, and calls fn with each response until fn reports the last one.
 func exchange(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
@@ -249,7 +249,7 @@ func exchange(ctx context.Context, server string, m *dns.Msg, key *TransferKey, 
 	}
 }
 
-// FetchAuthority asks a server for the SOA of a zone, over TCP, signed with the key where that is not nil.
+// FetchAuthority queries a server for the SOA record of a zone over TCP. The query is signed if key is not nil.
 func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) (soa *dns.SOA, err error) {
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
@@ -269,24 +269,26 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 	return soa, nil
 }
 
-// transfer takes the records of a transfer in (RFC 5936, RFC 1995), one behind the other.
+// transfer processes the records of a transfer (RFC 5936, RFC 1995) one by one.
 type transfer struct {
 	zone string
-	// from is the serial number that changes are asked from; asked says that they are.
+	// from is the serial number of the known zone data. ixfr is set if changes were requested.
 	from uint32
 	ixfr bool
-	// first is the SOA that it begins with, count how many records came.
+	// first is the SOA record at the start, count the number of received records.
 	first *dns.SOA
 	count int
-	// steps says that it gives changes; adding that what comes next is added, and not removed. done says that it has come to its end.
+	// incremental is set if the response contains changes. adding is set while the following records are added, not removed. done is set at
+	// the end of the transfer.
 	incremental, adding, done bool
 	serial                    uint32
-	// record takes a record of the whole zone, the SOA at its beginning alone; change one of a change.
+	// onRecord is called with each record of a complete zone; only the first SOA is included. onChange is called with each record of a
+	// change.
 	onRecord func(dns.RR) error
 	onChange func(rr dns.RR, added bool) error
 }
 
-// take takes a message in.
+// readMessage processes a message. It reports whether the transfer is complete.
 func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 	for _, rr := range m.Answer {
 		if t.done {
@@ -299,7 +301,7 @@ func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 			return true, err
 		}
 	}
-	if t.ixfr && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // nothing has changed, as RFC 1982 compares
+	if t.ixfr && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // no changes: serials are compared as in RFC 1982
 		t.incremental, t.done = true, true
 	}
 	if t.count == 0 {
@@ -308,7 +310,7 @@ func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 	return t.done, nil
 }
 
-// one takes a record in.
+// readRecord processes a record.
 func (t *transfer) readRecord(rr dns.RR) error {
 	if h := rr.Header(); h.Rdlength == 0 && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL {
 		return fmt.Errorf("%s has a record of type %s without data", h.Name, dns.Type(h.Rrtype))
@@ -329,7 +331,7 @@ func (t *transfer) readRecord(rr dns.RR) error {
 			t.serial = soa.Serial
 			return nil
 		}
-		if err := t.onRecord(t.first); err != nil { // all of it, then
+		if err := t.onRecord(t.first); err != nil { // the response is a complete zone
 			return err
 		}
 	}
@@ -343,7 +345,7 @@ func (t *transfer) readRecord(rr dns.RR) error {
 		return t.onRecord(rr)
 	case !is:
 		return t.onChange(rr, t.adding)
-	case !t.adding: // behind what is removed
+	case !t.adding: // the end of the removed records
 		t.adding, t.serial = true, soa.Serial
 	case soa.Serial != t.serial:
 		return errors.New("the changes do not follow each other")
@@ -355,8 +357,8 @@ func (t *transfer) readRecord(rr dns.RR) error {
 	return nil
 }
 
-// CopyZone gives the records of a zone as a server gives them (AXFR, RFC 5936), the SOA first. The server is an address or a name, with a
-// port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+// CopyZone returns the records of a zone from a server (AXFR, RFC 5936), the SOA first. The server is an address or a name, with an
+// optional port; the default is 53. It returns an error if the server refuses the transfer or the transfer is incomplete.
 func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all []dns.RR, err error) {
 	err = eachZoneRecord(ctx, server, zone, key, func(rr dns.RR) error {
 		all = append(all, rr)
@@ -375,23 +377,23 @@ func eachZoneRecord(ctx context.Context, server, zone string, key *TransferKey, 
 	return nil
 }
 
-// ZoneChanges is what a server says of a zone that is known by an SOA.
+// ZoneChanges is the response of a server to a request for the changes of a zone.
 type ZoneChanges struct {
-	// SOA is the one that it has now.
+	// SOA is the current SOA record.
 	SOA *dns.SOA
-	// Whole are all records, the SOA first, where it does not say what has changed; nil where it does.
+	// Whole contains all records, the SOA first, if the server sent the complete zone; otherwise it is nil.
 	Whole []dns.RR
-	// Steps are what has changed, one behind the other; without the SOAs.
+	// Steps contains the changes in order, without the SOA records.
 	Steps []ZoneStep
 }
 
-// ZoneStep is records that were removed from a zone, or added to it.
+// ZoneStep contains the records that were removed from or added to a zone.
 type ZoneStep struct {
 	Added   bool
 	Records []dns.RR
 }
 
-// CopyChanges gives what has changed of a zone behind an SOA, as a server says (IXFR, RFC 1995).
+// CopyChanges requests the changes of a zone since a known SOA record from a server (IXFR, RFC 1995).
 func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, known *dns.SOA) (*ZoneChanges, error) {
 	m := new(dns.Msg)
 	m.SetIxfr(dns.Fqdn(zone), known.Serial, known.Ns, known.Mbox)

@@ -14,7 +14,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// listens starts a server that does something with each connection, and gives its address.
+// startServer starts a server that calls do for each connection, and returns its address.
 func startServer(t testing.TB, do func(c net.Conn, question []byte)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func startServer(t testing.TB, do func(c net.Conn, question []byte)) string {
 	return l.Addr().String()
 }
 
-// framed puts messages one behind the other, as over TCP.
+// frame encodes messages one after the other, as over TCP.
 func frame(t testing.TB, id uint16, messages ...[]dns.RR) (out []byte) {
 	t.Helper()
 	for _, rrs := range messages {
@@ -60,7 +60,7 @@ func frame(t testing.TB, id uint16, messages ...[]dns.RR) (out []byte) {
 	return out
 }
 
-// zoneLines reads records, one in a line.
+// zoneLines parses records, one for each line.
 func zoneLines(t testing.TB, lines ...string) (all []dns.RR) {
 	t.Helper()
 	for _, line := range lines {
@@ -77,7 +77,7 @@ func soaLine(serial int) string {
 	return fmt.Sprintf("far.example. 60 SOA ns.far.example. h.far.example. %d 1 1 1 1", serial)
 }
 
-// A transfer that ends anywhere before its end is none, and neither is one with anything else in it.
+// A transfer that is cut anywhere before its end is rejected.
 func TestTransferIsCut(t *testing.T) {
 	lines := []string{soaLine(1), "far.example. 60 NS ns.far.example."}
 	for i := range 20 {
@@ -104,7 +104,7 @@ func TestTransferIsCut(t *testing.T) {
 	}
 }
 
-// What changes is read step by step; what cannot be is refused, and whoever does not say what has changed gives all.
+// Changes are read step by step, and invalid ones are rejected. A server that does not send changes sends the complete zone.
 func TestChangesAreRead(t *testing.T) {
 	a := func(n int) string { return fmt.Sprintf("h%d.far.example. 60 A 192.0.2.%d", n, n) }
 	for _, c := range []struct {
@@ -162,11 +162,11 @@ func TestChangesAreRead(t *testing.T) {
 	}
 }
 
-// Who is asked with a key has to sign all that it says: by that key, now, and what it says.
+// With a key, all responses must have a valid signature by this key, for the current time and the received content.
 func TestSignedTransferIn(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	all := zoneLines(t, soaLine(1), "a.far.example. 60 A 192.0.2.1", "b.far.example. 60 A 192.0.2.2", soaLine(1))
-	// spoil changes the messages that were signed, or signs them otherwise.
+	// spoil changes the signed messages.
 	for what, c := range map[string]struct {
 		spoil func(number int, wire []byte) []byte
 		want  string
@@ -190,7 +190,7 @@ func TestSignedTransferIn(t *testing.T) {
 			}
 			return wire
 		}, "not signed"},
-		"the one between unsigned": {func(number int, wire []byte) []byte { // whose sum those behind it have to have in them
+		"the one between unsigned": {func(number int, wire []byte) []byte { // the signatures of later messages must cover it
 			if number == 1 {
 				return stripSignature(t, wire)
 			}
@@ -224,7 +224,7 @@ func TestSignedTransferIn(t *testing.T) {
 	}
 }
 
-// unsigned takes the signature off a message.
+// stripSignature removes the signature from a message.
 func stripSignature(t testing.TB, wire []byte) []byte {
 	t.Helper()
 	body, err := stripLastRecord(wire)
@@ -234,7 +234,7 @@ func stripSignature(t testing.TB, wire []byte) []byte {
 	return body
 }
 
-// Whatever comes, it is a zone with its SOA, changes behind the one that is known, or an error.
+// FuzzTransferIn checks that any data yields a zone with its SOA record, changes, or an error.
 func FuzzTransferIn(f *testing.F) {
 	a := "h.far.example. 60 A 192.0.2.1"
 	f.Add(frame(f, 1, zoneLines(f, soaLine(3), a), zoneLines(f, soaLine(3))), true)

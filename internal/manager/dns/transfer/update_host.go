@@ -9,7 +9,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.
+// writeHost changes the addresses of a host to the wanted ones and returns the other records. A host without addresses is deleted.
 func (u *updater) writeHost(r updatedRow, wanted []wire.RR) (changed bool, rest []wire.RR, err error) {
 	var keep, add []netip.Addr
 	ttl := uint32(1<<31 - 1)
@@ -64,7 +64,7 @@ func (u *updater) writeHost(r updatedRow, wanted []wire.RR) (changed bool, rest 
 	return true, rest, u.releaseAddresses(before)
 }
 
-// removeHost deletes a host, and gives its addresses back where they came with it.
+// removeHost deletes a host, and releases the addresses that were assigned for it.
 func (u *updater) removeHost(r updatedRow) error {
 	before, err := u.c.Tx.Links(r.row.ID, "addresses")
 	if err != nil {
@@ -76,7 +76,7 @@ func (u *updater) removeHost(r updatedRow) error {
 	return u.releaseAddresses(before)
 }
 
-// addressOf gives the address of an A or AAAA record.
+// addressOf returns the address of an A or AAAA record.
 func addressOf(rr wire.RR) (addr netip.Addr, is bool) {
 	switch x := rr.(type) {
 	case *wire.A:
