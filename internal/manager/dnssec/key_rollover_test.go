@@ -15,29 +15,30 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// simulated is a zone whose keys roll over in time that is not waited for.
+// simulated is a zone whose keys roll over in simulated time.
 type simulated struct {
 	*Signed
 	now  time.Time
 	next int64
 	seen map[uint16]Seen
-	// parent says that the zone above is ours; keyTTL is that of DNSKEY records, in seconds, dataTTL the longest of the zone.
+	// parent is true if the manager also serves the parent zone. keyTTL is the TTL of DNSKEY records, dataTTL the longest TTL of the zone,
+	// both in seconds.
 	parent          bool
 	keyTTL, dataTTL uint32
-	// said are the DS records that people have put into the zone above.
+	// parentDS contains the tags of the DS records that users have added to the parent zone.
 	parentDS []uint16
-	// states are what resolvers may have in their caches: what was deployed, and since when.
+	// states contains the deployed data that resolvers may have cached, oldest first.
 	states []deployedState
 }
 
-// deployedState is what resolvers get at a time, by tags.
+// deployedState contains the key tags in the data deployed since a time.
 type deployedState struct {
 	from           time.Time
 	keys, ds       []uint16
 	keysBy, dataBy []uint16
 }
 
-// add makes a key of a kind.
+// addKey creates a key of a kind.
 func (s *simulated) addKey(kind keyKind) {
 	o, k := kind.newKey()
 	flags := kind.flags
@@ -60,7 +61,7 @@ func tagsOf(keys []*SignedKey, holds func(*SignedKey) bool) (tags []uint16) {
 	return tags
 }
 
-// look is what the manager does at a time: it deploys, notes what is deployed, and acts.
+// step runs the manager once: it deploys, records the deployed data, and creates keys.
 func (s *simulated) step(deploys bool) {
 	stage := s.Stage(s.seen, s.now, s.parent)
 	if deploys {
@@ -98,8 +99,8 @@ func (s *simulated) step(deploys bool) {
 	}
 }
 
-// check fails where a resolver with any of what it may have in its cache would take an answer for forged: it may have the DS, the keys and
-// the signatures each of another time, up to their TTL old.
+// check fails if a resolver could reject a response as forged. A resolver may have cached the DS records, the keys and the signatures at
+// different times, each up to its TTL ago.
 func (s *simulated) check(t *testing.T) {
 	t.Helper()
 	within := func(ttl uint32) []deployedState {
@@ -115,7 +116,7 @@ func (s *simulated) check(t *testing.T) {
 	}
 	for _, keys := range within(s.keyTTL) {
 		for _, ds := range within(dsTTL) {
-			// What the parent says has to lead to a key that is there and that signed the keys.
+			// A DS record of the parent zone must match a published key that signed the keys.
 			if len(ds.ds) > 0 && !slices.ContainsFunc(ds.ds, func(tag uint16) bool {
 				return slices.Contains(keys.keys, tag) && slices.Contains(keys.keysBy, tag)
 			}) {
@@ -132,7 +133,7 @@ func (s *simulated) check(t *testing.T) {
 	s.states = within(max(s.dataTTL, dsTTL, s.keyTTL))
 }
 
-// checkSchedule fails where what is told of keys is not what is done with them.
+// checkSchedule fails if the reported schedule does not match the actions.
 func (s *simulated) checkSchedule(t *testing.T) {
 	t.Helper()
 	stage := s.Stage(s.seen, s.now, s.parent)
@@ -155,7 +156,7 @@ func (s *simulated) checkSchedule(t *testing.T) {
 	}
 }
 
-// regenerate makes another key in the place of one, now, where there is one of its kind.
+// regenerate replaces the key of a kind immediately, if there is exactly one.
 func (s *simulated) regenerate(kind keyKind) {
 	keys := s.keysOfKind(kind.flags&wire.SEP != 0)
 	if len(keys) != 1 {
@@ -165,8 +166,8 @@ func (s *simulated) regenerate(kind keyKind) {
 	s.addKey(kind)
 }
 
-// For years, by any policy, and with a manager that is away now and then, no resolver ever sees a zone that it cannot validate; and keys do
-// follow each other.
+// Over years, with any policy, and although the manager is unavailable at times, every resolver can validate the zone, and the keys are
+// rolled over.
 func TestRollovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
 	days := func(n int) string { return fmt.Sprintf("P%dD", n) }
@@ -194,9 +195,9 @@ func TestRollovers(t *testing.T) {
 			s.checkSchedule(t)
 			if !s.parent {
 				for _, k := range s.Stage(s.seen, s.now, false).Waiting {
-					if random.IntN(50) == 0 { // somebody does as the event says
+					if random.IntN(50) == 0 { // a user confirms the DS record
 						k.Confirmed, s.parentDS = s.now, []uint16{k.Tag()}
-						if random.IntN(2) == 0 { // or leaves the one before for a while
+						if random.IntN(2) == 0 { // or keeps the previous one for a while
 							s.parentDS = append(s.parentDS, s.keysOfKind(true)[0].Tag())
 						}
 						s.states = append(s.states, s.states[len(s.states)-1])
@@ -209,7 +210,7 @@ func TestRollovers(t *testing.T) {
 			}
 			maxKeys = max(maxKeys, len(s.Keys))
 			step := time.Duration(1+random.IntN(40)) * time.Minute
-			if random.IntN(300) == 0 { // the manager is away
+			if random.IntN(300) == 0 { // the manager is unavailable
 				step = time.Duration(random.IntN(40*24)) * time.Hour
 			}
 			s.now = s.now.Add(step)
@@ -220,7 +221,7 @@ func TestRollovers(t *testing.T) {
 	}
 }
 
-// Without new keys that make themselves, a key goes on beyond its time, and says so.
+// Without automatic regeneration, a key remains active after its expiration, and is reported.
 func TestKeysGoOn(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",

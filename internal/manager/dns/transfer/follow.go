@@ -14,8 +14,7 @@ import (
 
 // Different compares a zone with the records of another server. It returns the names with differences, each with all records that it must
 // have; none if the name must be deleted. It ignores the SOA and NS records of the zone itself, which come from options and roles,
-// signatures, and the content of zones below. The result
-// includes names with generic address records that can be hosts now (findStrays).
+// signatures, and the content of zones below. The result includes names with generic address records that can be hosts now (findStrays).
 func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wire.RR) (map[string][]wire.RR, error) {
 	apex, err := dns.FQDN(zone.Key)
 	if err != nil {
