@@ -166,8 +166,8 @@ func (s *simulated) regenerate(kind keyKind) {
 	s.addKey(kind)
 }
 
-// Over years, with any policy, and although the manager is unavailable at times, every resolver can validate the zone, and the keys are
-// rolled over.
+// TestRollovers simulates years with random policies and times in which the manager is unavailable. Every resolver must always be able to
+// validate the zone, and the keys must roll over.
 func TestRollovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
 	days := func(n int) string { return fmt.Sprintf("P%dD", n) }
@@ -221,7 +221,7 @@ func TestRollovers(t *testing.T) {
 	}
 }
 
-// Without automatic regeneration, a key remains active after its expiration, and is reported.
+// TestKeysGoOn checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
 func TestKeysGoOn(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",

@@ -24,7 +24,7 @@ type Configuration struct {
 	ConfigurationGroup string `api:"configurationGroup"`
 	// Description is a free text about the purpose of the configuration.
 	Description string `api:"description,search" length:"4000"`
-	// SNMP holds the version, port and state of SNMP polling.
+	// SNMP contains the version, port and state of SNMP polling.
 	SNMP *snmp.Settings `api:"snmp"`
 	// ServerMonitoringEnabled enables monitoring of the servers of the configuration.
 	ServerMonitoringEnabled bool `api:"serverMonitoringEnabled,put"`

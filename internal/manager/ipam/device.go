@@ -51,7 +51,7 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 	}
 	subtype, err := c.Tx.Head(x.DeviceSubtype.ID)
 	if store.IsNotFound(err) || err == nil && subtype.Type != "DeviceSubtype" {
-		return nil // refused where references are resolved
+		return nil // the reference check rejects it
 	}
 	if err != nil {
 		return err

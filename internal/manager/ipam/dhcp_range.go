@@ -125,7 +125,7 @@ type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template that the range comes from.
 	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
@@ -205,7 +205,7 @@ type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }
 

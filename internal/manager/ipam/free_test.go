@@ -41,7 +41,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	}
 }
 
-// Free space behaves like a set of addresses, and its intervals never touch each other.
+// TestFreeSpaceIsASet checks that free space behaves like a set of addresses, and that its intervals never touch each other.
 func TestFreeSpaceIsASet(t *testing.T) { onBoth(t, freeSpaceIsASet) }
 
 func freeSpaceIsASet(t *testing.T, s *store.Store) {
@@ -158,7 +158,7 @@ func sameFree(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at 
 	return nil
 }
 
-// Free space at the limits of the address space: no address before the first one, none after the last one.
+// TestFreeSpaceAtTheEdges checks free space at the limits of the address space: nothing precedes the first address or follows the last one.
 func TestFreeSpaceAtTheEdges(t *testing.T) { onBoth(t, freeSpaceAtTheEdges) }
 
 func freeSpaceAtTheEdges(t *testing.T, s *store.Store) {

@@ -3,7 +3,7 @@ package transfer
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/md5"  //nolint:gosec // RFC 8945 section 6 has it still
+	"crypto/md5"  //nolint:gosec // still an algorithm of RFC 8945 section 6
 	"crypto/sha1" //nolint:gosec // as above
 	"crypto/sha256"
 	"crypto/sha512"

@@ -77,7 +77,7 @@ func soaLine(serial int) string {
 	return fmt.Sprintf("far.example. 60 SOA ns.far.example. h.far.example. %d 1 1 1 1", serial)
 }
 
-// A transfer that is cut anywhere before its end is rejected.
+// TestTransferIsCut checks that a transfer that is cut anywhere before its end is rejected.
 func TestTransferIsCut(t *testing.T) {
 	lines := []string{soaLine(1), "far.example. 60 NS ns.far.example."}
 	for i := range 20 {
@@ -104,7 +104,8 @@ func TestTransferIsCut(t *testing.T) {
 	}
 }
 
-// Changes are read step by step, and invalid ones are rejected. A server that does not send changes sends the complete zone.
+// TestChangesAreRead checks that changes are read step by step, that invalid ones are rejected, and that a server may send the complete
+// zone instead.
 func TestChangesAreRead(t *testing.T) {
 	a := func(n int) string { return fmt.Sprintf("h%d.far.example. 60 A 192.0.2.%d", n, n) }
 	for _, c := range []struct {
@@ -162,7 +163,8 @@ func TestChangesAreRead(t *testing.T) {
 	}
 }
 
-// With a key, all responses must have a valid signature by this key, for the current time and the received content.
+// TestSignedTransferIn checks that, with a key, all responses must have a valid signature by this key, for the current time and the
+// received content.
 func TestSignedTransferIn(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	all := zoneLines(t, soaLine(1), "a.far.example. 60 A 192.0.2.1", "b.far.example. 60 A 192.0.2.2", soaLine(1))
