@@ -12,8 +12,8 @@ import (
 
 // Rules of blocks and networks for the hosts in them.
 
-// checkHost rejects a host that the networks of its addresses do not allow: its zone is not a restricted zone of the network, or the name
-// would be used by several IPv4 addresses although duplicates are disabled.
+// checkHost rejects a host that a network of its addresses does not allow. The network may limit hosts to restricted zones. It may also
+// disallow duplicate names, which rejects a name with several IPv4 addresses.
 func checkHost(c *resource.Change, name string, zone int64, addresses []int64) error {
 	rows, err := c.Tx.Load(addresses)
 	if err != nil {

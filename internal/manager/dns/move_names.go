@@ -134,7 +134,9 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 
 // findParentZone returns the new parent of a moved zone or record: the zone of the view with the longest name above it. For a zone it may
 // be the view. It rejects a destination inside of the moved zone.
-func findParentZone(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string, err error) {
+func findParentZone(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string,
+	err error,
+) {
 	name := naming.Clean(absolute)
 	at := name
 	if moved.Collection == "zones" {

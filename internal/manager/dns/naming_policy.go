@@ -319,8 +319,8 @@ func checkNamingPolicies(c *resource.Change, holder int64, name string) error {
 	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return checkPolicy(c, row, p, name) })
 }
 
-// eachPolicy calls fn for the naming policies that apply to the type of a change in a zone or view: those linked to it, and the inherited
-// ones from above.
+// eachPolicy calls fn for the naming policies of a zone or view that apply to the type of a change. It includes inherited policies from
+// above.
 func eachPolicy(c *resource.Change, holder int64, fn func(row *store.Resource, p *NamingPolicy) error) error {
 	if there, err := hasPolicies(c.Tx); err != nil || !there {
 		return err

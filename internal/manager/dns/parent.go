@@ -11,9 +11,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// placeName finds the direct parent of a new resource by its absolute name: the nearest existing zone above it, in the view that the
-// members name or in the only view with such a zone. A new zone without a zone above it is placed in the view. Within a zone the
-// parent is that zone (see resource.Collection.Place).
+// placeName finds the direct parent of a new resource by its absolute name: the nearest existing zone above it. The members may name the
+// view; otherwise only one view may have such a zone. A new zone without a zone above it is placed in the view. Within a zone the parent is
+// that zone (see resource.Collection.Place).
 func placeName(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
 	if within.Collection != "views" && within.Collection != "configurations" {
 		return within, nil

@@ -237,8 +237,8 @@ func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) 
 	return nil
 }
 
-// checkConflicts rejects an alias next to other records of the same name (RFC 2181 section 10.1), an alias at the apex of a zone (RFC 1912
-// section 2.4), any record next to an alias, and a duplicate record.
+// checkConflicts rejects an alias next to other records of the same name (RFC 2181 section 10.1), and any record next to an alias. It also
+// rejects an alias at the apex of a zone (RFC 1912 section 2.4), and a duplicate record.
 func checkConflicts(c *resource.Change, x ComparableRecord) error {
 	h := x.AsRecord()
 	zone, err := c.Tx.Get(h.Parent)

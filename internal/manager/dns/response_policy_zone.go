@@ -220,8 +220,8 @@ func (z *ZoneReader) addResponses(zone *store.Resource, only []string) error {
 	return nil
 }
 
-// Response returns the record that defines the response for a name: the normal response (ALLOWLIST), no data (BLACKHOLE), no such name
-// (BLOCKLIST), or the data of target, a name or an address (REDIRECT).
+// Response returns the record that defines the response for a name. The kind is the normal response (ALLOWLIST), no data (BLACKHOLE), no
+// such name (BLOCKLIST), or the data of target (REDIRECT), which is a name or an address.
 func Response(owner string, ttl uint32, kind, target string) (dns.RR, error) {
 	head := dns.RR_Header{Name: owner, Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: ttl}
 	switch kind {

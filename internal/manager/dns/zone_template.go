@@ -145,8 +145,8 @@ func (a *zoneApplication) compare() error {
 	return nil
 }
 
-// findConflicts reports whether the zone has the record, and returns the records that conflict with it: any record for an alias, an alias
-// for any record, and different records of the same type and name.
+// findConflicts reports whether the zone has the record, and returns the records that conflict with it. An alias conflicts with any other
+// record of its name. Different records of the same type and name conflict as well.
 func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others []*store.Resource, err error) {
 	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
 	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)

@@ -160,8 +160,8 @@ func (s *Signed) keysOfKind(signsKeys bool) (keys []*SignedKey) {
 	return keys
 }
 
-// Seen contains the times since which data of a key may be cached: its DNSKEY record, its DS record in the parent zone, and its signatures
-// on all servers. The zero time means never.
+// Seen contains the times since which resolvers may have cached data of a key. The data are its DNSKEY record, its DS record in the parent
+// zone, and its signatures on all servers. The zero time means never.
 type Seen struct{ Key, Parent, Signing time.Time }
 
 // deploymentDelay is the maximum time until all servers of a zone serve deployed data.
@@ -251,8 +251,8 @@ func parentPropagation(ours bool) time.Duration {
 	return longestTTL + deploymentDelay
 }
 
-// takeoverTime returns the time from which a key can sign alone: its records have reached all resolvers, and the time of its predecessor is
-// almost over. known is false if the time cannot be computed yet.
+// takeoverTime returns the time from which a key can sign alone. By then its records have reached all resolvers, and the time of its
+// predecessor is almost over. known is false if the time cannot be computed yet.
 func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
 	k := keys[i]
 	if i == 0 {

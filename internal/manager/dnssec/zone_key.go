@@ -354,8 +354,8 @@ func readZoneName(c *resource.Change, id int64) (string, error) {
 	return "", fmt.Errorf("a %s is not signed", row.Type)
 }
 
-// SignedZoneName returns the name, in the form used for comparison, of the zone whose keys a resource holds: a zone itself, or the first
-// reverse zone of a block or network.
+// SignedZoneName returns the name of the zone whose keys a resource holds, in the form used for comparison. For a block or network this is
+// its first reverse zone.
 func SignedZoneName(r *store.Resource) string {
 	if r.Collection == "zones" {
 		return r.Key

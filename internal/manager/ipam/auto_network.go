@@ -127,7 +127,7 @@ func convertOrphans(c *resource.Change, network int64, was, is space.Range, stat
 	return nil
 }
 
-// AddressNamed returns the id of the address that a request names by its text, and assigns the address if necessary. makeNetwork allows it
+// AddressNamed returns the id of the address that a request names by its text. It assigns the address if necessary. makeNetwork allows it
 // to create a missing network.
 func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, makeNetwork bool) (int64, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))

@@ -176,8 +176,8 @@ func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	return reallocateResized(c, x.ID)
 }
 
-// place checks or finds the range of a new block or network: it must match the address family, be inside the parent and not overlap
-// siblings. Then place removes it from the free space of the parent. A new block may contain existing siblings; these become its children.
+// place checks or finds the range of a new block or network, and removes it from the free space of the parent. The range must match the
+// address family, be inside the parent and not overlap siblings. A new block may contain existing siblings; these become its children.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
 	if err := keepInherited(c); err != nil {
@@ -313,8 +313,8 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 var isOccupied = store.Any{store.InCollection("blocks", "networks", "ranges", "ipGroups"), store.All{store.InCollection("addresses"),
 	store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: gateway}}}
 
-// firstEmpty returns the id of the first block or network of a given prefix length, in a block and the blocks below it, that contains
-// nothing but a gateway. It returns 0 if there is none.
+// firstEmpty returns the id of the first empty block or network of a given prefix length, in a block and the blocks below it. A gateway
+// does not count as content. It returns 0 if there is none.
 func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int) (int64, error) {
 	below, err := readContent(tx, block)
 	if err != nil {

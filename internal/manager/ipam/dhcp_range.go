@@ -25,8 +25,8 @@ type RangeHead struct {
 	schema.Head
 	// Configuration is the configuration that contains the range.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Range is the part of the network: start-end, CIDR, or an offset from the first address of the network with a size (10,20) or a
-	// percentage of the hosts (10,50%). In IPv6 it can be a size such as /80.
+	// Range is the part of the network: start-end, CIDR, or an offset from the first address of the network. The offset has a size (10,20)
+	// or a percentage of the hosts (10,50%). In IPv6 the range can be a size such as /80.
 	Range schema.Range `api:"range,required"`
 }
 

@@ -155,7 +155,8 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	n, four := o.(*IPv4Network)
 	gateway := four && !line.Default && n.Gateway != line.Gateway
 	p, _ := line.Range.Prefix()
-	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low { // networks of /31 and /32 have no default gateway
+	// Networks of /31 and /32 have no default gateway.
+	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low {
 		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s, as the cell is empty: write an address, or the word none, to "+
 			"change it", line.Number, line.Range, gatewayText(n.Gateway)))
 	}

@@ -268,8 +268,8 @@ func (f *inheritedFields) addInherited(p *Settings, r *store.Resource, own map[s
 	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
-// keepInherited unsets a field that the request sends back unchanged from a response: the request lists the field as inherited
-// (resource.Change.SentInherited), and the value equals the inherited value. A listed field with a different value is set.
+// keepInherited unsets a field that the request sends back unchanged from a response. Such a request lists the field as inherited
+// (resource.Change.SentInherited), and its value equals the inherited value. A listed field with a different value is set.
 func keepInherited(c *resource.Change) error {
 	var fields []string
 	for _, f := range c.Type.Fields {

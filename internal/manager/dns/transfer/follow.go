@@ -156,7 +156,8 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]wire.RR
 		}
 		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !isApexType(rr.Header().Rrtype) })
 		for _, rr := range wanted {
-			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }) { // records of hosts exist already
+			// PTR records of hosts exist already.
+			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }) {
 				n.wanted = append(n.wanted, rr)
 			}
 		}

@@ -175,7 +175,8 @@ func (i *zoneImport) changeNames(names []string, wanted map[string][]wire.RR) er
 	if err != nil {
 		return err
 	}
-	u := &updater{c: i.c, zone: i.zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, dataCache: map[wire.RR]string{}, importer: i}
+	u := &updater{c: i.c, zone: i.zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{},
+		dataCache: map[wire.RR]string{}, importer: i}
 	for _, name := range names {
 		n, err := u.loadName(name)
 		if err != nil {

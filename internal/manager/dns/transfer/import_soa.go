@@ -47,8 +47,8 @@ func authorityParts(soa *dns.SOA) []any {
 	if soa.Serial+1 == 0 {
 		serial = "auto"
 	}
-	return []any{secondsOrNil(soa.Hdr.Ttl, 0), nil, mail, serial, secondsOrNil(soa.Refresh, 1), secondsOrNil(soa.Retry, 1), secondsOrNil(soa.Expire, 1),
-		secondsOrNil(soa.Minttl, 0)}
+	return []any{secondsOrNil(soa.Hdr.Ttl, 0), nil, mail, serial, secondsOrNil(soa.Refresh, 1), secondsOrNil(soa.Retry, 1),
+		secondsOrNil(soa.Expire, 1), secondsOrNil(soa.Minttl, 0)}
 }
 
 // authorityNames are the names of these values, for messages.
