@@ -14,20 +14,20 @@ func registerMACPools(r *resource.Registry) {
 		if !c.Creates() {
 			return nil
 		}
-		return makeDenyPool(c, schema.HeadOf(c.New).ID)
+		return createDenyPool(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
 		return resource.EachWithout(c, "configurations", "macPools",
 			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "DenyMACPool"},
-			func(id int64) error { return makeDenyPool(c, id) })
+			func(id int64) error { return createDenyPool(c, id) })
 	})
 }
 
 // denyPool is the name of the pool that every configuration has.
 const denyPool = "DENY"
 
-// makeDenyPool creates the pool that every configuration has.
-func makeDenyPool(c *resource.Change, configuration int64) error {
+// createDenyPool creates the pool that every configuration has.
+func createDenyPool(c *resource.Change, configuration int64) error {
 	t := c.API.TypeNamed("DenyMACPool")
 	x := &DenyMACPool{InstantDeploymentEnabled: true, Configuration: schema.Ref{ID: configuration}}
 	x.Type, x.Name, x.Parent, x.Config = t.Name, denyPool, configuration, configuration

@@ -103,11 +103,11 @@ func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record,
 	if err := naming.Check(name, naming.HostName); err != nil {
 		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
 	}
-	holds, err := ipam.SettingsIn(c, h.Parent)
+	settings, err := ipam.SettingsIn(c, h.Parent)
 	if err != nil {
 		return nil, nil, name, err
 	}
-	p := holds[h.Parent]
+	p := settings[h.Parent]
 	if p == nil {
 		p = &ipam.Settings{}
 	}

@@ -30,12 +30,12 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 		}
 	}
 	slices.Sort(networks)
-	holds, err := ipam.SettingsIn(c, networks...)
+	settings, err := ipam.SettingsIn(c, networks...)
 	if err != nil {
 		return err
 	}
 	for _, id := range networks {
-		p := holds[id]
+		p := settings[id]
 		if p == nil { // the reference check rejects the invalid address
 			continue
 		}

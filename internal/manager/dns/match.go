@@ -34,7 +34,7 @@ func ParseMatch(text string) (Match, error) {
 		return m, fmt.Errorf("%q is no address, prefix, name of a list, or key NAME", text)
 	}
 	if rest[0] >= '0' && rest[0] <= '9' && !strings.Contains(rest, ":") || strings.Contains(rest, ":") || strings.Contains(rest, "/") {
-		prefix, err := parseShort(rest)
+		prefix, err := parsePrefix(rest)
 		m.Prefix = prefix
 		return m, err
 	}
@@ -42,8 +42,8 @@ func ParseMatch(text string) (Match, error) {
 	return m, checkListName(m.List)
 }
 
-// parseShort parses an address or prefix. In an IPv4 prefix, trailing zero octets may be omitted: 10.0.0/24.
-func parseShort(text string) (netip.Prefix, error) {
+// parsePrefix parses an address or prefix. In an IPv4 prefix, trailing zero octets may be omitted: 10.0.0/24.
+func parsePrefix(text string) (netip.Prefix, error) {
 	address, length, prefixed := strings.Cut(text, "/")
 	if prefixed && !strings.Contains(address, ":") {
 		for strings.Count(address, ".") < 3 {

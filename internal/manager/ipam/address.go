@@ -43,7 +43,7 @@ type Assignment struct {
 	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
 	// LeaseExpirationDateTime is when the lease expires.
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
-	// RemoteID is the remote id that the relay agent added to the lease (RFC 3046, RFC 4649).
+	// RemoteID is the remote id of the relay agent for the lease (RFC 3046, RFC 4649).
 	RemoteID string `api:"remoteId,readOnly"`
 
 	// records are the host records of the request (see Named).
@@ -68,7 +68,7 @@ type IPv4Address struct {
 	IPGroup schema.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
 	// Template is the template of the address.
 	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
-	// CircuitID is the circuit id that the relay agent added to the lease (RFC 3046).
+	// CircuitID is the circuit id of the relay agent for the lease (RFC 3046).
 	CircuitID string `api:"circuitId,readOnly"`
 	// RouterPortInfo is the router and port where the address was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
@@ -97,7 +97,7 @@ type IPv6Address struct {
 	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly"`
 	// ClientIdentifier is the DHCP unique identifier that the address is reserved for.
 	ClientIdentifier schema.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid" back:"addresses"`
-	// InterfaceID is the interface id that the relay agent added to the lease (RFC 8415).
+	// InterfaceID is the interface id of the relay agent for the lease (RFC 8415).
 	InterfaceID string `api:"interfaceId,readOnly"`
 }
 
@@ -198,7 +198,7 @@ func nonHostError(a netip.Addr, within space.Range) error {
 
 // nextFree allocates the next available address of the network, or of the part of it that the request selects.
 func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
-	asks, err := needsPing(c, network.ID)
+	pings, err := needsPing(c, network.ID)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -214,7 +214,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 		held[r.Low] = true
 	}
 	part := allocateWithin.In(c.Options)
-	if !asks && part == 0 && held == nil {
+	if !pings && part == 0 && held == nil {
 		a, err := takeOutsideRanges(c.Tx, network.ID)
 		if errors.Is(err, space.ErrTaken) {
 			return a, noFreeAddressError(network)
@@ -228,7 +228,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	var found netip.Addr
 	for _, left := range let {
 		if err := freeWithin(c.Tx, network.ID, left.Low, left.High, false, func(i space.Range) bool {
-			for found = i.Low; asks && c.Probed[found] || held[found]; found = found.Next() {
+			for found = i.Low; pings && c.Probed[found] || held[found]; found = found.Next() {
 				if found == i.High {
 					found = netip.Addr{}
 					return true
@@ -239,7 +239,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 			return found, err
 		}
 		if found.IsValid() {
-			if _, asked := c.Probed[found]; asks && !asked {
+			if _, probed := c.Probed[found]; pings && !probed {
 				return found, resource.NeedsProbe{Addr: found}
 			}
 			return found, freeTake(c.Tx, network.ID, found, found)
@@ -261,11 +261,11 @@ func needsPing(c *resource.Change, network int64) (bool, error) {
 	if err != nil || !used.pings {
 		return false, err
 	}
-	holds, err := SettingsIn(c, network)
-	if err != nil || holds[network] == nil {
+	settings, err := SettingsIn(c, network)
+	if err != nil || settings[network] == nil {
 		return false, err
 	}
-	return holds[network].Values[pingBeforeAssign] == "true", nil
+	return settings[network].Values[pingBeforeAssign] == "true", nil
 }
 
 // checkNoReply rejects an address that answers a ping, if the network requires one.
@@ -273,12 +273,12 @@ func checkNoReply(c *resource.Change, network int64, a netip.Addr) error {
 	if x, ok := c.New.(*IPv4Address); ok && x.internal { // the router itself answers
 		return nil
 	}
-	asks, err := needsPing(c, network)
-	if err != nil || !asks {
+	pings, err := needsPing(c, network)
+	if err != nil || !pings {
 		return err
 	}
-	answers, asked := c.Probed[a]
-	if !asked {
+	answers, probed := c.Probed[a]
+	if !probed {
 		return resource.NeedsProbe{Addr: a}
 	}
 	if answers {

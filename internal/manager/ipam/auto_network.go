@@ -63,7 +63,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	for usual := bits; ; bits++ {
 		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
 		if i.Contains(whole) && space.Hosts(whole).Has(a) {
-			return makeNetwork(c, block, whole, a)
+			return createNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "there is no room for a network around %s in %s %d, %s", a, block.Type,
@@ -77,7 +77,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	}
 }
 
-func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
+func createNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
 	name, o := "IPv6Network", schema.Object(&IPv6Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}})
 	if whole.Low.Is4() {
 		name = "IPv4Network"
@@ -127,9 +127,9 @@ func convertOrphans(c *resource.Change, network int64, was, is space.Range, stat
 	return nil
 }
 
-// AddressNamed returns the id of the address that a request names by its text. It assigns the address if necessary. makeNetwork allows it
-// to create a missing network.
-func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, makeNetwork bool) (int64, error) {
+// AddressNamed returns the id of the address that a request names by its text. It assigns the address if necessary. createsNetwork allows
+// it to create a missing network.
+func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, createsNetwork bool) (int64, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
 	if err != nil || a.Zone() != "" {
 		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
@@ -137,7 +137,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	a = a.Unmap()
 	network, err := NetworkOf(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
-		if !makeNetwork {
+		if !createsNetwork {
 			return 0, noNetworkError(c, a)
 		}
 		network, err = NetworkFor(c, configuration, a)

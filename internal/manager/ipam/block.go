@@ -194,7 +194,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	case x.reshaped:
 		return nil
 	case !c.Creates():
-		return resized(c, h, r, network)
+		return checkResize(c, h, r, network)
 	}
 	parent, err := c.Above(h.Parent)
 	if err != nil {

@@ -123,7 +123,7 @@ func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 	return r.shift(row, old.Low, to, parent)
 }
 
-// findHolder returns the smallest block of the configuration that contains the new range and is not the moved resource itself.
+// findHolder returns the id of the smallest block of the configuration that contains the new range and is not the moved resource itself.
 func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, error) {
 	at := row.Configuration
 	for {

@@ -180,9 +180,9 @@ func RangeOf(r *store.Resource) space.Range {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
 }
 
-// resized checks the new range of an existing block or network: it must be within the parent, not overlap siblings, and contain all
+// checkResize checks the new range of an existing block or network: it must be within the parent, not overlap siblings, and contain all
 // children. AfterWrite updates free space.
-func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
+func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
 	old := RangeOf(c.Row)
 	if r.SizeOnly {
 		p := netip.PrefixFrom(old.Low, r.Bits)

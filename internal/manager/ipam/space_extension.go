@@ -20,8 +20,8 @@ const spaceName = "space"
 
 // spaces lists the collections with address space, by their declared use of it (Collection.Space).
 type spaces struct {
-	// holders contain other resources; takers use space of their parent, holders first; all also includes the collections that only cover
-	// space.
+	// holders provide space to other resources. takers use space of their parent, holders first. all also includes the collections that
+	// only cover space.
 	holders, takers, all []string
 	// withMarks are the collections with water marks, withPing those with the setting for a ping before assignment.
 	withMarks, withPing []string
@@ -62,7 +62,7 @@ type spaceExtension struct {
 // registerSpace declares the store extension for address space.
 func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
 
-// newSpaceExtension returns the extension for one store. It reads the declared types when the store is opened or later.
+// newSpaceExtension returns the extension for one store. All types must be declared before its first use.
 func newSpaceExtension(r *resource.Registry) *store.Extension {
 	s := &spaceExtension{spaces: sync.OnceValue(func() *spaces { return collectSpaces(r) })}
 	return &store.Extension{Name: spaceName, State: s, Migrations: spaceMigrations,

@@ -33,7 +33,7 @@ type TemplateHead struct {
 type IPv4Template struct {
 	TemplateHead `parents:"configurations"`
 	// TemplateItems is the complete list of items. An item with an id changes the existing item, an item without an id is created. Existing
-	// items that are not in the list are deleted.
+	// items that are not in the list are deleted, except the gateway item.
 	TemplateItems json.RawMessage `api:"templateItems,writeOnly,list"`
 }
 

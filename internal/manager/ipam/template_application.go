@@ -49,8 +49,8 @@ func (x *Application) Start(c *resource.Change) {
 	x.CompletionDateTime = x.StartDateTime
 }
 
-// TemplateSubjects returns the resources that a template is applied to. A parent of type kind is the only one. If the parent is the
-// template, all resources that have it are returned.
+// TemplateSubjects returns the resources that a template is applied to. If the parent of the application has the type kind, it is the only
+// one. If the parent is the template, these are all resources that have it.
 func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind string) (rows []*store.Resource, err error) {
 	above, err := c.Tx.Get(parent)
 	if err != nil {

@@ -45,7 +45,7 @@ func (m *marks) updateLevels(tx *store.Tx, containers []int64) error {
 		}
 	}
 	slices.Sort(ids)
-	holds, err := m.settings.resolve(tx, ids)
+	settings, err := m.settings.resolve(tx, ids)
 	if err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (m *marks) updateLevels(tx *store.Tx, containers []int64) error {
 			return err
 		}
 		if rows[id].Collection == "blocks" {
-			if used, err = m.lockNearMark(tx, rows[id], holds[id], used, size); err != nil {
+			if used, err = m.lockNearMark(tx, rows[id], settings[id], used, size); err != nil {
 				return err
 			}
 		}
-		if err := m.updateLevel(tx, rows[id], holds[id], used, size); err != nil {
+		if err := m.updateLevel(tx, rows[id], settings[id], used, size); err != nil {
 			return err
 		}
 		if rows[id].Collection == "networks" {
-			if err := m.updateRangeLevels(tx, rows[id], holds[id]); err != nil {
+			if err := m.updateRangeLevels(tx, rows[id], settings[id]); err != nil {
 				return err
 			}
 		}
@@ -82,10 +82,10 @@ const nearMark = 1024
 // lockNearMark locks the row of a block whose usage is near a mark, and returns its usage read under the lock. Without the lock, concurrent
 // changes in two networks of the block could pass the mark together without either seeing it. The blocks of a change are locked in the
 // order of their ids, which prevents deadlocks.
-func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) (int64, error) {
+func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, settings *Settings, used int64, size *big.Int) (int64, error) {
 	near := false
 	for _, name := range []string{lowWaterMark, highWaterMark} {
-		if percent, ok := holds.number(name); ok {
+		if percent, ok := settings.number(name); ok {
 			distance := new(big.Int).Sub(share(used), mark(size, percent))
 			near = near || distance.CmpAbs(share(nearMark)) <= 0
 		}
@@ -106,7 +106,7 @@ func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, holds *Settings, u
 }
 
 // updateRangeLevels updates the water levels of the DHCP ranges of a network. Excluded addresses are not counted.
-func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, holds *Settings) error {
+func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, settings *Settings) error {
 	found, err := tx.Below(network.ID, "ranges", network.Low, network.High)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, holds *
 		return err
 	}
 	for i, r := range found {
-		own, err := m.settings.fields().derive(holds, r)
+		own, err := m.settings.fields().derive(settings, r)
 		if err != nil {
 			return err
 		}
@@ -134,18 +134,18 @@ func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, holds *
 }
 
 // updateLevel updates the water level of one resource with the given number of used addresses.
-func (m *marks) updateLevel(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) error {
-	low, lows := holds.number(lowWaterMark)
-	high, highs := holds.number(highWaterMark)
+func (m *marks) updateLevel(tx *store.Tx, r *store.Resource, settings *Settings, used int64, size *big.Int) error {
+	low, hasLow := settings.number(lowWaterMark)
+	high, hasHigh := settings.number(highWaterMark)
 	before, err := readLevel(tx, r.ID)
-	if err != nil || !lows && !highs && before == "" {
+	if err != nil || !hasLow && !hasHigh && before == "" {
 		return err
 	}
 	level := levelNormal
 	switch {
-	case highs && share(used).Cmp(mark(size, high)) > 0:
+	case hasHigh && share(used).Cmp(mark(size, high)) > 0:
 		level = levelHigh
-	case lows && share(used).Cmp(mark(size, low)) < 0:
+	case hasLow && share(used).Cmp(mark(size, low)) < 0:
 		level = levelLow
 	}
 	return m.setLevel(tx, r, before, level, used, size)

@@ -73,7 +73,7 @@ func sendQuery(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, erro
 	return c, err
 }
 
-// next returns the next response. Its content is only trustworthy after checkSigned succeeded.
+// next returns the next response. Do not use its content before checkSigned succeeded.
 func (c *conversation) next() (*dns.Msg, error) {
 	if err := c.conn.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err

@@ -289,7 +289,7 @@ func (u *updater) prescan(all []wire.RR) error {
 	return nil
 }
 
-// checkOwner rejects a name that is the apex of a zone below or belongs to one. Its records, and the delegation, depend on that zone.
+// checkOwner rejects a name at or below the apex of a zone below. The records of such a name, and the delegation, depend on that zone.
 func (u *updater) checkOwner(name string) error {
 	for at := name; at != u.apex; _, at, _ = naming.Cut(at) {
 		zones, err := dns.FindByName(u.c.Tx, u.zone.Configuration, u.importer.view.ID, "zones", naming.Clean(at))
