@@ -25,7 +25,7 @@ type NAPTRRecord struct {
 	Service string `api:"service" length:"255"`
 	// RegularExpression is the substitution expression.
 	RegularExpression string `api:"regularExpression,nonblank" length:"255"`
-	// Replacement is the next name, if there is no regularExpression.
+	// Replacement is the next name. A rule has either a replacement or a regularExpression.
 	Replacement string `api:"replacement" length:"1020"`
 	// Flags control the interpretation of the rule.
 	Flags string `api:"flags" length:"255"`

@@ -171,7 +171,7 @@ func (z *ZoneReader) readRule(zone *store.Resource) (rule policyRule, err error)
 	}
 	p, ok := o.(*ResponsePolicy)
 	if !ok {
-		return rule, fmt.Errorf("resource %d is no response policy", rule.policy.ID)
+		return rule, fmt.Errorf("resource %d is not a response policy", rule.policy.ID)
 	}
 	rule.kind, rule.target, rule.ttl = p.PolicyType, p.RedirectTarget, uint32(DefaultTTL)
 	if x.OverridePolicyType != "" {

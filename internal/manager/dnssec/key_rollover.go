@@ -251,7 +251,7 @@ func parentPropagation(ours bool) time.Duration {
 	return longestTTL + deploymentDelay
 }
 
-// takeoverTime returns the time from which a key can sign alone. By then its records have reached all resolvers, and the time of its
+// takeoverTime returns the earliest time at which a key can sign alone. By then its records have reached all resolvers, and the time of its
 // predecessor is almost over. known is false if the time cannot be computed yet.
 func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
 	k := keys[i]
@@ -287,7 +287,7 @@ func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.
 	return !since.IsZero() && !now.Before(k.removalTime(since))
 }
 
-// removalTime returns the time from which the key is no longer needed, if all servers sign with its successor since the given time.
+// removalTime returns the earliest time at which the key is no longer needed, if all servers sign with its successor since the given time.
 func (k *SignedKey) removalTime(since time.Time) time.Time {
 	return later(since.Add(longestTTL+deploymentDelay), k.KeyExpirationDateTime)
 }

@@ -86,9 +86,9 @@ type IPv4Policy struct {
 	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
 	// RestrictedZonesInherited enables the inheritance of restricted zones from the parent.
 	RestrictedZonesInherited bool `api:"restrictedZonesInherited,put" default:"true"`
-	// LowWaterMark is the usage, in percent, below which an event is raised.
+	// LowWaterMark is a usage in percent. An event is raised when the usage falls below it.
 	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
-	// HighWaterMark is the usage, in percent, above which an event is raised.
+	// HighWaterMark is a usage in percent. An event is raised when the usage rises above it.
 	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
 	// ReverseZoneSigned enables signing of the reverse zone.
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`

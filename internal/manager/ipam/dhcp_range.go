@@ -133,9 +133,9 @@ type IPv4DHCPRange struct {
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 	// ExclusionRanges lists the excluded parts of the range: start-end, or single addresses.
 	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
-	// LowWaterMark is the usage, in percent, below which an event is raised.
+	// LowWaterMark is a usage in percent. An event is raised when the usage falls below it.
 	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
-	// HighWaterMark is the usage, in percent, above which an event is raised.
+	// HighWaterMark is a usage in percent. An event is raised when the usage rises above it.
 	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
 }
 

@@ -220,7 +220,7 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 		err = eachContaining(tx, above.Configuration, seen.Low, lies)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what lies in a block: %w", err)
+		return nil, fmt.Errorf("reading the content of a block: %w", err)
 	}
 	for _, w := range wide {
 		if err := c.addNetwork(tx, w.id, w.in, w.used); err != nil {

@@ -195,7 +195,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 	}); err != nil {
 		return err
 	}
-	// Move the children in an order in which none overlaps a sibling that is still in its old place.
+	// Move the children in the order that avoids an overlap with a sibling that is still in its old place.
 	if from.Less(to) {
 		slices.Reverse(below)
 	}

@@ -70,7 +70,7 @@ func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource
 func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*store.Resource, error) {
 	t, ok := r.c.API.Type(like.Type)
 	if !ok {
-		return nil, fmt.Errorf("there is no type %s", like.Type)
+		return nil, fmt.Errorf("unknown type %s", like.Type)
 	}
 	o, err := r.c.API.Object(like)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	}
 	s, ok := o.(spaceObject)
 	if !ok {
-		return nil, fmt.Errorf("%s takes no space", like.Type)
+		return nil, fmt.Errorf("%s does not use address space", like.Type)
 	}
 	s.spaceHead().reshaped, s.spaceHead().Range = true, schema.Range{Range: to}
 	h := schema.HeadOf(o)

@@ -211,7 +211,7 @@ func (a *networkApplication) run(template int64) error {
 	if a.x.ConflictResolutionStrategy != AbortOnConflict {
 		return nil
 	}
-	// There are no conflicts: apply the items.
+	// No resource conflicts with the items: apply them.
 	quiet := *a.x
 	quiet.ConflictResolutionStrategy = useExisting
 	again := &networkApplication{c: a.c, x: &quiet, network: a.network}

@@ -256,7 +256,7 @@ func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
 		return err
 	}
 	if len(chain) == 0 {
-		return fmt.Errorf("addresses were counted in %d, which is not there", id)
+		return fmt.Errorf("counting addresses: container %d does not exist", id)
 	}
 	args := make([]any, 0, 3*len(chain))
 	for _, container := range chain {
@@ -321,7 +321,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		depth := 0
 		for at := parents[id]; all[at] != nil; at = parents[at] {
 			if depth++; depth > len(all) { // a cycle: a block is its own ancestor
-				return nil, fmt.Errorf("counting usage: what lies above network %d goes round", id)
+				return nil, fmt.Errorf("counting usage: the ancestors of network %d form a cycle", id)
 			}
 			for state, n := range all[id] {
 				all[at][state] += n

@@ -37,7 +37,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 			return nil, err
 		}
 		if h == nil {
-			return nil, fmt.Errorf("addresses were counted in %d, which is not there", id)
+			return nil, fmt.Errorf("counting addresses: container %d does not exist", id)
 		}
 		if err := t.climb(h.Parent, direct[id], 1); err != nil {
 			return nil, err

@@ -120,7 +120,7 @@ func (i *zoneImport) createAuthority(zone *store.Resource, parts []any) error {
 	}
 	t, ok := i.c.API.Type(authorityType)
 	if !ok {
-		return fmt.Errorf("there is no type %s", authorityType)
+		return fmt.Errorf("unknown type %s", authorityType)
 	}
 	o := t.New()
 	if _, problems := t.Decode(o, map[string]json.RawMessage{"value": value}, true); len(problems) > 0 {
