@@ -17,37 +17,38 @@ func registerClientClasses(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "subclasses", Parents: []string{"clientClasses"}}, &DHCPv4Subclass{})
 }
 
-// DHCPv4ClientClass is a class of DHCPv4 clients: those of whom a part of what they send, or an expression, is alike.
+// DHCPv4ClientClass is a class of DHCPv4 clients. Clients belong to it by a part of an option that they send, or by an expression.
 type DHCPv4ClientClass struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the class lies in.
+	// Configuration is the configuration that contains the class.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Description says what the class is for.
+	// Description is a free text about the purpose of the class.
 	Description string `api:"description,search" length:"4000"`
-	// Option is what is looked at: hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id, agent.remote-id.
+	// Option is the option to compare: hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id or agent.remote-id.
 	Option string `api:"option,nonblank"`
-	// MatchOffset is the byte of it that the match begins with.
+	// MatchOffset is the first byte of the option to compare.
 	MatchOffset *int64 `api:"matchOffset"`
-	// MatchLength is how many bytes are compared.
+	// MatchLength is the number of bytes to compare.
 	MatchLength *int64 `api:"matchLength"`
-	// MatchExpression stands in for the three: an expression as ISC dhcpd has them; one that begins with "if " says itself who is in the
-	// class.
+	// MatchExpression replaces the three fields above with an expression of ISC dhcpd. An expression that starts with "if " selects the
+	// clients of the class itself, without subclasses.
 	MatchExpression string `api:"matchExpression,nonblank" length:"4000"`
 }
 
-// DHCPv4Subclass is the clients of a class that sent one value.
+// DHCPv4Subclass contains the clients of a class that send a specific value.
 type DHCPv4Subclass struct {
 	schema.Head `head:"readOnly" unique:"siblings"`
-	// Configuration is the configuration the subclass lies in.
+	// Configuration is the configuration that contains the subclass.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Description says whose value it is.
+	// Description is a free text about the clients with this value.
 	Description string `api:"description,search" length:"4000"`
-	// Value is the value: a text, or bytes as 0x0A0B.
+	// Value is the value: a text, or bytes such as 0x0A0B.
 	Value string `api:"value,required,nonblank,digits"`
 }
 
-// matched are what a class may look at, and which bytes of it there are: the first, the last and one more than the last.
-var matched = map[string]struct{ first, last, end int64 }{
+// matchBounds contains the options that a class can compare, with the lowest and the highest offset, and the upper bound of offset plus
+// length.
+var matchBounds = map[string]struct{ first, last, end int64 }{
 	"hardware":                {1, 6, 7},
 	"dhcp-client-identifier":  {1, 256, 257},
 	"vendor-class-identifier": {0, 255, 256},
@@ -55,7 +56,7 @@ var matched = map[string]struct{ first, last, end int64 }{
 	"agent.remote-id":         {0, 255, 256},
 }
 
-// Validate asks for what is compared, or for an expression, and not for both.
+// Validate requires either option, matchOffset and matchLength, or an expression.
 func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	if err := plainName(x.Name); err != nil {
 		return err
@@ -69,9 +70,9 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	case x.MatchExpression != "":
 		return x.checkExpression(c)
 	case x.Option == "" && x.MatchOffset == nil && x.MatchLength == nil:
-		return nil // who is in the class is said elsewhere
+		return nil // a class without criteria: other settings assign its clients
 	}
-	bytes, known := matched[x.Option]
+	bytes, known := matchBounds[x.Option]
 	switch {
 	case x.Option == "" || x.MatchOffset == nil || x.MatchLength == nil:
 		return criteria("option", "option, matchOffset and matchLength are given together")
@@ -86,7 +87,7 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	return x.coversSubclasses(c)
 }
 
-// coversSubclasses refuses a class that compares fewer bytes than its subclasses have.
+// coversSubclasses rejects a class that compares fewer bytes than the value of a subclass has.
 func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 	if old, ok := c.Old.(*DHCPv4ClientClass); !ok || old.MatchLength != nil && *x.MatchLength >= *old.MatchLength {
 		return nil
@@ -105,15 +106,15 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 		})
 }
 
-// decides reports whether the class's expression says itself who is in it, so that there is nothing to tell subclasses apart by.
-func (x *DHCPv4ClientClass) decides() bool { return strings.HasPrefix(x.MatchExpression, "if ") }
+// selectsClients reports whether the expression of the class selects its clients itself, so that subclasses are not possible.
+func (x *DHCPv4ClientClass) selectsClients() bool { return strings.HasPrefix(x.MatchExpression, "if ") }
 
-// checkExpression refuses what a server could not read as one expression, and one that takes no subclasses where there are some.
+// checkExpression rejects an invalid expression. If the class has subclasses, it also rejects an expression that does not allow them.
 func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
-	if err := balanced(x.MatchExpression); err != "" {
+	if err := checkBalance(x.MatchExpression); err != "" {
 		return problem.Field("InvalidMatchCriteria", "matchExpression", "%s", err)
 	}
-	if !x.decides() || x.ID == 0 {
+	if !x.selectsClients() || x.ID == 0 {
 		return nil
 	}
 	there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("subclasses"), store.HasParent(x.ID)}})
@@ -123,8 +124,9 @@ func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
 	return err
 }
 
-// balanced says what is wrong with the quotes and brackets of an expression, or that a statement ends in it; empty where nothing is.
-func balanced(text string) string {
+// checkBalance describes a fault of an expression: unbalanced quotes or brackets, or more than one statement. It returns an empty string if
+// the expression is valid.
+func checkBalance(text string) string {
 	depth, quoted, escaped := 0, false, false
 	for i, r := range text {
 		switch {
@@ -154,7 +156,7 @@ func balanced(text string) string {
 	return ""
 }
 
-// plainName refuses a name with blanks, which a server could not read.
+// plainName rejects a name with blanks, quotes, braces or semicolons, which a server cannot parse.
 func plainName(name string) error {
 	if strings.ContainsAny(name, " \t\"{};") {
 		return problem.Invalid("name", "%q has blanks, quotes or any of { } ;", name)
@@ -162,14 +164,14 @@ func plainName(name string) error {
 	return nil
 }
 
-// BeforeWrite names the subclass by its value.
+// BeforeWrite sets the name of the subclass to its value.
 func (x *DHCPv4Subclass) BeforeWrite(*resource.Change) error {
 	x.Value = strings.TrimSpace(x.Value)
 	x.Name = strings.Trim(x.Value, `"`)
 	return nil
 }
 
-// Validate reads the value, and refuses one that does not fit the class.
+// Validate parses the value, and rejects one that is longer than the class compares.
 func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 	row, err := c.Above(x.Parent)
 	if err != nil {
@@ -180,7 +182,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 		return err
 	}
 	class := o.(*DHCPv4ClientClass)
-	if class.decides() {
+	if class.selectsClients() {
 		return problem.Conflict("ResourceConflictsWithOther",
 			"the class %s says itself who is in it, by an expression that begins with if: it has no subclasses",
 			class.Name)
@@ -198,7 +200,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 	return nil
 }
 
-// readValue reads the value of a subclass: bytes as 0x0A0B or 0A:0B, or a text, in quotes or not.
+// readValue parses the value of a subclass: bytes such as 0x0A0B or 0A:0B, or a text with or without quotes.
 func readValue(text string) ([]byte, error) {
 	if digits, ok := strings.CutPrefix(text, "0x"); ok {
 		return hex.DecodeString(digits)

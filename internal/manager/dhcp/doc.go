@@ -1,5 +1,5 @@
-// Package dhcp holds what DHCP servers are told beside addresses: classes of clients, pools of hardware addresses, where updates of names
-// go, and the leases that servers have given.
+// Package dhcp declares the settings of DHCP servers other than addresses: client classes, MAC pools and the targets of DNS updates. It
+// also declares the leases that servers have assigned.
 package dhcp
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -16,33 +16,33 @@ func registerLeases(r *resource.Registry) {
 	}
 }
 
-// Lease is what is kept of a lease of either family.
+// Lease has the common fields of IPv4 and IPv6 leases.
 type Lease struct {
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the lease.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the address that was leased.
 	Address schema.Ref `api:"address,readOnly" column:"parent" ref:"IPv4Address|IPv6Address"`
-	// State is where the lease is in its course.
+	// State is the state of the lease.
 	State string `api:"state,readOnly" enum:"DHCP_ALLOCATED|DHCP_LEASED|DHCP_FREE|DHCP_ABANDONED"`
-	// LeaseDateTime is when it was given.
+	// LeaseDateTime is when the address was leased.
 	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
-	// LeaseExpirationDateTime is when it ends.
+	// LeaseExpirationDateTime is when the lease expires.
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
 }
 
-// DHCPv4Lease is an IPv4 address that a server gave to a client for a time.
+// DHCPv4Lease is the lease of an IPv4 address to a client.
 type DHCPv4Lease struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Lease
 }
 
-// DHCPv6Lease is an IPv6 address that a server gave to a client for a time.
+// DHCPv6Lease is the lease of an IPv6 address to a client.
 type DHCPv6Lease struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Lease
 }
 
-// leasesWithin gives the leases of the addresses that lie in a block, network or range.
+// leasesWithin returns the leases of the addresses in a block, network or range.
 func leasesWithin(tx *store.Tx, _ *resource.API, above *store.Resource) (ids []int64, err error) {
 	low, high := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
 	inside := store.All{store.InCollection("addresses"),

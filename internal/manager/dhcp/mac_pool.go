@@ -7,27 +7,27 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerMACPools declares the collection of pools of hardware addresses, of which every configuration has one.
+// registerMACPools declares the collection of pools of hardware addresses. Every configuration has a pool that denies service.
 func registerMACPools(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "macPools", Parents: []string{"configurations"}}, &MACPool{}, &DenyMACPool{})
 	r.Rule(resource.Rule{Types: []string{"Configuration"}, AfterWrite: func(c *resource.Change) error {
 		if !c.Creates() {
 			return nil
 		}
-		return makeDenyPool(c, schema.HeadOf(c.New).ID)
+		return createDenyPool(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
 		return resource.EachWithout(c, "configurations", "macPools",
 			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "DenyMACPool"},
-			func(id int64) error { return makeDenyPool(c, id) })
+			func(id int64) error { return createDenyPool(c, id) })
 	})
 }
 
 // denyPool is the name of the pool that every configuration has.
 const denyPool = "DENY"
 
-// makeDenyPool makes the pool that every configuration has.
-func makeDenyPool(c *resource.Change, configuration int64) error {
+// createDenyPool creates the pool that every configuration has.
+func createDenyPool(c *resource.Change, configuration int64) error {
 	t := c.API.TypeNamed("DenyMACPool")
 	x := &DenyMACPool{InstantDeploymentEnabled: true, Configuration: schema.Ref{ID: configuration}}
 	x.Type, x.Name, x.Parent, x.Config = t.Name, denyPool, configuration, configuration
@@ -35,25 +35,25 @@ func makeDenyPool(c *resource.Change, configuration int64) error {
 	return err
 }
 
-// MACPool is a set of hardware addresses, which ranges allow or deny by their options. A hardware address is in one pool at most.
+// MACPool is a set of hardware addresses that DHCP ranges allow or deny by their options. A hardware address is in at most one pool.
 type MACPool struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the pool lies in.
+	// Configuration is the configuration that contains the pool.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// InstantDeploymentEnabled says whether servers learn at once of who joins and leaves, without a deployment.
+	// InstantDeploymentEnabled sends changes of the members to the servers immediately, without a deployment.
 	InstantDeploymentEnabled bool `api:"instantDeploymentEnabled,put"`
 }
 
-// DenyMACPool is the set of hardware addresses that get no address anywhere. Every configuration has one.
+// DenyMACPool is the set of hardware addresses that no range serves. Every configuration has one.
 type DenyMACPool struct {
 	schema.Head `head:"nonblank" unique:"siblings" post:"no"`
-	// Configuration is the configuration the pool lies in.
+	// Configuration is the configuration that contains the pool.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// InstantDeploymentEnabled says whether servers learn at once of who joins and leaves: they do.
+	// InstantDeploymentEnabled is always true: changes of the members are sent to the servers immediately.
 	InstantDeploymentEnabled bool `api:"instantDeploymentEnabled,readOnly"`
 }
 
-// BeforeWrite keeps the pool as it is; hardware addresses join and leave it by their own field.
+// BeforeWrite rejects a change of the pool. Its members are changed by a field of the hardware address.
 func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() && c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "the pool %s is there in every configuration, and stays as it is", denyPool)
@@ -61,7 +61,7 @@ func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete keeps the pool.
+// BeforeDelete rejects the deletion of the pool unless its configuration is deleted.
 func (x *DenyMACPool) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil

@@ -24,50 +24,50 @@ func registerZoneGroups(r *resource.Registry) {
 	r.Links(resource.Links{Name: "servers", From: []string{"zoneGroups"}, To: "servers"})
 }
 
-// DHCPZoneGroup says to a group of DHCP servers where the names of their clients go, and how that is signed.
+// DHCPZoneGroup defines for a group of DHCP servers where the names of clients are updated in DNS, and how the updates are signed.
 type DHCPZoneGroup struct {
 	schema.Head `head:"post,nonblank" unique:"siblings"`
-	// Configuration is the configuration the group lies in.
+	// Configuration is the configuration that contains the group.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 }
 
-// DHCPForwardZone says where the names of clients in a zone are updated.
+// DHCPForwardZone defines the servers for updates of client names in a zone.
 type DHCPForwardZone struct {
 	schema.Head `head:"readOnly"`
 	ZoneDeclaration
-	// Zone is the zone, by its id or its absoluteName; null where the name is none of the manager's, and zoneAbsoluteName has it.
+	// Zone is the zone, by id or by absoluteName. It is null for a zone that is not managed here; zoneAbsoluteName contains its name.
 	Zone schema.Ref `api:"zone,required,nullable" ref:"Zone" identify:"absoluteName" onDelete:"cascade"`
-	// ZoneAbsoluteName is the name of a zone that is none of the manager's; null where zone is one.
+	// ZoneAbsoluteName is the name of a zone that is not managed here. It is null if zone is set.
 	ZoneAbsoluteName string `api:"zoneAbsoluteName,readOnly" length:"1020"`
 }
 
-// DHCPReverseZone says where the names of addresses in a prefix are updated.
+// DHCPReverseZone defines the servers for updates of the names of addresses in a prefix.
 type DHCPReverseZone struct {
 	schema.Head `head:"readOnly"`
 	ZoneDeclaration
-	// Prefix is the block or network, by its id or its range; null where it is none of the manager's, and prefixRange has it.
+	// Prefix is the block or network, by id or by range. It is null for a prefix that is not managed here; prefixRange contains its range.
 	Prefix schema.Ref `api:"prefix,required,nullable" ref:"IPv4Block|IPv4Network" identify:"range" onDelete:"cascade"`
-	// PrefixRange is a prefix that is none of the manager's; null where prefix is one.
+	// PrefixRange is a prefix that is not managed here. It is null if prefix is set.
 	PrefixRange string `api:"prefixRange,readOnly"`
 }
 
-// ZoneDeclaration is what both kinds of declarations say: which servers take the updates, and how these are signed.
+// ZoneDeclaration has the common fields of both kinds of declarations: the servers for updates, and their signature.
 type ZoneDeclaration struct {
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the declaration.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// PrimaryDNSServerAddress is the server that takes the updates.
+	// PrimaryDNSServerAddress is the server that accepts the updates.
 	PrimaryDNSServerAddress netip.Addr `api:"primaryDnsServerAddress,required"`
-	// SecondaryDNSServerAddress is the one that takes them when the first is away.
+	// SecondaryDNSServerAddress is the server for updates when the primary is unavailable.
 	SecondaryDNSServerAddress netip.Addr `api:"secondaryDnsServerAddress"`
-	// DynamicUpdateSigningKeyType is how updates are signed.
+	// DynamicUpdateSigningKeyType is the kind of signature of updates.
 	DynamicUpdateSigningKeyType string `api:"dynamicUpdateSigningKeyType,put,notNull" enum:"NONE|TSIG|GSS_TSIG" default:"NONE"`
-	// DynamicUpdateSigningKey is the key, with TSIG.
+	// DynamicUpdateSigningKey is the key for TSIG.
 	DynamicUpdateSigningKey schema.Ref `api:"dynamicUpdateSigningKey" onDelete:"refuse" ref:"TSIGKey"`
-	// DynamicUpdateSigningKeyRealm is the realm, with GSS_TSIG.
+	// DynamicUpdateSigningKeyRealm is the realm for GSS_TSIG.
 	DynamicUpdateSigningKeyRealm schema.Ref `api:"dynamicUpdateSigningKeyRealm" ref:"KerberosRealm" onDelete:"refuse"`
 }
 
-// check asks for what the way of signing needs, and refuses what another one has.
+// check requires the key or realm that the kind of signature needs, and rejects the other one.
 func (x *ZoneDeclaration) check() error {
 	kind := x.DynamicUpdateSigningKeyType
 	for _, f := range []struct {
@@ -86,7 +86,7 @@ func (x *ZoneDeclaration) check() error {
 	return nil
 }
 
-// checkRealm refuses a realm in which nobody gives out tickets.
+// checkRealm rejects a realm without a key distribution center.
 func (x *ZoneDeclaration) checkRealm(c *resource.Change) error {
 	realm := x.DynamicUpdateSigningKeyRealm.ID
 	if realm == 0 || !c.Given["dynamicUpdateSigningKeyRealm"] {
@@ -101,7 +101,7 @@ func (x *ZoneDeclaration) checkRealm(c *resource.Change) error {
 	return err
 }
 
-// BeforeWrite finds the zone, and names the declaration by it.
+// BeforeWrite resolves the zone and names the declaration after it.
 func (x *DHCPForwardZone) BeforeWrite(c *resource.Change) error {
 	if x.Zone.By != "" {
 		x.ZoneAbsoluteName, x.Zone = naming.Clean(x.Zone.By), schema.Ref{}
@@ -113,7 +113,7 @@ func (x *DHCPForwardZone) BeforeWrite(c *resource.Change) error {
 	}
 	x.Name = x.ZoneAbsoluteName
 	if x.Zone.ID != 0 {
-		o, err := target(c, "zone", "zones", x.Zone.ID)
+		o, err := readTarget(c, "zone", "zones", x.Zone.ID)
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,10 @@ func (x *DHCPForwardZone) BeforeWrite(c *resource.Change) error {
 	return x.check()
 }
 
-// Validate asks for who gives out the tickets of the realm.
+// Validate rejects a realm without a key distribution center.
 func (x *DHCPForwardZone) Validate(c *resource.Change) error { return x.checkRealm(c) }
 
-// BeforeWrite finds the prefix, and names the declaration by it.
+// BeforeWrite resolves the prefix and names the declaration after its reverse zone.
 func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 	if x.Prefix.By != "" {
 		r, err := space.Parse(x.Prefix.By)
@@ -136,7 +136,7 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("prefix", "%v", err)
 		}
 		x.PrefixRange, x.Prefix = r.String(), schema.Ref{}
-		if x.Prefix.ID, err = spaceWith(c, x.Config, r); err != nil {
+		if x.Prefix.ID, err = findSpace(c, x.Config, r); err != nil {
 			return err
 		}
 	}
@@ -173,8 +173,8 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 	return x.check()
 }
 
-// spaceWith finds the network, or else the block, that has a range; 0 where none has.
-func spaceWith(c *resource.Change, configuration int64, r space.Range) (int64, error) {
+// findSpace returns the id of the network, or else of the block, with a given range; 0 if there is none.
+func findSpace(c *resource.Change, configuration int64, r space.Range) (int64, error) {
 	for _, collection := range []string{"networks", "blocks"} {
 		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
 			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
@@ -193,10 +193,10 @@ func spaceWith(c *resource.Change, configuration int64, r space.Range) (int64, e
 	return 0, nil
 }
 
-// Validate asks for who gives out the tickets of the realm.
+// Validate rejects a realm without a key distribution center.
 func (x *DHCPReverseZone) Validate(c *resource.Change) error { return x.checkRealm(c) }
 
-// renameDeclarations gives declarations the name of what they are for where that has changed.
+// renameDeclarations updates the names of declarations after their zone or prefix was renamed.
 func renameDeclarations(c *resource.Change, field, ref string) error {
 	if c.Old == nil || c.Type.TextOf(c.Old, field) == c.Type.TextOf(c.New, field) {
 		return nil
@@ -208,8 +208,8 @@ func renameDeclarations(c *resource.Change, field, ref string) error {
 		})
 }
 
-// target reads what a field of a body refers to.
-func target(c *resource.Change, field, collection string, id int64) (schema.Object, error) {
+// readTarget reads the resource that a field of a request refers to.
+func readTarget(c *resource.Change, field, collection string, id int64) (schema.Object, error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != collection {
 		return nil, resource.NotFoundInlined(field, "there is no resource %d in %s", id, collection)

@@ -17,22 +17,22 @@ func registerAccessControlLists(r *resource.Registry) {
 		if !c.Creates() {
 			return nil
 		}
-		return makePredefined(c, schema.HeadOf(c.New).ID)
+		return createPredefined(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
 		return resource.EachWithout(c, "configurations", "accessControlLists",
-			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefined[0]},
-			func(id int64) error { return makePredefined(c, id) })
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefinedLists[0]},
+			func(id int64) error { return createPredefined(c, id) })
 	})
 }
 
-// predefined are the lists that name servers have by themselves.
-var predefined = []string{"any", "none", "localhost", "localnets"}
+// predefinedLists are the access control lists that name servers define themselves.
+var predefinedLists = []string{"any", "none", "localhost", "localnets"}
 
-// makePredefined makes the lists that every configuration has.
-func makePredefined(c *resource.Change, configuration int64) error {
+// createPredefined creates the lists that every configuration has.
+func createPredefined(c *resource.Change, configuration int64) error {
 	t := c.API.TypeNamed("ACL")
-	for _, name := range predefined {
+	for _, name := range predefinedLists {
 		x := &ACL{Predefined: true, MatchElements: []string{name}}
 		x.Type, x.Name, x.Parent, x.Config = t.Name, name, configuration, configuration
 		if _, err := c.Following().Create(t, x); err != nil {
@@ -42,20 +42,20 @@ func makePredefined(c *resource.Change, configuration int64) error {
 	return nil
 }
 
-// ACL is an access control list of name servers: who may ask, transfer, notify or update. The first element that matches decides.
+// ACL is an access control list of name servers for queries, transfers, notifies or updates. The first matching element decides.
 type ACL struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the list lies in.
+	// Configuration is the configuration that contains the list.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Predefined says that every configuration has it and that it stays as it is: any, none, localhost, localnets.
+	// Predefined is true for the lists that every configuration has and that cannot be changed: any, none, localhost, localnets.
 	Predefined bool `api:"predefined,readOnly"`
-	// MatchElements are addresses, prefixes, names of other lists, and keys (key NAME), each negated by a "!" in front; in their order.
+	// MatchElements are addresses, prefixes, names of other lists, and keys (key NAME), in order. A leading "!" negates an element.
 	MatchElements []string `api:"matchElements,required,nonblank" min:"1"`
-	// Mentions are the lists and keys that the elements name.
+	// Mentions are the lists and keys that the elements refer to.
 	Mentions schema.RefList `api:"mentions,hidden" ref:"ACL|TSIGKey" onDelete:"refuse"`
 }
 
-// BeforeWrite refuses to change a list that every configuration has.
+// BeforeWrite rejects a change of a predefined list, and resolves the lists and keys of the elements.
 func (x *ACL) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "the list %s is there in every configuration, and stays as it is", old.Name)
@@ -68,7 +68,7 @@ func (x *ACL) BeforeWrite(c *resource.Change) error {
 	return err
 }
 
-// Validate checks the name and the elements: what they name is there, and no list leads back to itself.
+// Validate checks the name and the elements: their lists and keys must exist, and no list may contain itself.
 func (x *ACL) Validate(c *resource.Change) error {
 	if x.Predefined {
 		return nil
@@ -76,17 +76,16 @@ func (x *ACL) Validate(c *resource.Change) error {
 	if err := checkListName(x.Name); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
-	if slices.Contains(predefined, strings.ToLower(x.Name)) {
+	if slices.Contains(predefinedLists, strings.ToLower(x.Name)) {
 		return problem.Conflict("ResourceAlreadyExists", "name: every configuration has a list %s", strings.ToLower(x.Name))
 	}
 	if _, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
 		return err
 	}
-	return x.leadsBack(c, x.MatchElements, map[string]bool{})
+	return x.checkCycle(c, x.MatchElements, map[string]bool{})
 }
 
-// CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have, and gives those that
-// they name.
+// CheckMatches rejects invalid elements and elements with an unknown list or key. It returns the ids of the lists and keys.
 func CheckMatches(c *resource.Change, configuration int64, field string, elements []string) (ids []int64, err error) {
 	for i, element := range elements {
 		m, err := ParseMatch(element)
@@ -110,8 +109,8 @@ func CheckMatches(c *resource.Change, configuration int64, field string, element
 	return ids, nil
 }
 
-// leadsBack refuses elements that lead, over other lists, to the list itself.
-func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]bool) error {
+// checkCycle rejects elements that refer, directly or through other lists, to the list itself.
+func (x *ACL) checkCycle(c *resource.Change, elements []string, seen map[string]bool) error {
 	for _, element := range elements {
 		m, err := ParseMatch(element)
 		if err != nil || m.List == "" || seen[m.List] {
@@ -131,7 +130,7 @@ func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]b
 				return err
 			}
 			if other := o.(*ACL); other.ID != x.ID && !other.Predefined {
-				if err := x.leadsBack(c, other.MatchElements, seen); err != nil {
+				if err := x.checkCycle(c, other.MatchElements, seen); err != nil {
 					return err
 				}
 			}
@@ -140,7 +139,7 @@ func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]b
 	return nil
 }
 
-// AfterWrite lets what names the list have its new name.
+// AfterWrite updates the elements of other lists after the list was renamed.
 func (x *ACL) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ACL); ok && old.Name != x.Name {
 		return renameInLists(c, x.ID, func(m Match) string { return m.List }, old.Name, x.Name)
@@ -148,7 +147,7 @@ func (x *ACL) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeBelowDelete keeps a list that every configuration has.
+// BeforeBelowDelete rejects the deletion of a predefined list.
 func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() || !x.Predefined {
 		return nil
@@ -156,7 +155,7 @@ func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
 	return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
 }
 
-// renameInLists gives a list or a key its new name in the lists that name it.
+// renameInLists replaces the old name of a list or key in the lists that refer to it.
 func renameInLists(c *resource.Change, id int64, named func(Match) string, from, to string) error {
 	return c.Each(store.All{store.InCollection("accessControlLists"), store.LinksTo{Targets: []int64{id}, Field: "mentions"}},
 		func(row *store.Resource, o schema.Object) error {
@@ -169,7 +168,7 @@ func renameInLists(c *resource.Change, id int64, named func(Match) string, from,
 		})
 }
 
-// RenameInMatches gives elements in which a list or a key has another name, and whether one of them named it.
+// RenameInMatches returns the elements with the name of a list or key replaced, and whether an element changed.
 func RenameInMatches(elements []string, named func(Match) string, from, to string) (renamed []string, changed bool) {
 	renamed = slices.Clone(elements)
 	for i, element := range renamed {

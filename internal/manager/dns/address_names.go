@@ -12,14 +12,14 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerAddressNames lets addresses be named with host records.
+// registerAddressNames adds host records to the requests that create or change addresses.
 func registerAddressNames(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses",
 		Options: []resource.RequestHeader{createReverseRecord.For(resource.Writing).ReachingOut()}})
 	r.Rule(resource.Rule{Types: []string{"IPv4Address", "IPv6Address"}, AfterWrite: nameAddress})
 }
 
-// nameAddress links the host records that a request names an address with.
+// nameAddress links the host records of a request to its address.
 func nameAddress(c *resource.Change) error {
 	x, ok := c.New.(interface{ Named() []schema.RefItem })
 	if !ok {
@@ -28,17 +28,16 @@ func nameAddress(c *resource.Change) error {
 	return nameRecords(c, schema.HeadOf(c.New), x.Named())
 }
 
-// nameRecords links host records to a new or changed address; missing ones are made in the zone
-// that fits their name best.
+// nameRecords links host records to an address. It creates missing records in the zone with the longest matching name.
 func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
-			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
+			record, zone, name, err := findRecordOrZone(c, h, item.Text["absoluteName"])
 			if err != nil {
 				return err
 			}
 			if record == nil {
-				if err := newHost(c, h, zone, name); err != nil {
+				if err := createHost(c, h, zone, name); err != nil {
 					return err
 				}
 				continue
@@ -66,7 +65,7 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 			return err
 		}
 		if createReverseRecord.In(c.Options) {
-			if err := leadBack(c, record.ID); err != nil {
+			if err := enableReverseRecord(c, record.ID); err != nil {
 				return err
 			}
 		}
@@ -74,11 +73,11 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 	return nil
 }
 
-// createReverseRecord says whether the address leads back to the host that is named with it.
+// createReverseRecord is the request option for the PTR record of the address.
 var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Whether the address leads back to the host that is named with it.")
 
-// leadBack lets the addresses of a host lead back to it.
-func leadBack(c *resource.Change, id int64) error {
+// enableReverseRecord enables the PTR records of a host.
+func enableReverseRecord(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err
@@ -96,27 +95,27 @@ func contains(ids []int64, id int64) bool {
 	return false
 }
 
-// recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
-// default view of the network where there is one. A name in no zone is put into the network's first
-// default zone. It gives the whole name.
-func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
+// findRecordOrZone finds a host record by its absolute name. If there is none, it returns the zone for a new record and the absolute name.
+// It searches the default view of the network if there is one. A name that matches no zone is placed in the first default zone of the
+// network.
+func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
 	name = naming.Clean(given)
 	if err := naming.Check(name, naming.HostName); err != nil {
 		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
 	}
-	holds, err := ipam.SettingsIn(c, h.Parent)
+	settings, err := ipam.SettingsIn(c, h.Parent)
 	if err != nil {
 		return nil, nil, name, err
 	}
-	p := holds[h.Parent]
+	p := settings[h.Parent]
 	if p == nil {
 		p = &ipam.Settings{}
 	}
-	if record, err = findIn(c.Tx, h.Config, naming.Key(name), "HostRecord", p.Refs["defaultView"]); record != nil || err != nil {
+	if record, err = findInView(c.Tx, h.Config, naming.Key(name), "HostRecord", p.Refs["defaultView"]); record != nil || err != nil {
 		return record, nil, name, err
 	}
 	for key := naming.Key(name); key != ""; key = parentName(key) {
-		if zone, err = findIn(c.Tx, h.Config, key, "Zone", p.Refs["defaultView"]); zone != nil || err != nil {
+		if zone, err = findInView(c.Tx, h.Config, key, "Zone", p.Refs["defaultView"]); zone != nil || err != nil {
 			return nil, zone, name, err
 		}
 	}
@@ -129,8 +128,8 @@ func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zon
 	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
 }
 
-// findIn finds a host record or a zone by its name: in the view where there is one given, else in any.
-func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
+// findInView finds a host record or zone by its name, in a view or, if view is 0, in any view.
+func findInView(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
 	found, err := tx.ByKey(configuration, key)
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 	return nil, nil
 }
 
-func newHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
+func createHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
 	reverse, said := createReverseRecord.Given(c.Options)
 	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}

@@ -7,26 +7,26 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerAliasRecords declares the type.
+// registerAliasRecords declares the record type.
 func registerAliasRecords(r *resource.Registry) {
 	declareRecord(r, "AliasRecord", &AliasRecord{}, linkToExternalHost.For(resource.Writing, "AliasRecord"))
 }
 
-// AliasRecord is another name for a record: a CNAME.
+// AliasRecord is an alias for another record (CNAME).
 type AliasRecord struct {
 	RecordHead `unique:"wholeName"`
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"CNAME"`
-	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
+	// LinkedRecord is the target of the alias, by id or by absoluteName.
 	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|HTTPSRecord|SVCBRecord|URIRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 }
 
-// BeforeWrite derives the name and finds the record that is linked.
+// BeforeWrite derives the absolute name and resolves the target.
 func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	if err := linkRecord(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
+	if err := resolveLink(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
 		return err
 	}
 	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
@@ -35,8 +35,8 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses a name that has anything else.
-func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a name that has other records.
+func (x *AliasRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *AliasRecord) SameData(schema.Object) bool { return true }

@@ -1,5 +1,5 @@
-// Package dns is names: views, zones, resource records, naming and response policies, templates of zones; reading and writing
-// zones, and their compilation.
+// Package dns implements DNS data: views, zones, resource records, naming and response policies, and zone templates. It also compiles the
+// data of a zone for name servers.
 package dns
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -12,25 +12,25 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerENUMZones declares zones of telephone numbers.
+// registerENUMZones declares zones for telephone numbers.
 func registerENUMZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &ENUMNumberZone{}, &ENUMZone{})
 }
 
-// ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa.
+// ENUMZone is a zone for telephone numbers as names (RFC 6116), such as e164.arpa.
 type ENUMZone struct {
 	schema.Head `head:"required,nonblank"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
-	// DeploymentEnabled says whether the zone is put on the wire.
+	// DeploymentEnabled includes the zone in deployments.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
-	// AbsoluteName is the zone's whole name.
+	// AbsoluteName is the absolute name of the zone.
 	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
 }
 
-// BeforeWrite places the zone: below a view or a zone of names.
+// BeforeWrite places the zone below a view or a Zone.
 func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
@@ -40,16 +40,16 @@ func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("type", "an ENUMZone lies in a view or a Zone, not in %s %d", parent.Type, parent.ID)
 	}
 	x.Name = naming.Clean(x.Name)
-	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
 	return err
 }
 
-// Validate refuses a name that another zone of the view has.
+// Validate rejects the name of another zone of the view.
 func (x *ENUMZone) Validate(c *resource.Change) error {
-	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+	return checkZoneNameUnique(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
-// AfterWrite renames what lies below a zone that was renamed.
+// AfterWrite renames everything below a renamed zone.
 func (x *ENUMZone) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ENUMZone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
@@ -57,27 +57,26 @@ func (x *ENUMZone) AfterWrite(c *resource.Change) error {
 	return renameBelow(c, x.ID)
 }
 
-// Key is the zone's absolute name as names compare.
+// Key returns the absolute name in the form used for comparison.
 func (x *ENUMZone) Key() string { return naming.Key(x.AbsoluteName) }
 
-// String is the zone's absolute name.
+// String returns the absolute name.
 func (x *ENUMZone) String() string { return x.AbsoluteName }
 
-// ENUMNumberZone is a telephone number, or the beginning of some, below an ENUM zone: its digits, the last
-// one first, as names have them.
+// ENUMNumberZone is a telephone number, or a prefix of numbers, below an ENUM zone. The name consists of its digits in reverse order.
 type ENUMNumberZone struct {
 	schema.Head `head:"required,nonblank"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
-	// NumberName is the number as it is dialled; it follows the name where it is not given.
+	// NumberName is the number as dialed. The default is derived from the name.
 	NumberName string `api:"numberName,nonblank"`
-	// AbsoluteName is the zone's whole name.
+	// AbsoluteName is the absolute name of the zone.
 	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
 }
 
-// BeforeWrite places the number, and lets name and number agree.
+// BeforeWrite places the number and checks that the name and the number match.
 func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
@@ -102,16 +101,16 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	if digits := strings.NewReplacer("+", "", "-", "", " ", "").Replace(x.NumberName); digits != number {
 		return problem.Invalid("numberName", "%q is not the number of the name %q, which is %s", x.NumberName, x.Name, number)
 	}
-	x.View.ID, x.AbsoluteName, err = zonePlace(c, x.Parent, x.Name)
+	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
 	return err
 }
 
-// Validate refuses a name that another zone of the view has.
+// Validate rejects the name of another zone of the view.
 func (x *ENUMNumberZone) Validate(c *resource.Change) error {
-	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
+	return checkZoneNameUnique(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
-// AfterWrite renames what lies below a number that was changed.
+// AfterWrite renames everything below a changed number.
 func (x *ENUMNumberZone) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ENUMNumberZone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
@@ -119,14 +118,14 @@ func (x *ENUMNumberZone) AfterWrite(c *resource.Change) error {
 	return renameBelow(c, x.ID)
 }
 
-// Key is the zone's absolute name as names compare.
+// Key returns the absolute name in the form used for comparison.
 func (x *ENUMNumberZone) Key() string { return naming.Key(x.AbsoluteName) }
 
-// String is the zone's absolute name.
+// String returns the absolute name.
 func (x *ENUMNumberZone) String() string { return x.AbsoluteName }
 
-// numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.
-func (z *ZoneReader) numbers(zone *store.Resource) error {
+// addNumbers adds the records of the numbers below an ENUM zone. Numbers are not zones in DNS.
+func (z *ZoneReader) addNumbers(zone *store.Resource) error {
 	var below []*store.Resource
 	if err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.HasParent(zone.ID)}},
@@ -142,7 +141,7 @@ func (z *ZoneReader) numbers(zone *store.Resource) error {
 		if err := z.Read(number, func(dns.RR) bool { return true }); err != nil {
 			return err
 		}
-		if err := z.numbers(number); err != nil {
+		if err := z.addNumbers(number); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerExternalHosts declares hosts of other organisations, and the zones that hold them. Every view has such a zone from its creation
-// on, since the published API shows one and cannot create it.
+// registerExternalHosts declares hosts of other organizations and the zones that contain them. Every new view gets such a zone, because the
+// published API shows one and cannot create it.
 func registerExternalHosts(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &ExternalHostsZone{})
 	r.Collection(resource.Collection{Name: "resourceRecords"}, &ExternalHostRecord{})
@@ -18,7 +18,7 @@ func registerExternalHosts(r *resource.Registry) {
 			return nil
 		}
 		h := schema.HeadOf(c.New)
-		_, err := makeExternalHosts(c, h.ID, h.Config)
+		_, err := createExternalHostsZone(c, h.ID, h.Config)
 		return err
 	}})
 	r.Seed(func(c *resource.Change) error {
@@ -27,40 +27,39 @@ func registerExternalHosts(r *resource.Registry) {
 			func(id int64) error {
 				view, err := c.Tx.Head(id)
 				if err == nil {
-					_, err = makeExternalHosts(c, id, view.Configuration)
+					_, err = createExternalHostsZone(c, id, view.Configuration)
 				}
 				return err
 			})
 	})
 }
 
-// makeExternalHosts creates the zone of the external hosts of a view.
-func makeExternalHosts(c *resource.Change, view, configuration int64) (*store.Resource, error) {
+// createExternalHostsZone creates the zone for the external hosts of a view.
+func createExternalHostsZone(c *resource.Change, view, configuration int64) (*store.Resource, error) {
 	z := &ExternalHostsZone{}
 	z.Type, z.Parent, z.Config = "ExternalHostsZone", view, configuration
 	return c.FollowingAsked("name").Create(c.API.TypeNamed(z.Type), z)
 }
 
-// ExternalHostRecord is the name of a host that is somebody else's, for records to link to. It is not
-// served.
+// ExternalHostRecord is the name of a host of another organization. Other records can link to it. It is not served.
 type ExternalHostRecord struct {
 	RecordHead `parents:"zones"`
-	// View is the view that the record is made in.
+	// View is the view of a new record.
 	View schema.Ref `api:"view,writeOnly" ref:"View"`
 }
 
-// BeforeWrite takes the name, which is whole, as it is.
+// BeforeWrite uses the name as the absolute name.
 func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 	zone, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
 	}
-	if zone.Type != "ExternalHostsZone" { // published clients name any zone of the view, or the view
-		view, _, err := above(c.Tx, x.Parent)
+	if zone.Type != "ExternalHostsZone" { // published clients use any zone of the view, or the view itself, as parent
+		view, _, err := resolveParent(c.Tx, x.Parent)
 		if err != nil {
 			return err
 		}
-		hosts, err := externalHosts(c.Tx, view)
+		hosts, err := findExternalHostsZone(c.Tx, view)
 		if err != nil {
 			return err
 		}
@@ -80,7 +79,7 @@ func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses a second record of the same host.
+// Validate rejects a second record for the same host.
 func (x *ExternalHostRecord) Validate(c *resource.Change) error {
 	same, err := c.Tx.ByKey(x.Config, naming.Key(x.AbsoluteName))
 	if err != nil {
@@ -94,32 +93,32 @@ func (x *ExternalHostRecord) Validate(c *resource.Change) error {
 	return nil
 }
 
-// ExternalHostsZone holds the names of hosts of other organisations. Every view has one.
+// ExternalHostsZone contains the names of hosts of other organizations. Every view has one.
 type ExternalHostsZone struct {
 	schema.Head `head:"readOnly" parents:"views" post:"no"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
 }
 
-// BeforeWrite places the zone.
+// BeforeWrite sets the view and the name of the zone.
 func (x *ExternalHostsZone) BeforeWrite(*resource.Change) error {
 	x.View = schema.Ref{ID: x.Parent}
 	x.Name = "External Hosts"
 	return nil
 }
 
-// Validate refuses a second one in a view.
+// Validate rejects a second such zone in a view.
 func (x *ExternalHostsZone) Validate(c *resource.Change) error {
-	other, err := externalHosts(c.Tx, x.View.ID)
+	other, err := findExternalHostsZone(c.Tx, x.View.ID)
 	if err == nil && other != nil && other.ID != x.ID {
 		return problem.Conflict("ResourceAlreadyExists", "view %d has external hosts already: zone %d", x.View.ID, other.ID)
 	}
 	return err
 }
 
-// BeforeDelete keeps the zone as long as its view is there.
+// BeforeDelete rejects the deletion of the zone unless its view is deleted.
 func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
@@ -127,8 +126,8 @@ func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
 	return problem.Forbidden("DeleteNotAllowed", "every view has an %s", x.Type)
 }
 
-// externalHosts finds the zone of a view's external hosts; nil where it has none.
-func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
+// findExternalHostsZone returns the zone of a view's external hosts; nil if there is none.
+func findExternalHostsZone(tx *store.Tx, view int64) (*store.Resource, error) {
 	found, err := tx.ByName("zones", view, "External Hosts")
 	for _, r := range found {
 		if r.Type == "ExternalHostsZone" {
@@ -138,15 +137,15 @@ func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
 	return nil, err
 }
 
-// ExternalHost finds or makes the record of an external host in a view, and the zone for it.
+// ExternalHost returns a reference to the record of an external host in a view. It creates the record, and the zone for it, if necessary.
 func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema.Ref, error) {
-	zone, err := externalHosts(c.Tx, view.ID)
+	zone, err := findExternalHostsZone(c.Tx, view.ID)
 	if err != nil {
 		return schema.Ref{}, err
 	}
 	n := c.FollowingAsked("name")
-	if zone == nil { // it was deleted by an undo
-		if zone, err = makeExternalHosts(c, view.ID, view.Configuration); err != nil {
+	if zone == nil { // an undo deleted it
+		if zone, err = createExternalHostsZone(c, view.ID, view.Configuration); err != nil {
 			return schema.Ref{}, err
 		}
 	}
@@ -169,5 +168,5 @@ func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema
 	return schema.Ref{ID: row.ID}, nil
 }
 
-// ExternalHostType is the type of records that stand for hosts of other organisations.
+// ExternalHostType is the type of records for hosts of other organizations.
 const ExternalHostType = "ExternalHostRecord"

@@ -6,27 +6,27 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerHINFORecords declares the type.
+// registerHINFORecords declares the record type.
 func registerHINFORecords(r *resource.Registry) {
 	declareRecord(r, "HINFORecord", &HINFORecord{})
 }
 
-// HINFORecord says what a host is (RFC 1035 section 3.3.2).
+// HINFORecord describes a host (RFC 1035 section 3.3.2).
 type HINFORecord struct {
 	RecordHead
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"HINFO"`
 	// OS is the operating system.
 	OS string `api:"os" length:"255"`
-	// CPU is the kind of machine.
+	// CPU is the type of machine.
 	CPU string `api:"cpu" length:"255"`
 }
 
-// BeforeWrite derives the name.
+// BeforeWrite derives the absolute name.
 func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName(c, naming.AnyName) }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *HINFORecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HINFORecord) SameData(o schema.Object) bool {

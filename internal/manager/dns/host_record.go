@@ -12,27 +12,26 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerHostRecords declares the type.
+// registerHostRecords declares the record type.
 func registerHostRecords(r *resource.Registry) {
 	declareRecord(r, "HostRecord", &HostRecord{}, autoCreateNetwork.For(resource.Writing, "HostRecord"),
 		ipam.AllowAddressOverlap.For(resource.Writing, "HostRecord"))
 }
 
-// HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
+// HostRecord contains the addresses of a host. It is served as A and AAAA records, and as PTR records if reverseRecord is set.
 type HostRecord struct {
 	RecordHead `parents:"zones" unique:"wholeName"`
-	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
+	// Addresses are the addresses of the host, by id or by address. Addresses that do not exist are assigned.
 	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
-	// ReverseRecord says whether the addresses lead back to the name.
+	// ReverseRecord enables PTR records for the addresses.
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
-	// Views are further views the record shows in.
+	// Views are further views that contain the record.
 	Views schema.RefList `api:"views" ref:"View"`
-	// DependentRecords are records that would be made along with the host, which is refused: aliases, MX and SRV records name it
-	// (linkedRecord).
+	// DependentRecords is rejected if it is not empty. Create aliases, MX and SRV records separately, with the host as linkedRecord.
 	DependentRecords json.RawMessage `api:"dependentRecords,writeOnly,list"`
 }
 
-// BeforeWrite derives the name and finds or assigns the addresses.
+// BeforeWrite derives the absolute name, and finds or assigns the addresses.
 func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	if x.DependentRecords != nil && string(x.DependentRecords) != "[]" {
 		return problem.NotYet("dependentRecords: records that depend on a host are made by themselves, with linkedRecord, or in one batch")
@@ -40,7 +39,7 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
 	}
-	if wildcard(x.Name) { // no address leads back to a name that nobody has
+	if isWildcard(x.Name) { // a wildcard is not the name of a host
 		x.ReverseRecord = false
 	}
 	seen := map[int64]bool{}
@@ -58,14 +57,14 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 		}
 		seen[item.ID] = true
 	}
-	if err := x.checkLeadsBack(c); err != nil {
+	if err := x.checkReverseRights(c); err != nil {
 		return err
 	}
 	return x.checkNetworks(c)
 }
 
-// checkLeadsBack refuses addresses that a user may not change and that would lead back to the host.
-func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
+// checkReverseRights rejects addresses that would get a PTR record for the host although the user must not change them.
+func (x *HostRecord) checkReverseRights(c *resource.Change) error {
 	if !x.ReverseRecord || !c.Requested() || c.Caller.Rights == nil || c.Caller.Administrator {
 		return nil
 	}
@@ -80,7 +79,7 @@ func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
 			kept = named
 		case !x.Addresses.Given:
 			for _, id := range named {
-				if err := x.leadsBack(c, id); err != nil {
+				if err := x.checkReverseRight(c, id); err != nil {
 					return err
 				}
 			}
@@ -90,16 +89,16 @@ func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
 		if slices.Contains(kept, item.ID) {
 			continue
 		}
-		if err := x.leadsBack(c, item.ID); err != nil {
+		if err := x.checkReverseRight(c, item.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *HostRecord) leadsBack(c *resource.Change, address int64) error {
+func (x *HostRecord) checkReverseRight(c *resource.Change, address int64) error {
 	row, err := c.Tx.Get(address)
-	if store.IsNotFound(err) { // as is told of references
+	if store.IsNotFound(err) { // the reference check reports it
 		return nil
 	}
 	if err != nil {
@@ -114,7 +113,7 @@ func (x *HostRecord) leadsBack(c *resource.Change, address int64) error {
 		c.Caller.Name, address, may.AccessLevel)
 }
 
-// checkNetworks refuses what the networks of the host's addresses do not take.
+// checkNetworks rejects a host that the networks of its addresses do not allow.
 func (x *HostRecord) checkNetworks(c *resource.Change) error {
 	var ids []int64
 	for _, item := range x.Addresses.Items {
@@ -132,8 +131,8 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 	return checkHost(c, x.AbsoluteName, x.Parent, ids)
 }
 
-// Validate refuses a second host of the name, and a name that is an alias.
-func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a second host record for the name, and a name that is an alias.
+func (x *HostRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HostRecord) SameData(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

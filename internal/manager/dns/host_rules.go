@@ -10,10 +10,10 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// What blocks and networks say of the hosts in them.
+// Rules of blocks and networks for the hosts in them.
 
-// checkHost refuses a host that the networks of its addresses do not take: in a zone that is not among
-// the restricted ones, or with a name that several of their addresses would have.
+// checkHost rejects a host that a network of its addresses does not allow. The network may limit hosts to restricted zones. It may also
+// disallow duplicate names, which rejects a name with several IPv4 addresses.
 func checkHost(c *resource.Change, name string, zone int64, addresses []int64) error {
 	rows, err := c.Tx.Load(addresses)
 	if err != nil {
@@ -30,23 +30,23 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 		}
 	}
 	slices.Sort(networks)
-	holds, err := ipam.SettingsIn(c, networks...)
+	settings, err := ipam.SettingsIn(c, networks...)
 	if err != nil {
 		return err
 	}
 	for _, id := range networks {
-		p := holds[id]
-		if p == nil { // what is no network is refused where references are resolved
+		p := settings[id]
+		if p == nil { // the reference check rejects the invalid address
 			continue
 		}
 		if zones := p.Zones["restrictedZones"]; len(zones) > 0 {
-			inside, err := liesIn(c.Tx, zone, zones)
+			inside, err := isWithin(c.Tx, zone, zones)
 			if err != nil {
 				return err
 			}
 			if !inside {
 				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id,
-					listed(zones))
+					resourceList(zones))
 			}
 		}
 		if p.Values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
@@ -57,8 +57,8 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 	return nil
 }
 
-// listed gives the views and zones of a setting, by their numbers.
-func listed(ids []int64) problem.Resources {
+// resourceList returns views and zones by id, for error messages.
+func resourceList(ids []int64) problem.Resources {
 	all := make(problem.Resources, len(ids))
 	for i, id := range ids {
 		all[i] = problem.About(id, strconv.FormatInt(id, 10))
@@ -66,8 +66,8 @@ func listed(ids []int64) problem.Resources {
 	return all
 }
 
-// liesIn reports whether a zone is one of those, or lies below one.
-func liesIn(tx *store.Tx, zone int64, among []int64) (bool, error) {
+// isWithin reports whether a zone is one of the given views and zones or is below one of them.
+func isWithin(tx *store.Tx, zone int64, among []int64) (bool, error) {
 	for id := zone; id > resource.RootID; {
 		if slices.Contains(among, id) {
 			return true, nil

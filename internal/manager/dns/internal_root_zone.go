@@ -6,7 +6,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerInternalRootZones declares the roots that views have of their own.
+// registerInternalRootZones declares the internal root zones of views.
 func registerInternalRootZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &InternalRootZone{})
 }
@@ -14,29 +14,29 @@ func registerInternalRootZones(r *resource.Registry) {
 // RootName is the name of the root zone.
 const RootName = "."
 
-// InternalRootZone is a view's own root of the names: one in a view.
+// InternalRootZone is the internal root zone of a view. A view has at most one.
 type InternalRootZone struct {
 	schema.Head `head:"readOnly" parents:"views"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
-	// DeploymentEnabled says whether the zone is put on the wire.
+	// DeploymentEnabled includes the zone in deployments.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 }
 
-// BeforeWrite places the zone.
+// BeforeWrite sets the name and the view.
 func (x *InternalRootZone) BeforeWrite(*resource.Change) error {
 	x.Name, x.View = RootName, schema.Ref{ID: x.Parent}
 	return nil
 }
 
-// Validate refuses a second one in a view.
+// Validate rejects a second root zone in a view.
 func (x *InternalRootZone) Validate(c *resource.Change) error {
-	return freeRoot(c, x.ID, x.View.ID)
+	return checkSingleRoot(c, x.ID, x.View.ID)
 }
 
-func freeRoot(c *resource.Change, id, view int64) error {
+func checkSingleRoot(c *resource.Change, id, view int64) error {
 	found, err := c.Tx.ByName("zones", view, RootName)
 	for _, r := range found {
 		if r.ID != id {
@@ -46,5 +46,5 @@ func freeRoot(c *resource.Change, id, view int64) error {
 	return err
 }
 
-// Key is what the zone is found by.
+// Key returns the lookup key.
 func (x *InternalRootZone) Key() string { return RootName }

@@ -11,43 +11,43 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerRealms declares the collections of Kerberos realms, and of what lies below them.
+// registerRealms declares the collections of Kerberos realms, key distribution centers and service principals.
 func registerRealms(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "realms", Parents: []string{"configurations"}}, &KerberosRealm{})
 	r.Collection(resource.Collection{Name: "keyDistributionCenters", Parents: []string{"realms"}}, &KeyDistributionCenter{})
 	r.Collection(resource.Collection{Name: "servicePrincipals", Parents: []string{"realms"}}, &KerberosServicePrincipal{})
 }
 
-// KerberosRealm is the realm of Kerberos that servers and DHCP updates sign in with.
+// KerberosRealm is a Kerberos realm for the authentication of servers and DHCP updates.
 type KerberosRealm struct {
 	schema.Head `head:"required" unique:"siblings"`
-	// Configuration is the configuration the realm lies in.
+	// Configuration is the configuration that contains the realm.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 	// Domain is the DNS domain of the realm.
 	Domain string `api:"domain,required"`
 }
 
-// KeyDistributionCenter is a server that gives out the tickets of a realm.
+// KeyDistributionCenter is a server that issues the tickets of a realm.
 type KeyDistributionCenter struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the center.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Host is its name or its address.
+	// Host is the name or the address of the server.
 	Host string `api:"host,required"`
-	// Port is the port it listens on.
+	// Port is the port of the server.
 	Port int64 `api:"port,put" min:"1" max:"65535" default:"88"`
 }
 
-// KerberosServicePrincipal is what a service is called in a realm.
+// KerberosServicePrincipal is the name of a service in a realm.
 type KerberosServicePrincipal struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// KeyVersionNumber is the version of its key.
+	// KeyVersionNumber is the version of the key.
 	KeyVersionNumber int64 `api:"keyVersionNumber,required" min:"1"`
-	// Password is the password of its key; it is taken, and never shown.
+	// Password is the password of the key. It can be set, and is never shown.
 	Password schema.Secret `api:"password,post,nonblank"`
 }
 
-// BeforeWrite reads the domain.
+// BeforeWrite normalizes and checks the domain.
 func (x *KerberosRealm) BeforeWrite(*resource.Change) error {
 	x.Domain = naming.Clean(x.Domain)
 	if err := naming.Check(x.Domain, naming.AnyName); err != nil {
@@ -56,7 +56,7 @@ func (x *KerberosRealm) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// BeforeBelowDelete keeps a realm in which somebody signs in.
+// BeforeBelowDelete rejects the deletion of a realm with service principals.
 func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
@@ -69,7 +69,7 @@ func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
 	return err
 }
 
-// BeforeWrite reads the host.
+// BeforeWrite normalizes and checks the host.
 func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
 	if _, err := netip.ParseAddr(x.Host); err == nil {
 		return nil
@@ -81,7 +81,7 @@ func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses what is no name of a service: DHCP/host.example.com, with its realm behind an @ or not.
+// Validate rejects a name that is not a service and a host, such as DHCP/host.example.com, with an optional @ and realm.
 func (x *KerberosServicePrincipal) Validate(*resource.Change) error {
 	service, host, found := strings.Cut(x.Name, "/")
 	if !found || service == "" || host == "" || strings.ContainsAny(x.Name, " \t") {
@@ -90,7 +90,7 @@ func (x *KerberosServicePrincipal) Validate(*resource.Change) error {
 	return nil
 }
 
-// BeforeWrite asks for the password: a principal without one has no key.
+// BeforeWrite rejects a principal without a password.
 func (x *KerberosServicePrincipal) BeforeWrite(*resource.Change) error {
 	if !x.Password.Set() {
 		return problem.Missing("password")

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Match is an element of an access control list, as BIND has them: an address or a prefix, a key, or another list by its name.
+// Match is an element of a BIND access control list: an address or prefix, a key, or the name of another list.
 type Match struct {
-	// Not: what matches is refused.
+	// Not negates the element: matching clients are rejected.
 	Not bool
-	// Prefix is the prefix, or that of one address; not valid for the others.
+	// Prefix is the address or prefix; not valid for other kinds of elements.
 	Prefix netip.Prefix
-	// Key is the name of a key; List that of a list.
+	// Key is the name of a key, List the name of another list.
 	Key, List string
 }
 
-// ParseMatch reads an element: 10.0.0.5, 10.0.0.0/24, 10.0.0/24, 2001:db8::/32, key NAME, NAME, each with a "!" in front or none.
+// ParseMatch parses an element: 10.0.0.5, 10.0.0.0/24, 10.0.0/24, 2001:db8::/32, key NAME or NAME, each optionally preceded by "!".
 func ParseMatch(text string) (Match, error) {
 	var m Match
 	rest := strings.TrimSpace(text)
@@ -34,7 +34,7 @@ func ParseMatch(text string) (Match, error) {
 		return m, fmt.Errorf("%q is no address, prefix, name of a list, or key NAME", text)
 	}
 	if rest[0] >= '0' && rest[0] <= '9' && !strings.Contains(rest, ":") || strings.Contains(rest, ":") || strings.Contains(rest, "/") {
-		prefix, err := parseShort(rest)
+		prefix, err := parsePrefix(rest)
 		m.Prefix = prefix
 		return m, err
 	}
@@ -42,8 +42,8 @@ func ParseMatch(text string) (Match, error) {
 	return m, checkListName(m.List)
 }
 
-// parseShort reads an address or a prefix, of which parts that are 0 may be left out at the end: 10.0.0/24.
-func parseShort(text string) (netip.Prefix, error) {
+// parsePrefix parses an address or prefix. In an IPv4 prefix, trailing zero octets may be omitted: 10.0.0/24.
+func parsePrefix(text string) (netip.Prefix, error) {
 	address, length, prefixed := strings.Cut(text, "/")
 	if prefixed && !strings.Contains(address, ":") {
 		for strings.Count(address, ".") < 3 {
@@ -67,10 +67,10 @@ func parseShort(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// listName is how the names of lists and keys are written: nothing in them has to be quoted.
+// listName matches names of lists and keys that need no quoting.
 var listName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// checkListName refuses what cannot be a name in the configuration of a name server, or would be read as something else there.
+// checkListName rejects a name that is invalid or ambiguous in the configuration of a name server.
 func checkListName(name string) error {
 	if !listName.MatchString(name) || strings.EqualFold(name, "key") {
 		return fmt.Errorf("%q cannot be the name of a list or a key: a letter, then letters, digits, - _ and dots", name)

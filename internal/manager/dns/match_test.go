@@ -32,7 +32,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Whatever is sent as an element is read or refused; renaming what it does not name leaves it as it is.
+// FuzzMatches checks that any element is parsed or rejected, and that renaming an unrelated name does not change it.
 func FuzzMatches(f *testing.F) {
 	for _, text := range []string{"10.0.0/24", "!key k", "! inner", "::1"} {
 		f.Add(text)

@@ -11,19 +11,19 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerMoves declares the moving of zones and records, which says what was done.
+// registerMoves declares the moves of zones and records, which are kept as records of the operation.
 func registerMoves(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{}, &ZoneMove{}, &ResourceRecordMove{})
 }
 
-// DNSMove is the moving of a zone or record to another name, and the record of it.
+// DNSMove moves a zone or record to another name. It is kept as a record of the operation.
 type DNSMove struct { //nolint:revive // its published name
 	schema.Head `head:"readOnly" parents:"resourceRecords|zones" did:"Moved"`
-	// AbsoluteName is its whole name from then on.
+	// AbsoluteName is the new absolute name.
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }
 
-// BeforeWrite says in its name what is moved where, for the history.
+// BeforeWrite sets the name to a description of the move for the history.
 func (x *DNSMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
@@ -35,7 +35,7 @@ func (x *DNSMove) BeforeWrite(c *resource.Change) error {
 	return err
 }
 
-// AfterWrite moves the zone, with all below it, or the record.
+// AfterWrite moves the record, or the zone with everything below it.
 func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
@@ -47,35 +47,35 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	return MoveName(c, row, x.AbsoluteName)
 }
 
-// ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
+// ZoneMove moves a zone to another name, as in release 9.6. It is kept as a record of the operation.
 type ZoneMove struct {
 	schema.Head `head:"readOnly" parents:"zones" later:"9.6" did:"Moved Zone"`
 	schema.Recorded
 	NameMove
 }
 
-// ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it.
+// ResourceRecordMove moves a record to another name, as in release 9.6. It is kept as a record of the operation.
 type ResourceRecordMove struct {
 	schema.Head `head:"readOnly" parents:"resourceRecords" later:"9.6" did:"Moved ResourceRecord"`
 	schema.Recorded
 	NameMove
 }
 
-// NameMove is what moves of zones and records say.
+// NameMove has the common fields of moves of zones and records.
 type NameMove struct {
-	// Destination is the name that it has then.
+	// Destination is the new name.
 	Destination *NamePlace `api:"destination,post,createOnly"`
-	// Source is the name that it had before.
+	// Source is the old name.
 	Source *NamePlace `api:"source,readOnly"`
 }
 
-// NamePlace is where a zone or record is.
+// NamePlace is the name of a zone or record.
 type NamePlace struct {
-	// AbsoluteName is its whole name.
+	// AbsoluteName is the absolute name.
 	AbsoluteName string `api:"absoluteName,required,nonblank" length:"1020"`
 }
 
-// BeforeWrite notes what the zone or record was called.
+// BeforeWrite records the old name.
 func (x *NameMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
@@ -88,7 +88,7 @@ func (x *NameMove) BeforeWrite(c *resource.Change) error {
 	return err
 }
 
-// AfterWrite moves the zone, with all below it, or the record.
+// AfterWrite moves the record, or the zone with everything below it.
 func (x *NameMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
@@ -104,7 +104,7 @@ func (x *NameMove) AfterWrite(c *resource.Change) error {
 	return err
 }
 
-// MoveName moves a zone, with all below it, or a record to a name.
+// MoveName moves a record, or a zone with everything below it, to a name.
 func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if strings.HasPrefix(to, ".") || strings.TrimSpace(to) != to {
 		return problem.Field("InvalidFullyQualifiedDomainName", "absoluteName", "%q has a dot or a blank in front, or a blank behind", to)
@@ -113,11 +113,11 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if err != nil {
 		return err
 	}
-	view, _, err := above(c.Tx, row.Parent)
+	view, _, err := resolveParent(c.Tx, row.Parent)
 	if err != nil {
 		return err
 	}
-	parent, relative, err := zoneAbove(c.Tx, row.Configuration, view, to, row)
+	parent, relative, err := findParentZone(c.Tx, row.Configuration, view, to, row)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,11 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	return err
 }
 
-// zoneAbove finds what a name lies in: the zone of the view with the longest name above it, which is
-// not the one that is moved nor lies below it, or for a zone the view itself.
-func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string, err error) {
+// findParentZone returns the new parent of a moved zone or record: the zone of the view with the longest name above it. For a zone it may
+// be the view. It rejects a destination inside of the moved zone.
+func findParentZone(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string,
+	err error,
+) {
 	name := naming.Clean(absolute)
 	at := name
 	if moved.Collection == "zones" {
@@ -163,7 +165,7 @@ func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *
 	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %q in the view", absolute)
 }
 
-// LiesBelow reports whether a resource is, or lies below, another one.
+// LiesBelow reports whether a resource is the resource top or is below it.
 func LiesBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
 	for row.ID != top {
 		if row.Parent <= resource.RootID {

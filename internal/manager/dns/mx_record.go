@@ -6,32 +6,32 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerMXRecords declares the type.
+// registerMXRecords declares the record type.
 func registerMXRecords(r *resource.Registry) {
 	declareRecord(r, "MXRecord", &MXRecord{}, linkToExternalHost.For(resource.Writing, "MXRecord"))
 }
 
-// MXRecord names a mail exchange of a name (RFC 5321).
+// MXRecord is a mail exchanger of a name (RFC 5321).
 type MXRecord struct {
 	RecordHead
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"MX"`
-	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
+	// LinkedRecord is the mail host, by id or by absoluteName.
 	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
-	// Priority is the preference: the lowest is tried first.
+	// Priority is the preference; the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }
 
-// BeforeWrite derives the name and finds the mail host.
+// BeforeWrite derives the absolute name and resolves the mail host.
 func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *MXRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *MXRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *MXRecord) SameData(o schema.Object) bool {

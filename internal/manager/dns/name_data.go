@@ -10,8 +10,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// NameData gives the records of some names of a zone, by the keys of their resources, as ZoneData has them; of a reverse zone also those
-// that lead back from some addresses. What the zone has of the zones below it, and of who serves it, is not among them.
+// NameData returns the records of some names of a zone, given by resource keys, in the form of ZoneData. For a reverse zone it includes the
+// PTR records of the given addresses. It does not include delegations and the name servers of the zone.
 func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []string, addresses []netip.Addr) ([]dns.RR, error) {
 	z := &ZoneReader{Tx: tx, API: api, Addresses: map[int64][]netip.Addr{}, Targets: map[int64]string{}}
 	for _, key := range keys {
@@ -40,7 +40,7 @@ func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []stri
 				names = append(names, name)
 			}
 		}
-		if err := z.responses(zone, names); err != nil {
+		if err := z.addResponses(zone, names); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []stri
 	return z.Records, nil
 }
 
-// Links reads what a record refers to.
+// Links reads the addresses and the link target of a record.
 func (z *ZoneReader) Links(r *store.Resource) error {
 	return z.Tx.Each(func(scan func(...any) error) error {
 		var field, key string

@@ -8,19 +8,19 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// namesName is the name of the extension of DNS names.
+// namesName is the name of the store extension for DNS names.
 const namesName = "names"
 
-// namesExtension is what is remembered of DNS names, and how they are verified; it has no tables.
+// namesExtension caches facts about DNS names and verifies them. It has no tables.
 type namesExtension struct {
-	// policies says whether there are naming policies, under the one key there is: what nobody uses costs nothing.
+	// policies caches under a single key whether naming policies exist, so that checks are skipped when there are none.
 	policies *store.Cache[struct{}, bool]
 }
 
-// registerNames declares what is remembered of DNS names.
+// registerNames declares the store extension for DNS names.
 func registerNames(r *resource.Registry) { r.Extension(newNamesExtension()) }
 
-// newNamesExtension gives the extension for one store.
+// newNamesExtension returns the extension for one store.
 func newNamesExtension() *store.Extension {
 	n := &namesExtension{}
 	return &store.Extension{Name: namesName, State: n, Verify: verifyNames,
@@ -29,11 +29,11 @@ func newNamesExtension() *store.Extension {
 		}}
 }
 
-// namingTopic is the topic of changes to naming policies.
+// namingTopic is touched by changes of naming policies.
 const namingTopic = "namingPolicies"
 
-// anyPolicies reports whether there are naming policies.
-func anyPolicies(tx *store.Tx) (there bool, err error) {
+// hasPolicies reports whether naming policies exist.
+func hasPolicies(tx *store.Tx) (there bool, err error) {
 	n, ok := tx.Extension(namesName).State.(*namesExtension)
 	if !ok {
 		return false, errors.New("the database was opened without the extension of names")
@@ -48,21 +48,21 @@ func anyPolicies(tx *store.Tx) (there bool, err error) {
 	return count > 0, err
 }
 
-// maxZones bounds the names of zones that verifyNames keeps.
+// maxZones is the maximum number of zone names that verifyNames caches.
 const maxZones = 100_000
 
-// verifyNames checks that absolute names follow names and zones.
+// verifyNames checks that stored absolute names match the names of the records and zones.
 func verifyNames(tx *store.Tx, fault func(string, ...any)) error {
 	zones := map[int64]string{}
 	return tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("zones"), store.InCollection("resourceRecords")}},
 		func(r *store.Resource) error {
-			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
+			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // these have no absoluteName
 				return nil
 			}
 			zone, known := zones[r.Parent]
 			if !known {
-				_, name, err := above(tx, r.Parent)
-				if errors.Is(err, store.ErrNotFound) { // a fault already
+				_, name, err := resolveParent(tx, r.Parent)
+				if errors.Is(err, store.ErrNotFound) { // another check reports the missing parent
 					return nil
 				}
 				if err != nil {

@@ -20,17 +20,17 @@ import (
 //go:embed migrations/*/*_name_number.sql
 var nameNumberMigrations embed.FS
 
-// registerNameNumbers declares what is kept of how far the counters of naming policies are.
+// registerNameNumbers declares the table with the last numbers of the counters of naming policies.
 func registerNameNumbers(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "nameNumbers", Migrations: nameNumberMigrations,
 		Tables: []store.Table{{Name: "name_number", Columns: []string{"value", "last"}, Key: 1}}})
 }
 
-// numberMark stands in a new name where a naming policy counts.
+// numberMark is the placeholder for a number in a new name.
 const numberMark = "#"
 
-// marked reports whether a name has a numberMark that is not escaped.
-func marked(name string) bool {
+// hasNumberMark reports whether a name has an unescaped numberMark.
+func hasNumberMark(name string) bool {
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
 		case '\\':
@@ -42,10 +42,10 @@ func marked(name string) bool {
 	return false
 }
 
-// numbered puts numbers into a new name, or one that changes, where a naming policy of its holder has NamingPolicyIncrementalValues and the
-// name has numberMarks in their places. A name without marks comes back as it is; no name may keep one.
-func numbered(c *resource.Change, holder int64, name string) (string, error) {
-	if !marked(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
+// assignNumbers replaces the number marks in a new or changed name by numbers. The marks must be in the positions of the
+// NamingPolicyIncrementalValues of a naming policy. A name without marks is returned unchanged. A mark that no policy replaces is an error.
+func assignNumbers(c *resource.Change, holder int64, name string) (string, error) {
+	if !hasNumberMark(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return name, nil
 	}
 	made := ""
@@ -53,18 +53,18 @@ func numbered(c *resource.Change, holder int64, name string) (string, error) {
 		if made != "" {
 			return nil
 		}
-		values, err := valuesOf(c, row)
+		values, err := readValues(c, row)
 		if err != nil {
 			return err
 		}
 		n := &numbering{c: c, holder: holder, values: values}
-		if !n.counts() {
+		if !n.hasNumbers() {
 			return nil
 		}
-		if !n.reads(name) { // which the policy refuses: a mark is no number
-			return allows(c, row, p, name)
+		if !n.parse(name) { // the policy rejects the name, because a mark is not a number
+			return checkPolicy(c, row, p, name)
 		}
-		made, err = n.name()
+		made, err = n.nextName()
 		return err
 	})
 	if err == nil && made == "" {
@@ -73,26 +73,26 @@ func numbered(c *resource.Change, holder int64, name string) (string, error) {
 	return made, err
 }
 
-// numbering makes one name of a policy's values.
+// numbering composes one name from the values of a policy.
 type numbering struct {
 	c      *resource.Change
 	holder int64
 	values []policyValue
-	// texts are the name's parts, one for each value; those of numbers are filled in.
+	// texts are the parts of the name, one for each value. Numbers are filled in later.
 	texts []string
 }
 
-// counts reports whether one of the values counts.
-func (n *numbering) counts() bool {
+// hasNumbers reports whether one of the values is a running number.
+func (n *numbering) hasNumbers() bool {
 	return slices.ContainsFunc(n.values, func(v policyValue) bool {
 		_, ok := v.pattern.(*NamingPolicyIncrementalValue)
 		return ok
 	})
 }
 
-// reads takes a name apart; false where it is not of these values with a mark for each number.
-func (n *numbering) reads(name string) bool {
-	e, err := wholeOf(n.values, func(v pattern) string {
+// parse splits a name into its parts. It returns false if the name does not match the values with a mark for each number.
+func (n *numbering) parse(name string) bool {
+	e, err := compileName(n.values, func(v pattern) string {
 		if _, ok := v.(*NamingPolicyIncrementalValue); ok {
 			return numberMark
 		}
@@ -111,36 +111,36 @@ func (n *numbering) reads(name string) bool {
 	return true
 }
 
-// name gives the name with its numbers: one that none of its siblings has. The last value that is there to make the name unique does so,
-// and others like it have their first number; without one, counters go on until the name is nobody's.
-func (n *numbering) name() (string, error) {
+// nextName returns a name that no sibling has. The last value with the role UNIQUE_NAME makes it unique; other such values get their first
+// number. Without such a value, the counters advance until the name is unused.
+func (n *numbering) nextName() (string, error) {
 	unique := -1
 	for i, v := range n.values {
 		if x, ok := v.pattern.(*NamingPolicyIncrementalValue); ok && x.IncrementalRole == roleUnique {
-			n.texts[i], unique = x.write(x.start()), i
+			n.texts[i], unique = x.format(x.start()), i
 		}
 	}
 	for {
-		if err := n.count(); err != nil {
+		if err := n.advanceCounters(); err != nil {
 			return "", err
 		}
 		if unique >= 0 {
-			return n.unique(unique)
+			return n.uniqueName(unique)
 		}
 		name := strings.Join(n.texts, "")
-		if taken, err := n.taken(name); err != nil || !taken {
+		if taken, err := n.isTaken(name); err != nil || !taken {
 			return name, err
 		}
 	}
 }
 
-// taken reports whether a sibling has the name.
-func (n *numbering) taken(name string) (bool, error) {
+// isTaken reports whether a sibling has the name.
+func (n *numbering) isTaken(name string) (bool, error) {
 	holder, err := n.c.Tx.Head(n.holder)
 	if err != nil {
 		return false, err
 	}
-	_, zone, err := above(n.c.Tx, n.holder)
+	_, zone, err := resolveParent(n.c.Tx, n.holder)
 	if err != nil {
 		return false, err
 	}
@@ -150,8 +150,8 @@ func (n *numbering) taken(name string) (bool, error) {
 	}), err
 }
 
-// count lets the counters go on, and keeps how far they are.
-func (n *numbering) count() error {
+// advanceCounters takes the next number of each counter and stores it.
+func (n *numbering) advanceCounters() error {
 	for i, v := range n.values {
 		x, ok := v.pattern.(*NamingPolicyIncrementalValue)
 		if !ok || x.IncrementalRole == roleUnique {
@@ -161,13 +161,13 @@ func (n *numbering) count() error {
 		if err != nil {
 			return err
 		}
-		n.texts[i] = x.write(number)
+		n.texts[i] = x.format(number)
 	}
 	return nil
 }
 
-// nextNumber gives the next number of a counter, and keeps it. Counters lie outside of all configurations, and other changes may be made in
-// those at the same time: they wait for each other here.
+// nextNumber returns the next number of a counter and stores it. It locks the counter, because counters are outside of all configurations
+// and changes in different configurations run concurrently.
 func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	if _, err := tx.LockResource(x.ID); err != nil {
 		return 0, err
@@ -180,7 +180,7 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("reading how far the counter %d is: %w", x.ID, err)
 	default:
-		number = x.after(last)
+		number = x.nextAfter(last)
 	}
 	if number > math.MaxInt32 {
 		return 0, problem.Field("NamingPolicyViolation", "name", "the counter %s, %d, has no numbers left", x.Name, x.ID)
@@ -189,9 +189,9 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 		x.ID, number)
 }
 
-// unique gives the name with the first number that no name next to it has: the first that is free, or the one behind the greatest where
-// numbers are not used again.
-func (n *numbering) unique(at int) (string, error) {
+// uniqueName returns the name with the first number that no sibling uses. If numbers are not reused, it is the first number after the
+// highest used one.
+func (n *numbering) uniqueName(at int) (string, error) {
 	x := n.values[at].pattern.(*NamingPolicyIncrementalValue)
 	before, behind := naming.Key(strings.Join(n.texts[:at], "")), naming.Key(strings.Join(n.texts[at+1:], ""))
 	taken := map[int64]bool{}
@@ -208,7 +208,7 @@ func (n *numbering) unique(at int) (string, error) {
 		if rest, ok = strings.CutSuffix(rest, behind); !ok {
 			return nil
 		}
-		if number, err := strconv.ParseInt(rest, x.base(), 32); err == nil && number >= 0 { // others are other names
+		if number, err := strconv.ParseInt(rest, x.base(), 32); err == nil && number >= 0 { // other texts are different names
 			taken[number] = true
 			greatest = max(greatest, number)
 		}
@@ -217,26 +217,26 @@ func (n *numbering) unique(at int) (string, error) {
 		return "", err
 	}
 	number := x.start()
-	if !x.reuses() && greatest >= number {
-		number = x.after(greatest)
+	if !x.reusesNumbers() && greatest >= number {
+		number = x.nextAfter(greatest)
 	}
 	for taken[number] {
-		number = x.after(number)
+		number = x.nextAfter(number)
 	}
 	if number > math.MaxInt32 {
 		return "", problem.Field("NamingPolicyViolation", "name", "the value %s, %d, has no numbers left", x.Name, x.ID)
 	}
-	n.texts[at] = x.write(number)
+	n.texts[at] = x.format(number)
 	return strings.Join(n.texts, ""), nil
 }
 
-// Roles of numbers.
+// Roles of running numbers.
 const (
 	roleUnique  = "UNIQUE_NAME"
 	roleCounter = "COUNTER"
 )
 
-// start is the first number.
+// start returns the first number.
 func (x *NamingPolicyIncrementalValue) start() int64 {
 	if x.SequenceStart == nil {
 		return 0
@@ -244,7 +244,7 @@ func (x *NamingPolicyIncrementalValue) start() int64 {
 	return *x.SequenceStart
 }
 
-// step is how far the next number is.
+// step returns the difference between two numbers.
 func (x *NamingPolicyIncrementalValue) step() int64 {
 	if x.SequenceIncrement == nil {
 		return 1
@@ -252,16 +252,16 @@ func (x *NamingPolicyIncrementalValue) step() int64 {
 	return *x.SequenceIncrement
 }
 
-// after gives the first number of the sequence behind another number, which need not be one of it.
-func (x *NamingPolicyIncrementalValue) after(number int64) int64 {
+// nextAfter returns the first number of the sequence that is greater than number. number need not be part of the sequence.
+func (x *NamingPolicyIncrementalValue) nextAfter(number int64) int64 {
 	if number < x.start() {
 		return x.start()
 	}
 	return x.start() + ((number-x.start())/x.step()+1)*x.step()
 }
 
-// reuses reports whether numbers that were given back are used again.
-func (x *NamingPolicyIncrementalValue) reuses() bool {
+// reusesNumbers reports whether released numbers are used again.
+func (x *NamingPolicyIncrementalValue) reusesNumbers() bool {
 	return x.MissingValueReuseEnabled != nil && *x.MissingValueReuseEnabled
 }
 
@@ -272,8 +272,8 @@ func (x *NamingPolicyIncrementalValue) base() int {
 	return 10
 }
 
-// write gives a number as it stands in a name.
-func (x *NamingPolicyIncrementalValue) write(number int64) string {
+// format returns a number in the format of the value.
+func (x *NamingPolicyIncrementalValue) format(number int64) string {
 	text := strconv.FormatInt(number, x.base())
 	if x.PaddingType != "NONE" && x.PaddingLength != nil {
 		text = strings.Repeat("0", max(0, int(*x.PaddingLength)-len(text))) + text
@@ -281,10 +281,10 @@ func (x *NamingPolicyIncrementalValue) write(number int64) string {
 	return text
 }
 
-// BeforeWrite refuses a counter that would use numbers again, and padding without a length.
+// BeforeWrite rejects a counter that reuses numbers, and padding without a length.
 func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	switch {
-	case x.IncrementalRole == roleCounter && x.reuses():
+	case x.IncrementalRole == roleCounter && x.reusesNumbers():
 		return problem.Field("ConflictingResourceFieldValues", "missingValueReuseEnabled", "a COUNTER goes on; UNIQUE_NAME uses numbers again")
 	case x.PaddingType != "NONE" && x.PaddingLength == nil:
 		return problem.Missing("paddingLength")
@@ -292,19 +292,19 @@ func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// BeforeDelete forgets how far a counter is.
+// BeforeDelete deletes the stored number of a counter.
 func (x *NamingPolicyIncrementalValue) BeforeDelete(c *resource.Change) error {
 	return c.Tx.Write("DELETE FROM name_number WHERE value = ?", x.ID)
 }
 
-// partName names the group of a value in the expression of whole names.
+// partName returns the name of the group for a value in the expression for entire names.
 func partName(i int) string { return partPrefix + strconv.Itoa(i) }
 
-// partPrefix begins those names.
+// partPrefix is the prefix of these group names.
 const partPrefix = "portolanPart"
 
-// wholeOf gives the expression of whole names, a group for each value.
-func wholeOf(values []policyValue, expression func(pattern) string) (*regexp.Regexp, error) {
+// compileName returns the regular expression for entire names, with a group for each value.
+func compileName(values []policyValue, expression func(pattern) string) (*regexp.Regexp, error) {
 	var whole strings.Builder
 	whole.WriteString(`(?i)^`)
 	for i, v := range values {

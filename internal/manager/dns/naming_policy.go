@@ -18,7 +18,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerNamingPolicies declares the collections of naming policies and their parts, and what they are applied to.
+// registerNamingPolicies declares the collections of naming policies and their parts, and the links from views and zones.
 func registerNamingPolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "namingPolicies", Parents: []string{"namingPolicies"}}, &NamingPolicy{})
 	r.Collection(resource.Collection{Name: "namingPolicyRestrictions", Parents: []string{"namingPolicyRestrictions"}},
@@ -27,30 +27,30 @@ func registerNamingPolicies(r *resource.Registry) {
 		&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{},
 		&NamingPolicyTextValue{})
 	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources",
-		Joined: applied})
+		Joined: saveAppliedFields})
 }
 
-// overrideNamingPolicy lets a name through that the naming policies refuse.
+// overrideNamingPolicy is the request option that disables naming policies.
 var overrideNamingPolicy = resource.Flag("x-bcn-override-naming-policy", "Do not ask the naming policies.")
 
-// NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
-// of nothing that its restrictions name.
+// NamingPolicy defines the names allowed in views and zones. A name is the concatenation of the policy's values, and must not match its
+// restrictions.
 type NamingPolicy struct {
 	schema.Head `head:"required,nonblank,nullable" unique:"siblings"`
-	// PolicyValues are the parts of a name, in their order.
+	// PolicyValues are the parts of a name, in order.
 	PolicyValues schema.RefList `api:"policyValues" ref:"NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyTextValue"`
-	// PolicyRestrictions are lists of what no name may be or hold.
+	// PolicyRestrictions are lists of texts that names must not be or contain.
 	PolicyRestrictions schema.RefList `api:"policyRestrictions" ref:"NamingPolicyRestriction"`
-	// InheritanceEnabled says whether the policy holds in zones below those that it is put on.
+	// InheritanceEnabled applies the policy to zones below the views and zones it is linked to.
 	InheritanceEnabled *bool `api:"inheritanceEnabled"`
-	// AppliedTypes are the types of resources whose names it is for; all records where there are none.
+	// AppliedTypes are the resource types whose names the policy applies to. An empty list means all records.
 	AppliedTypes []string `api:"appliedTypes"`
 
-	// order are the values' ids in their order, as Key keeps them.
+	// order contains the ids of the values in order, as stored by Key.
 	order string
 }
 
-// BeforeWrite keeps the order of the values, and says what is wrong with the types.
+// BeforeWrite stores the order of the values and rejects unknown types.
 func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 	for _, name := range x.AppliedTypes {
 		if _, ok := c.API.Type(name); !ok {
@@ -67,48 +67,49 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Key is the order of the policy's values: links have none.
+// Key returns the order of the policy's values, which links do not store.
 func (x *NamingPolicy) Key() string { return x.order }
 
-// KeepKey takes the order of a policy that is read.
+// KeepKey sets the order when a policy is read from the store.
 func (x *NamingPolicy) KeepKey(key string) { x.order = key }
 
-// NamingPolicyConnectorValue is text between other parts.
+// NamingPolicyConnectorValue is a fixed text between other parts.
 type NamingPolicyConnectorValue struct {
 	schema.Head `head:"required,nonblank"`
 	// Connector is the text.
 	Connector string `api:"connector,required"`
 }
 
-// NamingPolicyIncrementalValue is a number that counts. A new name with a "#" in its place is given the next one.
+// NamingPolicyIncrementalValue is a running number. A new name with "#" in this position gets the next number.
 type NamingPolicyIncrementalValue struct {
 	schema.Head `head:"required,nonblank"`
-	// IncrementalRole says whether the number makes the name unique among its siblings, or goes on with each name that is made.
+	// IncrementalRole selects how the number is chosen: to make the name unique among its siblings, or as a counter that increases with
+	// each new name.
 	IncrementalRole string `api:"incrementalRole,required" enum:"UNIQUE_NAME|COUNTER"`
-	// IncrementType is how the number is written.
+	// IncrementType is the number format.
 	IncrementType string `api:"incrementType,required" enum:"DECIMAL|HEXADECIMAL"`
-	// PaddingType says whether it is filled up with zeros to its paddingLength.
+	// PaddingType pads the number with zeros to paddingLength.
 	PaddingType string `api:"paddingType,required" enum:"NONE|SIMPLE|GLOBAL"`
 	// SequenceStart is the first number.
 	SequenceStart *int64 `api:"sequenceStart" min:"0" max:"2147483647"`
-	// SequenceIncrement is how far the next one is.
+	// SequenceIncrement is the difference between two numbers.
 	SequenceIncrement *int64 `api:"sequenceIncrement" min:"1" max:"2147483647"`
-	// PaddingLength is how many digits it has, with padding.
+	// PaddingLength is the number of digits with padding.
 	PaddingLength *int64 `api:"paddingLength" min:"1" max:"63"`
-	// MissingValueReuseEnabled says whether numbers that were given back are used again; a counter has none.
+	// MissingValueReuseEnabled reuses released numbers. It is not available for a counter.
 	MissingValueReuseEnabled *bool `api:"missingValueReuseEnabled"`
 }
 
-// NamingPolicyIntegerValue is a number within bounds.
+// NamingPolicyIntegerValue is a number in a range.
 type NamingPolicyIntegerValue struct {
 	schema.Head `head:"required,nonblank"`
-	// Min is the least number.
+	// Min is the minimum.
 	Min *int64 `api:"min" min:"0" max:"2147483647"`
-	// Max is the greatest number.
+	// Max is the maximum.
 	Max *int64 `api:"max" min:"0" max:"2147483647"`
 }
 
-// BeforeWrite refuses bounds that cross.
+// BeforeWrite rejects a min above max.
 func (x *NamingPolicyIntegerValue) BeforeWrite(*resource.Change) error {
 	if x.Min != nil && x.Max != nil && *x.Min > *x.Max {
 		return problem.Invalid("min", "%d is above max, %d", *x.Min, *x.Max)
@@ -116,22 +117,22 @@ func (x *NamingPolicyIntegerValue) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// NamingPolicyRequiredValue is one of a list of texts.
+// NamingPolicyRequiredValue is one of several texts.
 type NamingPolicyRequiredValue struct {
 	schema.Head `head:"required,nonblank"`
-	// Elements are the texts, each with a name.
+	// Elements are the allowed texts, each with a name.
 	Elements json.RawMessage `api:"elements,list,required"`
 }
 
-// named is one of a list of texts.
-type named struct {
+// namedText is one of the texts of a required value.
+type namedText struct {
 	Name  *string `json:"name"`
 	Value *string `json:"value"`
 }
 
-// BeforeWrite reads the texts.
+// BeforeWrite checks the texts.
 func (x *NamingPolicyRequiredValue) BeforeWrite(*resource.Change) error {
-	list, err := readList[named]("elements", x.Elements)
+	list, err := readList[namedText]("elements", x.Elements)
 	for i, one := range list {
 		if one.Name == nil || strings.TrimSpace(*one.Name) == "" || one.Value == nil || *one.Value == "" {
 			return problem.Invalid("elements", "element %d needs a name and a value", i+1)
@@ -140,7 +141,7 @@ func (x *NamingPolicyRequiredValue) BeforeWrite(*resource.Change) error {
 	return err
 }
 
-// readList reads a list of objects that must have one at least.
+// readList parses a JSON list with at least one object.
 func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
@@ -158,20 +159,20 @@ func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 	return list, nil
 }
 
-// NamingPolicyTextValue is text of some length, or that matches an expression.
+// NamingPolicyTextValue is a text with a limited length, or a text that matches a regular expression.
 type NamingPolicyTextValue struct {
 	schema.Head `head:"required,nonblank"`
-	// TextType says which of the two.
+	// TextType selects the kind of check.
 	TextType string `api:"textType,required" enum:"LENGTH|REGULAR_EXPRESSION"`
-	// MinLength is the least number of characters.
+	// MinLength is the minimum number of characters.
 	MinLength *int64 `api:"minLength" min:"0" max:"2147483647"`
-	// MaxLength is the greatest.
+	// MaxLength is the maximum number of characters.
 	MaxLength *int64 `api:"maxLength" min:"0" max:"2147483647"`
-	// RegularExpression is what all of the text matches (RE2's syntax).
+	// RegularExpression must match the entire text (RE2 syntax).
 	RegularExpression string `api:"regularExpression" length:"1000"`
 }
 
-// BeforeWrite reads the expression.
+// BeforeWrite checks the bounds and compiles the expression.
 func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 	if x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength {
 		return problem.Invalid("minLength", "%d is above maxLength, %d", *x.MinLength, *x.MaxLength)
@@ -191,20 +192,20 @@ func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// NamingPolicyRestriction lists what no name may be or hold.
+// NamingPolicyRestriction lists texts that names must not be or contain.
 type NamingPolicyRestriction struct {
 	schema.Head `head:"required,nonblank"`
-	// Restrictions are the texts, each with the way it matches: Exact or Any.
+	// Restrictions are the texts, each with a match type: Exact or Any.
 	Restrictions json.RawMessage `api:"restrictions,list,required"`
 }
 
-// restriction is one text that is not wanted.
+// restriction is one disallowed text.
 type restriction struct {
 	Value     *string `json:"value"`
 	MatchType string  `json:"matchType"`
 }
 
-// BeforeWrite reads the texts.
+// BeforeWrite checks and normalizes the texts.
 func (x *NamingPolicyRestriction) BeforeWrite(*resource.Change) error {
 	list, err := readList[restriction]("restrictions", x.Restrictions)
 	if err != nil {
@@ -228,19 +229,19 @@ func (x *NamingPolicyRestriction) BeforeWrite(*resource.Change) error {
 	return err
 }
 
-// The parts of a name as expressions, with the checks of their groups.
+// pattern is a policy value as part of a regular expression for entire names.
 type pattern interface {
 	expression() string
-	// fits tells what is wrong with the text that the expression matched; empty where nothing is.
-	fits(text string) string
+	// mismatch describes the fault of a text that the expression matched; empty if the text is valid.
+	mismatch(text string) string
 }
 
-func (x *NamingPolicyConnectorValue) expression() string { return regexp.QuoteMeta(x.Connector) }
-func (x *NamingPolicyConnectorValue) fits(string) string { return "" }
+func (x *NamingPolicyConnectorValue) expression() string     { return regexp.QuoteMeta(x.Connector) }
+func (x *NamingPolicyConnectorValue) mismatch(string) string { return "" }
 
 func (x *NamingPolicyRequiredValue) expression() string {
-	list, err := readList[named]("elements", x.Elements)
-	if err != nil { // BeforeWrite saw to it
+	list, err := readList[namedText]("elements", x.Elements)
+	if err != nil { // BeforeWrite rejects an invalid list
 		return `[^\s\S]`
 	}
 	var all []string
@@ -249,10 +250,10 @@ func (x *NamingPolicyRequiredValue) expression() string {
 	}
 	return strings.Join(all, "|")
 }
-func (x *NamingPolicyRequiredValue) fits(string) string { return "" }
+func (x *NamingPolicyRequiredValue) mismatch(string) string { return "" }
 
 func (x *NamingPolicyIntegerValue) expression() string { return `\d{1,10}` }
-func (x *NamingPolicyIntegerValue) fits(text string) string {
+func (x *NamingPolicyIntegerValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
@@ -276,7 +277,7 @@ func (x *NamingPolicyIncrementalValue) expression() string {
 	return digits + "+"
 }
 
-func (x *NamingPolicyIncrementalValue) fits(text string) string {
+func (x *NamingPolicyIncrementalValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, x.base(), 64)
 	switch {
 	case err != nil:
@@ -295,33 +296,33 @@ func (x *NamingPolicyTextValue) expression() string {
 	if x.TextType == "REGULAR_EXPRESSION" {
 		return x.RegularExpression
 	}
-	least, most := int64(0), ""
+	minLength, maxLength := int64(0), ""
 	if x.MinLength != nil {
-		least = *x.MinLength
+		minLength = *x.MinLength
 	}
 	if x.MaxLength != nil {
-		most = strconv.FormatInt(min(*x.MaxLength, naming.MaxName), 10)
+		maxLength = strconv.FormatInt(min(*x.MaxLength, naming.MaxName), 10)
 	}
-	return fmt.Sprintf(".{%d,%s}", min(least, naming.MaxName), most)
+	return fmt.Sprintf(".{%d,%s}", min(minLength, naming.MaxName), maxLength)
 }
-func (x *NamingPolicyTextValue) fits(string) string { return "" }
+func (x *NamingPolicyTextValue) mismatch(string) string { return "" }
 
-// checkNaming refuses a name in a zone or view that a naming policy there does not allow. Without a name
-// it is the zone's own.
-func checkNaming(c *resource.Change, holder int64, name string) error {
+// checkNamingPolicies rejects a name in a zone or view that a naming policy does not allow. An empty name, which is the name of the zone
+// itself, is always allowed.
+func checkNamingPolicies(c *resource.Change, holder int64, name string) error {
 	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return allows(c, row, p, name) })
+	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return checkPolicy(c, row, p, name) })
 }
 
-// eachPolicy calls fn for the naming policies that are for a change's type in a zone or view: those on it, and those above it that hold
-// below, too.
+// eachPolicy calls fn for the naming policies of a zone or view that apply to the type of a change. It includes inherited policies from
+// above.
 func eachPolicy(c *resource.Change, holder int64, fn func(row *store.Resource, p *NamingPolicy) error) error {
-	if there, err := anyPolicies(c.Tx); err != nil || !there {
+	if there, err := hasPolicies(c.Tx); err != nil || !there {
 		return err
 	}
 	kind := schema.HeadOf(c.New).Type
@@ -357,7 +358,7 @@ func eachPolicy(c *resource.Change, holder int64, fn func(row *store.Resource, p
 	return nil
 }
 
-// isFor reports whether the policy is for names of a type; own says that it is put on what holds the name, not on something above.
+// isFor reports whether the policy applies to names of a type. own is true if the policy is linked to the direct parent of the name.
 func (x *NamingPolicy) isFor(kind string, own bool) bool {
 	if !own && (x.InheritanceEnabled == nil || !*x.InheritanceEnabled) {
 		return false
@@ -365,8 +366,8 @@ func (x *NamingPolicy) isFor(kind string, own bool) bool {
 	return len(x.AppliedTypes) == 0 && strings.HasSuffix(kind, "Record") || slices.Contains(x.AppliedTypes, kind)
 }
 
-// allows asks one policy.
-func allows(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
+// checkPolicy rejects a name that one policy does not allow.
+func checkPolicy(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
 	id := row.ID
 	refuse := func(format string, args ...any) error {
 		return problem.Field("NamingPolicyViolation", "name", "%q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
@@ -377,15 +378,15 @@ func allows(c *resource.Change, row *store.Resource, p *NamingPolicy, name strin
 		return err
 	}
 	for _, restricted := range restrictions {
-		if err := avoids(c, restricted, name, refuse); err != nil {
+		if err := checkRestriction(c, restricted, name, refuse); err != nil {
 			return err
 		}
 	}
-	return composed(c, row, name, refuse)
+	return checkComposition(c, row, name, refuse)
 }
 
-// avoids refuses a name that a restriction lists.
-func avoids(c *resource.Change, id int64, name string, refuse func(string, ...any) error) error {
+// checkRestriction rejects a name that a restriction lists.
+func checkRestriction(c *resource.Change, id int64, name string, refuse func(string, ...any) error) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err
@@ -417,15 +418,15 @@ type policyValue struct {
 	pattern pattern
 }
 
-// valuesOf gives the values of a policy, in their order.
-func valuesOf(c *resource.Change, policy *store.Resource) (values []policyValue, err error) {
+// readValues returns the values of a policy in order.
+func readValues(c *resource.Change, policy *store.Resource) (values []policyValue, err error) {
 	for text := range strings.SplitSeq(policy.Key, ",") {
 		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil { // no values
+		if err != nil { // the policy has no values
 			continue
 		}
 		row, err := c.Tx.Get(id)
-		if store.IsNotFound(err) { // deleted since
+		if store.IsNotFound(err) { // the value was deleted
 			continue
 		}
 		if err != nil {
@@ -442,13 +443,13 @@ func valuesOf(c *resource.Change, policy *store.Resource) (values []policyValue,
 	return values, nil
 }
 
-// composed refuses a name that is not made up of the policy's values.
-func composed(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
-	values, err := valuesOf(c, policy)
+// checkComposition rejects a name that is not a concatenation of the policy's values.
+func checkComposition(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
+	values, err := readValues(c, policy)
 	if err != nil || len(values) == 0 {
 		return err
 	}
-	e, err := wholeOf(values, pattern.expression)
+	e, err := compileName(values, pattern.expression)
 	if err != nil {
 		return refuse("its values cannot be put together: %v", err)
 	}
@@ -462,15 +463,15 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 	}
 	for i, v := range values {
 		text := found[e.SubexpIndex(partName(i))]
-		if wrong := v.pattern.fits(text); wrong != "" {
+		if wrong := v.pattern.mismatch(text); wrong != "" {
 			return refuse("%s: %q %s", problem.About(v.row.ID, v.row.Name), text, wrong)
 		}
 	}
 	return nil
 }
 
-// applied keeps what a request that puts a policy on a view or zone says of it.
-func applied(c *resource.Change, _, policy *store.Resource) error {
+// saveAppliedFields stores the policy fields of a request that links a policy to a view or zone.
+func saveAppliedFields(c *resource.Change, _, policy *store.Resource) error {
 	members := map[string]json.RawMessage{}
 	for _, name := range []string{"appliedTypes", "inheritanceEnabled"} {
 		if raw, ok := c.Sent[name]; ok {

@@ -7,31 +7,31 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerNAPTRRecords declares the type.
+// registerNAPTRRecords declares the record type.
 func registerNAPTRRecords(r *resource.Registry) {
 	declareRecord(r, "NAPTRRecord", &NAPTRRecord{})
 }
 
-// NAPTRRecord is a rule that makes one name of another (RFC 3403).
+// NAPTRRecord is a rule that rewrites a name (RFC 3403).
 type NAPTRRecord struct {
 	RecordHead
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"NAPTR"`
-	// Order is the order in which rules are used.
+	// Order is the position of the rule; the lowest is applied first.
 	Order int64 `api:"order,put" min:"0" max:"65535"`
-	// Preference is the order among rules of the same order.
+	// Preference is the position among rules of equal order.
 	Preference int64 `api:"preference,put" min:"0" max:"65535"`
-	// Service is the service and how it is resolved.
+	// Service is the service and its resolution protocol.
 	Service string `api:"service" length:"255"`
-	// RegularExpression is the substitution.
+	// RegularExpression is the substitution expression.
 	RegularExpression string `api:"regularExpression,nonblank" length:"255"`
-	// Replacement is the next name, where there is no substitution.
+	// Replacement is the next name. A rule has either a replacement or a regularExpression.
 	Replacement string `api:"replacement" length:"1020"`
-	// Flags say how the rule ends.
+	// Flags control the interpretation of the rule.
 	Flags string `api:"flags" length:"255"`
 }
 
-// BeforeWrite derives the name and reads the data.
+// BeforeWrite derives the absolute name and checks the data.
 func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *NAPTRRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *NAPTRRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *NAPTRRecord) SameData(o schema.Object) bool {

@@ -11,27 +11,27 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// placeName finds the zone that a row's absolute name belongs right below, the nearest one that is there, in the view that the row says or
-// in the only one that has such a zone; of a zone the view, where no zone is above it. Within a zone a row belongs there
-// (resource.Collection.Place).
+// placeName finds the direct parent of a new resource by its absolute name: the nearest existing zone above it. The members may name the
+// view; otherwise only one view may have such a zone. A new zone without a zone above it is placed in the view. Within a zone the parent is
+// that zone (see resource.Collection.Place).
 func placeName(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
 	if within.Collection != "views" && within.Collection != "configurations" {
 		return within, nil
 	}
-	// Zones of telephone numbers have their whole name from where they lie.
+	// ENUM zones are exempt: their absolute name is derived from their parent.
 	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
 		return within, nil
 	}
-	name, err := absoluteIn(members)
+	name, err := readAbsoluteName(members)
 	if err != nil {
 		return nil, err
 	}
-	views, err := viewsOf(c.Tx, within, members)
+	views, err := candidateViews(c.Tx, within, members)
 	if err != nil {
 		return nil, err
 	}
 	if t.Name == "ExternalHostRecord" && len(views) == 1 {
-		hosts, err := externalHosts(c.Tx, views[0].ID)
+		hosts, err := findExternalHostsZone(c.Tx, views[0].ID)
 		if hosts != nil || err != nil {
 			return hosts, err
 		}
@@ -43,8 +43,8 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 			continue
 		}
 		for _, view := range views {
-			for _, kind := range holders {
-				one, err := findIn(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
+			for _, kind := range nameZoneTypes {
+				one, err := findInView(c.Tx, view.Configuration, naming.Key(key), kind, view.ID)
 				if err != nil {
 					return nil, err
 				}
@@ -59,7 +59,7 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	}
 	switch len(found) {
 	case 1:
-		delete(members, "name") // which belongs to the zone that it came from
+		delete(members, "name") // the name is relative to the zone of the source
 		return found[0], nil
 	case 0:
 		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, problem.About(within.ID, within.Name))
@@ -67,11 +67,11 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
 }
 
-// holders are the types of zones that names lie in.
-var holders = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
+// nameZoneTypes are the types of zones that can contain the name of a new resource.
+var nameZoneTypes = []string{"Zone", "ENUMZone", "ENUMNumberZone"}
 
-// absoluteIn gives the absolute name that members have.
-func absoluteIn(members map[string]json.RawMessage) (string, error) {
+// readAbsoluteName returns the normalized absolute name of the members.
+func readAbsoluteName(members map[string]json.RawMessage) (string, error) {
 	var name string
 	if json.Unmarshal(members["absoluteName"], &name) != nil || strings.TrimSpace(name) == "" {
 		return "", problem.Missing("absoluteName")
@@ -83,22 +83,23 @@ func absoluteIn(members map[string]json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// viewsOf gives the views that a row may belong to: the one that it says, that it is within, or all of the configuration.
-func viewsOf(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
-	var said struct {
+// candidateViews returns the views that may contain the resource: the view it is created within, the view that the members name, or all
+// views of the configuration.
+func candidateViews(tx *store.Tx, within *store.Resource, members map[string]json.RawMessage) (views []*store.Resource, err error) {
+	var wanted struct {
 		ID   int64  `json:"id"`
 		Name string `json:"name"`
 	}
-	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &said) != nil {
+	if raw, ok := members["view"]; ok && json.Unmarshal(raw, &wanted) != nil {
 		return nil, problem.Invalid("view", "must be an object with an id or a name")
 	}
-	delete(members, "view") // records have no such field
+	delete(members, "view") // records do not have this field
 	if within.Collection == "views" {
 		return []*store.Resource{within}, nil
 	}
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(within.ID)}},
 		func(r *store.Resource) error {
-			if said.Name == "" && (said.ID == 0 || said.ID == r.ID) || said.Name != "" && said.Name == r.Name {
+			if wanted.Name == "" && (wanted.ID == 0 || wanted.ID == r.ID) || wanted.Name != "" && wanted.Name == r.Name {
 				views = append(views, r.Clone())
 			}
 			return nil

@@ -11,14 +11,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerRecords declares the collection of resource records. Each type of them declares itself.
+// registerRecords declares the collection of resource records. Each record type is declared separately.
 func registerRecords(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName, PlacedBy: "view",
-		Workflow: askedAs})
+		Workflow: workflowType})
 }
 
-// askedAs is the word for changes of records that others have to approve.
-func askedAs(typeName string) string {
+// workflowType returns the workflow name of a record type, for changes that require approval.
+func workflowType(typeName string) string {
 	switch typeName {
 	case "HostRecord":
 		return "HOST_RECORD"
@@ -28,42 +28,42 @@ func askedAs(typeName string) string {
 	return "RESOURCE_RECORD"
 }
 
-// declareRecord declares a type of record that is served, with what all of those take and options of its own.
+// declareRecord declares a record type with the common request options and its own options.
 func declareRecord(r *resource.Registry, name string, sample schema.Object, options ...resource.RequestHeader) {
 	r.Collection(resource.Collection{Name: "resourceRecords", Options: append(options, sameAsZone.For(resource.Creating, name),
 		overrideNamingPolicy.For(resource.Writing, name))}, sample)
 }
 
-// Options of records.
+// Request options of records.
 var (
 	autoCreateNetwork  = resource.Flag("x-bcn-auto-create-network", "Make the network that an address of the host lacks.")
 	sameAsZone         = resource.Flag("x-bcn-same-as-zone", "Give the record the zone's own name.")
 	linkToExternalHost = resource.Flag("x-bcn-link-to-external-host", "Link to an external host where no record has the name.")
 )
 
-// RecordHead is what every resource record has.
+// RecordHead has the common fields of all resource records.
 type RecordHead struct {
 	schema.Head `head:"required,nullable,blank" unless:"absoluteName"`
-	// Configuration is the configuration the record lies in.
+	// Configuration is the configuration that contains the record.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
+	// TTL is the time to live in seconds (RFC 2181 section 8); null uses the default of the zone.
 	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
-	// AbsoluteName is the record's whole name; it follows the name and the zone.
+	// AbsoluteName is the absolute name, derived from the name and the zone.
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
-	// Comment is a remark.
+	// Comment is a free text.
 	Comment string `api:"comment" length:"4000"`
-	// Dynamic says whether the record came by a dynamic update.
+	// Dynamic is true if a dynamic update created the record.
 	Dynamic bool `api:"dynamic,readOnly"`
 }
 
-// Key is the record's absolute name as names compare.
+// Key returns the absolute name in the form used for comparison.
 func (x *RecordHead) Key() string { return naming.Key(x.AbsoluteName) }
 
-// String is the record's absolute name.
+// String returns the absolute name.
 func (x *RecordHead) String() string { return x.AbsoluteName }
 
-// checkName derives the absolute name. A name of null is the zone's apex; so is any name of a new
-// record sent with x-bcn-same-as-zone.
+// checkName checks the name and derives the absolute name. The name null is the apex of the zone. With x-bcn-same-as-zone, a new
+// record is always at the apex.
 func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	holder, err := c.Tx.Get(x.Parent)
 	if err != nil {
@@ -75,7 +75,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	case "ResponsePolicyZone":
 		return problem.Invalid("type", "%s %d holds what its responsePolicy says, and no records", holder.Type, holder.ID)
 	}
-	_, zone, err := above(c.Tx, x.Parent)
+	_, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return err
 		}
 	}
-	if x.Name, err = numbered(c, x.Parent, naming.Clean(x.Name)); err != nil {
+	if x.Name, err = assignNumbers(c, x.Parent, naming.Clean(x.Name)); err != nil {
 		return err
 	}
 	if x.Name != "" {
@@ -104,11 +104,11 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return problem.Invalid("name", "%v", err)
 		}
 	}
-	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+	if err := checkNamingPolicies(c, x.Parent, x.Name); err != nil {
 		return err
 	}
 	x.AbsoluteName = naming.Join(x.Name, zone)
-	// the apex of the zones to come, or the root
+	// The record is at the apex of a template, or at the root.
 	if x.AbsoluteName == "" && (holder.Collection == "templates" || holder.Type == "InternalRootZone") {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	return nil
 }
 
-// relativeName gives a record's name within its zone: "@", and the zone's own name, are its apex, and a name with
-// a dot behind it, which is not escaped, is absolute (RFC 1035 section 5.1).
+// relativeName returns the name of a record relative to its zone. "@" and the name of the zone are the apex. A name with an unescaped
+// trailing dot is absolute (RFC 1035 section 5.1).
 func relativeName(name, zone string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
@@ -135,15 +135,15 @@ func relativeName(name, zone string) (string, error) {
 	return relative, nil
 }
 
-// wildcard reports whether a name stands for others (RFC 4592).
-func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
+// isWildcard reports whether a name is a wildcard (RFC 4592).
+func isWildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
 
-// linkRecord finds a record that a request names by its absolute name, in the view of the zone.
-func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
+// resolveLink replaces a link by absolute name with a link by id. It searches the view of the zone.
+func resolveLink(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
-	view, _, err := above(c.Tx, zone)
+	view, _, err := resolveParent(c.Tx, zone)
 	if err != nil {
 		return err
 	}
@@ -185,13 +185,13 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 		"it in the view's ExternalHostsZone first, or send the header %s: true, which makes it", ref.By, linkToExternalHost.Name())
 }
 
-// parentName gives a name without its first label.
+// parentName returns a name without its first label.
 func parentName(name string) string {
 	_, above, _ := naming.Cut(name)
 	return above
 }
 
-// absoluteName gives a stored zone's or record's absolute name as it was typed.
+// absoluteName returns the absolute name of a stored zone or record in its original spelling.
 func absoluteName(r *store.Resource) string {
 	var body struct {
 		AbsoluteName string `json:"absoluteName"`
@@ -202,21 +202,20 @@ func absoluteName(r *store.Resource) string {
 	return body.AbsoluteName
 }
 
-// ComparableRecord is a record that may be compared with another one of its name.
+// ComparableRecord is a record that can be compared with another record of the same name.
 type ComparableRecord interface {
 	schema.Object
 	AsRecord() *RecordHead
-	// SameData reports whether the other record says the same.
+	// SameData reports whether the other record has the same data.
 	SameData(o schema.Object) bool
 }
 
-// AsRecord returns what every record has.
+// AsRecord returns the common fields of a record.
 func (x *RecordHead) AsRecord() *RecordHead { return x }
 
-// notBelowAnother refuses a record that a request puts into a zone although its name belongs to a zone below that one: no server would
-// answer it (RFC 1034 section 4.2.1). NS and DS records at the name of the zone below are of the zone above. Records that an import brings
-// stay.
-func notBelowAnother(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
+// checkZoneCut rejects a requested record whose name belongs to a zone below its zone, because no server would serve it there (RFC 1034
+// section 4.2.1). NS and DS records at the name of the lower zone are allowed. Imported records are not checked.
+func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
 	h := x.AsRecord()
 	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
 		return nil
@@ -238,9 +237,9 @@ func notBelowAnother(c *resource.Change, x ComparableRecord, zone *store.Resourc
 	return nil
 }
 
-// fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
-// zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
-func fits(c *resource.Change, x ComparableRecord) error {
+// checkConflicts rejects an alias next to other records of the same name (RFC 2181 section 10.1), and any record next to an alias. It also
+// rejects an alias at the apex of a zone (RFC 1912 section 2.4), and a duplicate record.
+func checkConflicts(c *resource.Change, x ComparableRecord) error {
 	h := x.AsRecord()
 	zone, err := c.Tx.Get(h.Parent)
 	if err != nil {
@@ -250,7 +249,7 @@ func fits(c *resource.Change, x ComparableRecord) error {
 	if alias && h.Key() == zone.Key {
 		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
 	}
-	if err := notBelowAnother(c, x, zone); err != nil {
+	if err := checkZoneCut(c, x, zone); err != nil {
 		return err
 	}
 	others, err := FindByName(c.Tx, h.Config, ViewOf(zone), "resourceRecords", h.AbsoluteName)
@@ -258,7 +257,7 @@ func fits(c *resource.Change, x ComparableRecord) error {
 		return err
 	}
 	for _, r := range others {
-		if r.ID == h.ID || r.Type == "ExternalHostRecord" { // which is not served
+		if r.ID == h.ID || r.Type == "ExternalHostRecord" { // external hosts are not served
 			continue
 		}
 		if alias || r.Type == "AliasRecord" {

@@ -15,15 +15,15 @@ import (
 //go:embed migrations/*/*_record_count.sql
 var recordCountMigrations embed.FS
 
-// recordCounts are the numbers of records in the zones of each view, by type.
+// recordCounts contains the number of records in the zones of each view, by type.
 var recordCounts = store.NewSums(store.Table{Name: "record_count", Columns: []string{"view", "type", "n"}, Key: 2,
 	Derived: "counted anew from the records"})
 
-// countRecords counts the records of all views.
+// countRecords is the query that counts the records of all views.
 const countRecords = "SELECT f.target AS view, r.type, count(*) AS n FROM resource r JOIN reference f ON f.source = r.parent AND" +
 	" f.field = 'view' WHERE r.collection = 'resourceRecords' GROUP BY 1, 2"
 
-// registerRecordCounts declares what is kept of how many records views have.
+// registerRecordCounts declares the table with the record counts of views.
 func registerRecordCounts(r *resource.Registry) {
 	var views *store.Cache[int64, int64]
 	r.Extension(&store.Extension{Name: "recordCounts", Migrations: recordCountMigrations, Tables: []store.Table{recordCounts.Table},
@@ -44,26 +44,26 @@ func registerRecordCounts(r *resource.Registry) {
 		}})
 }
 
-// recordKey is what is counted together: the records of a type below a zone or a view.
+// recordKey is the key of a count: the record type and a zone or view.
 type recordKey struct {
 	below int64
 	kind  string
 }
 
-// recordFollower counts what one transaction does to records.
+// recordFollower counts the record changes of one transaction.
 type recordFollower struct {
 	tx *store.Tx
-	// views are the views of zones, by the zones' ids. A zone never changes its view, but the id of one whose commit failed may become
-	// another one's.
+	// views caches the view of each zone by zone id. A zone never changes its view, but a later zone may get the id of a zone whose commit
+	// failed.
 	views *store.Cache[int64, int64]
-	// delta is by zone. changed are the views of zones that the transaction changes, some of which are there no more at its end,
-	// gone the views that are not.
-	delta   map[recordKey]int64
-	changed map[int64]int64
-	gone    []int64
+	// delta contains the changes by zone. changed contains the views of zones that the transaction changed, including deleted zones.
+	// deletedViews are the ids of deleted views.
+	delta        map[recordKey]int64
+	changed      map[int64]int64
+	deletedViews []int64
 }
 
-// Changed counts a record, and notes what is needed of a zone or a view.
+// Changed counts a record change, and collects changed zones and deleted views.
 func (f *recordFollower) Changed(before, after *store.Resource) error {
 	r := cmp.Or(after, before)
 	switch {
@@ -73,7 +73,7 @@ func (f *recordFollower) Changed(before, after *store.Resource) error {
 		}
 		f.changed[r.ID] = ViewOf(r)
 	case r.Collection == "views" && after == nil:
-		f.gone = append(f.gone, r.ID)
+		f.deletedViews = append(f.deletedViews, r.ID)
 	case r.Collection == "resourceRecords" && (before == nil || after == nil || before.Parent != after.Parent || before.Type != after.Type):
 		if f.delta == nil {
 			f.delta = map[recordKey]int64{}
@@ -88,11 +88,11 @@ func (f *recordFollower) Changed(before, after *store.Resource) error {
 	return nil
 }
 
-// BeforeCommit writes what was counted.
+// BeforeCommit writes the counted changes.
 func (f *recordFollower) BeforeCommit() error {
 	delta := map[recordKey]int64{}
 	for k, n := range f.delta {
-		view, err := f.view(k.below)
+		view, err := f.findView(k.below)
 		if err != nil {
 			return fmt.Errorf("counting records: %w", err)
 		}
@@ -112,7 +112,7 @@ func (f *recordFollower) BeforeCommit() error {
 	if err := recordCounts.Add(f.tx, sums); err != nil {
 		return fmt.Errorf("counting records: %w", err)
 	}
-	for _, id := range f.gone {
+	for _, id := range f.deletedViews {
 		if err := f.tx.Write("DELETE FROM record_count WHERE view = ?", id); err != nil {
 			return fmt.Errorf("counting records: %w", err)
 		}
@@ -120,8 +120,8 @@ func (f *recordFollower) BeforeCommit() error {
 	return nil
 }
 
-// view gives the view of the zone that records lie in; 0 where they are a template's.
-func (f *recordFollower) view(zone int64) (view int64, err error) {
+// findView returns the view of the zone that contains records; 0 if the parent is a template.
+func (f *recordFollower) findView(zone int64) (view int64, err error) {
 	if view, ok := f.changed[zone]; ok {
 		return view, nil
 	}
@@ -129,7 +129,7 @@ func (f *recordFollower) view(zone int64) (view int64, err error) {
 		return view, nil
 	}
 	r, err := f.tx.Get(zone)
-	if errors.Is(err, store.ErrNotFound) { // a template that goes with its records
+	if errors.Is(err, store.ErrNotFound) { // a template that is deleted together with its records
 		return 0, nil
 	}
 	if err == nil && r.Collection == "zones" {
@@ -141,15 +141,15 @@ func (f *recordFollower) view(zone int64) (view int64, err error) {
 	return view, err
 }
 
-// recordCountsName is the last part of the path under which the numbers are answered.
+// recordCountsName is the last path segment of the record counts.
 const recordCountsName = "recordCounts"
 
-// recordsOfView gives how many records the zones of a view have.
-func recordsOfView(tx *store.Tx, view *store.Resource) (map[string]int64, error) {
+// countViewRecords returns the number of records in the zones of a view, by type.
+func countViewRecords(tx *store.Tx, view *store.Resource) (map[string]int64, error) {
 	return recordCounts.By(tx, view.ID)
 }
 
-// recordsOfZone gives how many records lie right in a zone.
-func recordsOfZone(tx *store.Tx, zone *store.Resource) (map[string]int64, error) {
+// countZoneRecords returns the number of records directly in a zone, by type.
+func countZoneRecords(tx *store.Tx, zone *store.Resource) (map[string]int64, error) {
 	return tx.Totals(zone.ID, "resourceRecords")
 }

@@ -16,7 +16,7 @@ func registerResponsePolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "policyItems", Parents: []string{"responsePolicies"}}, &ResponsePolicyItem{})
 }
 
-// checkRedirect asks for the target of a redirection.
+// checkRedirect rejects a redirection without a valid target, and normalizes the target.
 func checkRedirect(kind string, target *string) error {
 	if kind != "REDIRECT" {
 		return nil
@@ -34,30 +34,30 @@ func checkRedirect(kind string, target *string) error {
 	return nil
 }
 
-// ResponsePolicy is a list of names and what is answered for them.
+// ResponsePolicy is a list of names with a common response.
 type ResponsePolicy struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the policy.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// PolicyType is what is answered: as ever, nothing, that there is no such name, or something else.
+	// PolicyType is the response: the normal one (ALLOWLIST), no data (BLACKHOLE), no such name (BLOCKLIST), or a redirection (REDIRECT).
 	PolicyType string `api:"policyType,required" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
-	// TTL is the time to live of the answers in seconds.
+	// TTL is the time to live of the responses in seconds.
 	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
-	// RedirectTarget is where a redirection leads: a name or an address.
+	// RedirectTarget is the target of a redirection: a name or an address.
 	RedirectTarget string `api:"redirectTarget"`
 }
 
-// BeforeWrite asks for the target of a redirection.
+// BeforeWrite checks the target of a redirection.
 func (x *ResponsePolicy) BeforeWrite(*resource.Change) error {
 	return checkRedirect(x.PolicyType, &x.RedirectTarget)
 }
 
-// ResponsePolicyItem is one name of a response policy.
+// ResponsePolicyItem is a name in a response policy.
 type ResponsePolicyItem struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
 }
 
-// BeforeWrite reads the name.
+// BeforeWrite normalizes and checks the name.
 func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 	x.Name = strings.ToLower(naming.Clean(x.Name))
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
@@ -66,7 +66,7 @@ func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses a name that has no room in a zone of the policy.
+// Validate rejects a name that is too long together with the name of a zone of the policy.
 func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 	links, err := c.Tx.Referring(x.Parent)
 	if err != nil {
@@ -80,7 +80,7 @@ func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 		if err != nil {
 			return err
 		}
-		if !hasRoom(x.Name, zone.Key) {
+		if !fitsInZone(x.Name, zone.Key) {
 			return problem.Invalid("name", "before the name of the zone %s it is longer than a name may be", problem.About(zone.ID, zone.Key))
 		}
 	}

@@ -15,33 +15,34 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerResponsePolicyZones declares the zones that response policies are served by.
+// registerResponsePolicyZones declares the zones that serve response policies.
 func registerResponsePolicyZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &ResponsePolicyZone{})
 }
 
-// ResponsePolicyZone tells resolvers to answer otherwise for some names.
+// ResponsePolicyZone changes the responses of resolvers for some names.
 type ResponsePolicyZone struct {
 	schema.Head `head:"required,nonblank" parents:"views"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in.
+	// View is the view that contains the zone.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
-	// ResponsePolicyZoneType says whose the names are: LOCAL ones come from the response policy.
+	// ResponsePolicyZoneType is the source of the names. The names of a LOCAL zone come from the response policy.
 	ResponsePolicyZoneType string `api:"responsePolicyZoneType,required" enum:"LOCAL|FEED|EXTERNAL"`
-	// ResponsePolicy has the names of a local zone.
+	// ResponsePolicy is the response policy of a local zone.
 	ResponsePolicy schema.Ref `api:"responsePolicy" ref:"ResponsePolicy" back:"zones"`
-	// OverridePolicyType is what is done instead of what the names say.
+	// OverridePolicyType replaces the response of the policy.
 	OverridePolicyType string `api:"overridePolicyType" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
-	// OverrideRefreshTime is how often a zone of the type FEED or EXTERNAL is asked for: seconds, or as in ISO 8601, from a minute to 30 days.
+	// OverrideRefreshTime is the refresh interval of a FEED or EXTERNAL zone, from one minute to 30 days: a number of seconds, or an ISO
+	// 8601 duration.
 	OverrideRefreshTime string `api:"overrideRefreshTime"`
-	// RedirectTarget is where a redirection leads: a name or an address.
+	// RedirectTarget is the target of a redirection: a name or an address.
 	RedirectTarget string `api:"redirectTarget"`
 	// FeedCategories are the categories of a feed: letters, digits, hyphens and underscores.
 	FeedCategories []string `api:"feedCategories"`
 }
 
-// BeforeWrite places the zone, and reads its name.
+// BeforeWrite places the zone and checks its fields.
 func (x *ResponsePolicyZone) BeforeWrite(*resource.Change) error {
 	x.Name, x.View = naming.Clean(x.Name), schema.Ref{ID: x.Parent}
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
@@ -56,7 +57,7 @@ func (x *ResponsePolicyZone) BeforeWrite(*resource.Change) error {
 	return checkRedirect(x.OverridePolicyType, &x.RedirectTarget)
 }
 
-// checkSource reads what says where the names of a zone come from that are not local.
+// checkSource checks the fields for zones that are not local.
 func (x *ResponsePolicyZone) checkSource() error {
 	if len(x.FeedCategories) > 0 && x.ResponsePolicyZoneType != FeedPolicy {
 		return problem.Invalid("feedCategories", "are for FEED zones alone")
@@ -87,7 +88,7 @@ const (
 	MaxRefreshTime = 30 * 24 * time.Hour
 )
 
-// RefreshTime is how often a zone of others is looked at; 0 where it is as that says.
+// RefreshTime returns the override of the refresh interval; 0 if the interval of the zone itself applies.
 func (x *ResponsePolicyZone) RefreshTime() time.Duration {
 	if seconds, err := strconv.ParseUint(x.OverrideRefreshTime, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -95,9 +96,9 @@ func (x *ResponsePolicyZone) RefreshTime() time.Duration {
 	return schema.LengthOf(x.OverrideRefreshTime)
 }
 
-// Validate refuses a name that another zone of the view has, and one in which a name of its policy has no room.
+// Validate rejects the name of another zone of the view, and a name that is too long together with a name of the policy.
 func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
-	if err := freeZoneName(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
+	if err := checkZoneNameUnique(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
 		return err
 	}
 	if old, ok := c.Old.(*ResponsePolicyZone); ok && old.ResponsePolicy == x.ResponsePolicy && old.Name == x.Name {
@@ -106,7 +107,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
 		store.HasParent(x.ResponsePolicy.ID)}},
 		func(r *store.Resource) error {
-			if hasRoom(r.Name, x.Name) {
+			if fitsInZone(r.Name, x.Name) {
 				return nil
 			}
 			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be",
@@ -114,8 +115,8 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 		})
 }
 
-// hasRoom reports whether a name has room before that of a response policy zone.
-func hasRoom(name, zone string) bool {
+// fitsInZone reports whether a name, followed by the name of a response policy zone, has a valid length.
+func fitsInZone(name, zone string) bool {
 	whole, err := FQDN(naming.Join(name, zone))
 	if err != nil {
 		return false
@@ -124,10 +125,10 @@ func hasRoom(name, zone string) bool {
 	return err == nil && n <= 255
 }
 
-// Key is the zone's name as names compare.
+// Key returns the name in the form used for comparison.
 func (x *ResponsePolicyZone) Key() string { return naming.Key(x.Name) }
 
-// RuleOf gives what a response policy zone does instead of what its records say, and what its policy says that they do; each may be empty.
+// RuleOf returns the override of a response policy zone, and the type of its policy. Each may be empty.
 func (x *ResponsePolicyZone) RuleOf(policies map[int64]*ResponsePolicy) (override, kind string) {
 	if p := policies[x.ResponsePolicy.ID]; p != nil {
 		kind = p.PolicyType
@@ -135,7 +136,7 @@ func (x *ResponsePolicyZone) RuleOf(policies map[int64]*ResponsePolicy) (overrid
 	return x.OverridePolicyType, kind
 }
 
-// IsLocal reports whether the names come from the response policy, and not from elsewhere.
+// IsLocal reports whether the names come from the response policy.
 func (x *ResponsePolicyZone) IsLocal() bool { return x.ResponsePolicyZoneType == LocalPolicy }
 
 // Types of response policy zones.
@@ -145,15 +146,15 @@ const (
 	ExternalPolicy = "EXTERNAL"
 )
 
-// policyRule is what a response policy zone does with names.
+// policyRule is the response of a response policy zone for the names of its policy.
 type policyRule struct {
 	policy       *store.Resource
 	kind, target string
 	ttl          uint32
 }
 
-// ruleOf gives what a response policy zone does with the names of its policy; the policy is nil where it has none.
-func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
+// readRule returns the rule of a response policy zone. Its policy is nil if the zone has none.
+func (z *ZoneReader) readRule(zone *store.Resource) (rule policyRule, err error) {
 	o, err := z.API.Object(zone)
 	if err != nil {
 		return rule, err
@@ -170,7 +171,7 @@ func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
 	}
 	p, ok := o.(*ResponsePolicy)
 	if !ok {
-		return rule, fmt.Errorf("resource %d is no response policy", rule.policy.ID)
+		return rule, fmt.Errorf("resource %d is not a response policy", rule.policy.ID)
 	}
 	rule.kind, rule.target, rule.ttl = p.PolicyType, p.RedirectTarget, uint32(DefaultTTL)
 	if x.OverridePolicyType != "" {
@@ -182,9 +183,9 @@ func (z *ZoneReader) ruleOf(zone *store.Resource) (rule policyRule, err error) {
 	return rule, nil
 }
 
-// responses adds what a response policy zone answers for the names of its policy; only, where it is not nil, says for which names.
-func (z *ZoneReader) responses(zone *store.Resource, only []string) error {
-	rule, err := z.ruleOf(zone)
+// addResponses adds the records of a response policy zone for the names of its policy. If only is not nil, it limits the names.
+func (z *ZoneReader) addResponses(zone *store.Resource, only []string) error {
+	rule, err := z.readRule(zone)
 	if err != nil || rule.policy == nil {
 		return err
 	}
@@ -219,8 +220,8 @@ func (z *ZoneReader) responses(zone *store.Resource, only []string) error {
 	return nil
 }
 
-// Response gives the record that tells a resolver what to answer for a name: as ever (ALLOWLIST), that it has nothing (BLACKHOLE), that it
-// is not there (BLOCKLIST), or what the target, a name or an address, has (REDIRECT).
+// Response returns the record that defines the response for a name. The kind is the normal response (ALLOWLIST), no data (BLACKHOLE), no
+// such name (BLOCKLIST), or the data of target (REDIRECT), which is a name or an address.
 func Response(owner string, ttl uint32, kind, target string) (dns.RR, error) {
 	head := dns.RR_Header{Name: owner, Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: ttl}
 	switch kind {

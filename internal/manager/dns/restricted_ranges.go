@@ -10,31 +10,30 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// RestrictedRanges is where views and zones take, in their own body, which address space puts hosts into them, as release 9.6 has it. It is
-// kept with the blocks and networks (restrictedZones), and listed below the view or zone (restrictedRanges).
+// RestrictedRanges is the field of views and zones, as in release 9.6, for the address space whose hosts are limited to them. It is stored
+// as restrictedZones of the blocks and networks, and listed as the sub-collection restrictedRanges.
 type RestrictedRanges struct {
-	// RestrictedRanges are the blocks and networks whose hosts are put into it, by their ids. A body that gives them makes them all that it
-	// has.
+	// RestrictedRanges is the complete list of blocks and networks, by id, whose hosts are limited to this view or zone.
 	RestrictedRanges schema.RefList `api:"restrictedRanges,writeOnly"`
 
-	// wantedRanges are those of the request, for keepRanges to link.
-	wantedRanges schema.RefList
+	// requestedRanges are the ranges of the request; saveRanges links them.
+	requestedRanges schema.RefList
 }
 
-// holdRanges keeps the ranges of a request for after: they are no references of the view or zone itself.
-func (x *RestrictedRanges) holdRanges() {
-	x.wantedRanges, x.RestrictedRanges = x.RestrictedRanges, schema.RefList{}
+// extractRanges moves the ranges out of the field, because they are not references of the view or zone itself.
+func (x *RestrictedRanges) extractRanges() {
+	x.requestedRanges, x.RestrictedRanges = x.RestrictedRanges, schema.RefList{}
 }
 
-// keepRanges links what the request gives, and takes off what else is linked.
-func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
-	if !x.wantedRanges.Given {
+// saveRanges links the requested ranges and unlinks all others.
+func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
+	if !x.requestedRanges.Given {
 		return nil
 	}
 	in := c.API.Collection(c.Type.Collection)
 	at := resource.Target{Collection: in, Sub: in.Sub("restrictedRanges"), ID: id}
 	wanted := map[int64]bool{}
-	for i, item := range x.wantedRanges.Items {
+	for i, item := range x.requestedRanges.Items {
 		if item.ID == 0 {
 			return problem.Field("InvalidInlinedResource", "restrictedRanges", "entry %d names no block or network by its id", i)
 		}
@@ -48,7 +47,7 @@ func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
 		}); err != nil {
 		return err
 	}
-	seen, err := c.API.Seen(c.Tx, c.Caller, there) // others are not this caller's to take off
+	seen, err := c.API.Seen(c.Tx, c.Caller, there) // the caller cannot unlink ranges that are hidden from it
 	if err != nil {
 		return err
 	}
@@ -65,11 +64,11 @@ func (x *RestrictedRanges) keepRanges(c *resource.Change, id int64) error {
 			return err
 		}
 	}
-	for i, item := range x.wantedRanges.Items {
+	for i, item := range x.requestedRanges.Items {
 		if !wanted[item.ID] {
 			continue
 		}
-		delete(wanted, item.ID) // also where it is named twice
+		delete(wanted, item.ID) // also skips a repeated entry
 		n := c.FollowingAsked()
 		n.Sent = map[string]json.RawMessage{"id": json.RawMessage(fmt.Sprint(item.ID))}
 		if _, err := c.API.Link(n, at); err != nil {

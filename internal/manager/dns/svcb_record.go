@@ -20,34 +20,34 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerServiceBindings declares the types that bind a name to where its service is given.
+// registerServiceBindings declares the record types for service bindings.
 func registerServiceBindings(r *resource.Registry) {
 	for name, sample := range map[string]schema.Object{"SVCBRecord": &SVCBRecord{}, "HTTPSRecord": &HTTPSRecord{}} {
 		declareRecord(r, name, sample, linkToExternalHost.For(resource.Writing, name))
 	}
 }
 
-// ServiceParameters say how a service is reached (RFC 9460 section 7).
+// ServiceParameters are the parameters of a service binding (RFC 9460 section 7).
 type ServiceParameters struct {
-	// ALPNIdentifiers are the protocols that are spoken there, such as h2.
+	// ALPNIdentifiers are the supported protocols, such as h2.
 	ALPNIdentifiers []string `api:"alpnIdentifiers,nonblank"`
-	// DefaultALPNIdentifierEnabled says whether the protocol that the service has by default is spoken, too; null means that it is.
+	// DefaultALPNIdentifierEnabled includes the default protocol of the service; null means true.
 	DefaultALPNIdentifierEnabled *bool `api:"defaultAlpnIdentifierEnabled"`
-	// Port is the port of the service; null for that of its scheme.
+	// Port is the port of the service; null uses the default port of the scheme.
 	Port *int64 `api:"port" min:"1" max:"65535"`
-	// IPv4AddressHints are addresses of the target, for who does not want to wait for them.
+	// IPv4AddressHints are IPv4 addresses of the target, which clients can use before they resolve it.
 	IPv4AddressHints []string `api:"ipv4AddressHints,nonblank"`
-	// IPv6AddressHints are addresses of the target, for who does not want to wait for them.
+	// IPv6AddressHints are IPv6 addresses of the target, which clients can use before they resolve it.
 	IPv6AddressHints []string `api:"ipv6AddressHints,nonblank"`
-	// EncryptedClientHello is the list of keys for encrypted client hellos, in base64.
+	// EncryptedClientHello is the list of keys for Encrypted Client Hello, in base64.
 	EncryptedClientHello string `api:"encryptedClientHello" length:"16384"`
-	// MandatoryKeys are the keys that a client must understand, such as alpn and port.
+	// MandatoryKeys are the keys that a client must support, such as alpn and port.
 	MandatoryKeys []string `api:"mandatoryKeys,nonblank"`
-	// PrivateUseValues are other parameters, key65280 to key65534, with their values.
+	// PrivateUseValues are parameters with the keys key65280 to key65534.
 	PrivateUseValues map[string]string `api:"privateUseValues"`
 }
 
-// serviceKeys are the keys of parameters by their names (RFC 9460 section 14.3).
+// serviceKeys maps the names of parameters to their keys (RFC 9460 section 14.3).
 var serviceKeys = func() map[string]dns.SVCBKey {
 	keys := map[string]dns.SVCBKey{}
 	for _, k := range []dns.SVCBKey{dns.SVCB_ALPN, dns.SVCB_NO_DEFAULT_ALPN, dns.SVCB_PORT,
@@ -57,28 +57,29 @@ var serviceKeys = func() map[string]dns.SVCBKey {
 	return keys
 }()
 
-// maxRecord is how many bytes of a message a record may take, but for the names in it, which are 255 each at most (RFC 1035 section 4.2.2).
-const maxRecord = 65535 - 2*255
+// maxRecordSize is the maximum size of record data in bytes, without the two names, which have at most 255 bytes each (RFC 1035 section
+// 4.2.2).
+const maxRecordSize = 65535 - 2*255
 
-// The keys of private use.
+// The range of private-use keys.
 const (
 	firstPrivateKey = 65280
 	lastPrivateKey  = 65534
 )
 
-// privateKey reads the name of a key of private use.
+// privateKey parses the name of a private-use key.
 func privateKey(name string) (dns.SVCBKey, bool) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(name, "key"), 10, 16)
 	return dns.SVCBKey(n), err == nil && name == fmt.Sprintf("key%d", n) && n >= firstPrivateKey && n <= lastPrivateKey
 }
 
-// Check reads the parameters as they go into a message.
+// Check reports whether the parameters can be encoded.
 func (x *ServiceParameters) Check() error {
 	_, err := x.values()
 	return err
 }
 
-// values gives the parameters as they go into a message, in the order of their keys.
+// values returns the parameters in wire form, in the order of their keys.
 func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	if x == nil {
 		return nil, nil
@@ -95,7 +96,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	if x.Port != nil {
 		values = append(values, &dns.SVCBPort{Port: uint16(*x.Port)}) //nolint:gosec // within its bounds
 	}
-	hints, err := hintsOf("ipv4AddressHints", x.IPv4AddressHints, netip.Addr.Is4)
+	hints, err := parseHints("ipv4AddressHints", x.IPv4AddressHints, netip.Addr.Is4)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 		}
 		values = append(values, &dns.SVCBECHConfig{ECH: keys})
 	}
-	if hints, err = hintsOf("ipv6AddressHints", x.IPv6AddressHints, netip.Addr.Is6); err != nil {
+	if hints, err = parseHints("ipv6AddressHints", x.IPv6AddressHints, netip.Addr.Is6); err != nil {
 		return nil, err
 	}
 	if hints != nil {
@@ -122,11 +123,11 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 		}
 		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
 	}
-	return x.mandatory(values)
+	return x.addMandatory(values)
 }
 
-// mandatory puts what a client must understand before the parameters, all of which there must be (RFC 9460 section 8).
-func (x *ServiceParameters) mandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyValue, error) {
+// addMandatory adds the mandatory keys before the parameters. Each of these parameters must be present (RFC 9460 section 8).
+func (x *ServiceParameters) addMandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyValue, error) {
 	var needed []dns.SVCBKey
 	for _, name := range x.MandatoryKeys {
 		key, ok := serviceKeys[name]
@@ -151,8 +152,8 @@ func (x *ServiceParameters) mandatory(values []dns.SVCBKeyValue) ([]dns.SVCBKeyV
 	return append([]dns.SVCBKeyValue{&dns.SVCBMandatory{Code: needed}}, values...), nil
 }
 
-// hintsOf reads addresses of one family.
-func hintsOf(member string, texts []string, family func(netip.Addr) bool) (hints []net.IP, err error) {
+// parseHints parses addresses of one family.
+func parseHints(member string, texts []string, family func(netip.Addr) bool) (hints []net.IP, err error) {
 	for _, text := range texts {
 		a, err := netip.ParseAddr(text)
 		if err != nil || !family(a) || a.Is4In6() || a.Zone() != "" {
@@ -163,19 +164,19 @@ func hintsOf(member string, texts []string, family func(netip.Addr) bool) (hints
 	return hints, nil
 }
 
-// ServiceBinding is what records have that bind a name to where its service is given (RFC 9460).
+// ServiceBinding has the common fields of SVCB and HTTPS records (RFC 9460).
 type ServiceBinding struct {
 	RecordHead
-	// LinkedRecord is the host that gives the service, by id or by absoluteName; null means the name itself, or with the priority 0 that
-	// there is no service.
+	// LinkedRecord is the host of the service, by id or by absoluteName. null means the name of the record itself, or with the
+	// priority 0 for no service.
 	LinkedRecord schema.Ref `api:"linkedRecord" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
-	// Priority is the preference: the lowest is tried first; 0 makes the name an alias for the service alone.
+	// Priority is the preference; the lowest is tried first. The priority 0 makes the record an alias for this service only.
 	Priority int64 `api:"priority,required" min:"0" max:"65535"`
-	// ServiceParameters say how the service is reached; an alias has none.
+	// ServiceParameters are the parameters of the service. An alias has none.
 	ServiceParameters *ServiceParameters `api:"serviceParameters"`
 }
 
-// check derives the name, finds the host and refuses an alias that says more.
+// check derives the absolute name, resolves the host and rejects an alias with parameters.
 func (x *ServiceBinding) check(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
@@ -185,18 +186,18 @@ func (x *ServiceBinding) check(c *resource.Change) error {
 		return err
 	}
 	whole := &dns.SVCB{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeSVCB}, Target: ".", Value: values}
-	if _, err := dns.PackRR(whole, make([]byte, maxRecord), 0, nil, false); err != nil {
+	if _, err := dns.PackRR(whole, make([]byte, maxRecordSize), 0, nil, false); err != nil {
 		return problem.Field("InvalidResourceFieldValue", "serviceParameters", "cannot be put into a message: %v", err)
 	}
 	if x.Priority == 0 && len(values) > 0 {
 		return problem.Field("ConflictingResourceFieldValues", "serviceParameters",
 			"the priority 0 makes the record an alias, which has no parameters (RFC 9460 section 2.4.2)")
 	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
-// binding is the record's data.
-func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, error) {
+// data returns the record data.
+func (x *ServiceBinding) data(head dns.RR_Header, target string) (dns.SVCB, error) {
 	if x.LinkedRecord.ID == 0 {
 		target = "."
 	}
@@ -204,7 +205,7 @@ func (x *ServiceBinding) binding(head dns.RR_Header, target string) (dns.SVCB, e
 	return dns.SVCB{Hdr: head, Priority: uint16(x.Priority), Target: target, Value: values}, err //nolint:gosec // within its bounds
 }
 
-// HasParametersOf reports whether a record's parameters are those of the binding, octet by octet, and can be kept in its fields.
+// HasParametersOf reports whether the parameters of the binding encode to exactly those of a DNS record and its fields can store them.
 func (x *ServiceBinding) HasParametersOf(rr *dns.SVCB) bool {
 	values, err := x.ServiceParameters.values()
 	if err != nil {
@@ -219,52 +220,53 @@ func (x *ServiceBinding) HasParametersOf(rr *dns.SVCB) bool {
 	return given.ToRFC3597(rr) == nil && made.ToRFC3597(own) == nil && given.Rdata == made.Rdata
 }
 
-// alike reports whether both say the same of the same host; parameters that cannot be read are like none.
-func (x *ServiceBinding) alike(y *ServiceBinding) bool {
-	a, errA := x.binding(dns.RR_Header{}, "")
-	b, errB := y.binding(dns.RR_Header{}, "")
+// hasSameData reports whether both bindings have the same host and parameters. It returns false if the parameters of either are invalid.
+func (x *ServiceBinding) hasSameData(y *ServiceBinding) bool {
+	a, errA := x.data(dns.RR_Header{}, "")
+	b, errB := y.data(dns.RR_Header{}, "")
 	return errA == nil && errB == nil && x.LinkedRecord.ID == y.LinkedRecord.ID && a.String() == b.String()
 }
 
-// SVCBRecord binds a name of any service to where it is given.
+// SVCBRecord is the binding of a service of any kind.
 type SVCBRecord struct {
 	ServiceBinding
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"SVCB"`
 }
 
-// BeforeWrite derives the name and reads the data.
+// BeforeWrite derives the absolute name and checks the data.
 func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *SVCBRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *SVCBRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *SVCBRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*SVCBRecord)
-	return ok && x.alike(&y.ServiceBinding)
+	return ok && x.hasSameData(&y.ServiceBinding)
 }
 
-// HTTPSRecord binds a name of the web to where its service is given.
+// HTTPSRecord is the binding of an HTTP service.
 type HTTPSRecord struct {
 	ServiceBinding
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"HTTPS"`
 }
 
-// BeforeWrite derives the name and reads the data.
+// BeforeWrite derives the absolute name and checks the data.
 func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *HTTPSRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *HTTPSRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *HTTPSRecord) SameData(o schema.Object) bool {
 	y, ok := o.(*HTTPSRecord)
-	return ok && x.alike(&y.ServiceBinding)
+	return ok && x.hasSameData(&y.ServiceBinding)
 }
 
-// ServiceBindingOf gives the binding of a record of a zone file; nil where it has parameters that are not kept by name, and its target.
+// ServiceBindingOf returns the binding of a DNS record and its target. It returns nil if the fields of a binding cannot store the
+// parameters.
 func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 	x = &ServiceBinding{Priority: int64(rr.Priority)}
 	if rr.Target != "." {
@@ -289,16 +291,16 @@ func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 			port := int64(v.Port)
 			p.Port = &port
 		case *dns.SVCBIPv4Hint:
-			p.IPv4AddressHints = texts(v.Hint)
+			p.IPv4AddressHints = addressTexts(v.Hint)
 		case *dns.SVCBIPv6Hint:
-			p.IPv6AddressHints = texts(v.Hint)
+			p.IPv6AddressHints = addressTexts(v.Hint)
 		case *dns.SVCBECHConfig:
 			p.EncryptedClientHello = base64.StdEncoding.EncodeToString(v.ECH)
 		case *dns.SVCBLocal:
 			if p.PrivateUseValues == nil {
 				p.PrivateUseValues = map[string]string{}
 			}
-			if !utf8.Valid(v.Data) || bytes.ContainsFunc(v.Data, unicode.IsControl) { // which a field cannot hold
+			if !utf8.Valid(v.Data) || bytes.ContainsFunc(v.Data, unicode.IsControl) { // a field cannot store this value
 				return nil, ""
 			}
 			p.PrivateUseValues[fmt.Sprintf("key%d", v.KeyCode)] = string(v.Data)
@@ -306,13 +308,13 @@ func ServiceBindingOf(rr *dns.SVCB) (x *ServiceBinding, target string) {
 			return nil, ""
 		}
 	}
-	if p.Check() != nil { // such as a parameter that is nobody's yet
+	if p.Check() != nil { // for example an unassigned parameter
 		return nil, ""
 	}
 	return x, target
 }
 
-func texts(hints []net.IP) (list []string) {
+func addressTexts(hints []net.IP) (list []string) {
 	for _, ip := range hints {
 		list = append(list, ip.String())
 	}

@@ -11,38 +11,40 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it.
+// TSIGKey is a key that servers and clients use to sign messages (RFC 8945). Only the response to the request that created the secret
+// contains it.
 type TSIGKey struct {
 	schema.Head `head:"required,nonblank" unique:"siblings" parents:"configurations"`
-	// Configuration is the configuration the key lies in.
+	// Configuration is the configuration that contains the key.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Algorithm is the hash of the HMAC.
+	// Algorithm is the hash algorithm of the HMAC.
 	Algorithm string `api:"algorithm,required" enum:"MD5|SHA1|SHA256|SHA512"`
-	// Length is how long the secret is, in bits.
+	// Length is the length of the secret in bits.
 	Length int64 `api:"length,required" min:"1" max:"512"`
-	// State says whether there is a secret; REGENERATE, in a PATCH, makes another one.
+	// State shows whether the key has a secret. REGENERATE, in a PATCH, generates a new one.
 	State string `api:"state" enum:"GENERATED|NOT_GENERATED|REGENERATE"`
-	// KeyGenerationDateTime is when the secret was made.
+	// KeyGenerationDateTime is when the secret was created.
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
-	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone. Release 9.6 calls it sharedSecret.
+	// PrivateKey is the secret in base64. It can be set; only the response to the request that set or generated it contains it. Release 9.6
+	// calls it sharedSecret.
 	PrivateKey schema.Secret `api:"privateKey,once" also:"sharedSecret"`
 }
 
-// The states of a key, and what asks for another one.
+// States of a key, and the value that requests a new secret.
 const (
 	KeyStateGenerated  = "GENERATED"
 	keyNotGenerated    = "NOT_GENERATED"
 	KeyStateRegenerate = "REGENERATE"
 )
 
-// BeforeWrite takes the secret that is given, or makes one.
+// BeforeWrite stores the given secret, or generates one.
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
 	switch {
 	case c.Given["state"] && x.State == KeyStateRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
 	case x.PrivateKey.Plain != "":
-		return x.take(c)
+		return x.readSecret(c)
 	case x.PrivateKey.Given && !x.PrivateKey.Set():
 		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
 		return nil
@@ -64,8 +66,8 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// take reads the secret that was given.
-func (x *TSIGKey) take(c *resource.Change) error {
+// readSecret decodes and stores the given secret.
+func (x *TSIGKey) readSecret(c *resource.Change) error {
 	text := strings.Join(strings.Fields(x.PrivateKey.Plain), "")
 	secret, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(secret) == 0 {
@@ -74,29 +76,29 @@ func (x *TSIGKey) take(c *resource.Change) error {
 	if bits := int64(len(secret)) * 8; bits != (x.Length+7)/8*8 {
 		return problem.Field("InvalidPrivateKeyValue", "privateKey", "has %d bits, and length says %d", bits, x.Length)
 	}
-	x.set(c, secret)
+	x.setSecret(c, secret)
 	return nil
 }
 
-// generate makes a secret.
+// generate generates a secret.
 func (x *TSIGKey) generate(c *resource.Change) error {
 	secret := make([]byte, (x.Length+7)/8)
 	if _, err := rand.Read(secret); err != nil {
 		return err
 	}
-	x.set(c, secret)
+	x.setSecret(c, secret)
 	return nil
 }
 
-// set sets the secret, which the answer shows once.
-func (x *TSIGKey) set(c *resource.Change, secret []byte) {
+// setSecret stores the secret and adds it to the response of this request.
+func (x *TSIGKey) setSecret(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
 	x.PrivateKey = schema.Secret{Plain: text, Given: true}
 	x.State, x.KeyGenerationDateTime = KeyStateGenerated, c.Tx.Now().UTC()
 	c.Extra["privateKey"], c.Extra["sharedSecret"] = text, text
 }
 
-// Validate checks the name, by which configurations of name servers call the key.
+// Validate checks the name, which appears in name server configurations.
 func (x *TSIGKey) Validate(*resource.Change) error {
 	if err := checkListName(x.Name); err != nil {
 		return problem.Invalid("name", "%v", err)
@@ -104,7 +106,7 @@ func (x *TSIGKey) Validate(*resource.Change) error {
 	return nil
 }
 
-// AfterWrite lets what names the key have its new name.
+// AfterWrite updates the access control lists that refer to the key after it was renamed.
 func (x *TSIGKey) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*TSIGKey); ok && old.Name != x.Name {
 		return renameInLists(c, x.ID, func(m Match) string { return m.Key }, old.Name, x.Name)

@@ -7,21 +7,21 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerTXTRecords declares the type.
+// registerTXTRecords declares the record type.
 func registerTXTRecords(r *resource.Registry) {
 	declareRecord(r, "TXTRecord", &TXTRecord{})
 }
 
-// TXTRecord holds text (RFC 1035 section 3.3.14).
+// TXTRecord is a text (RFC 1035 section 3.3.14).
 type TXTRecord struct {
 	RecordHead
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"TXT"`
-	// Text is the text; it is served in strings of 255 bytes.
+	// Text is the text. It is served in strings of at most 255 bytes.
 	Text string `api:"text,nonblank" length:"65000"`
 }
 
-// BeforeWrite derives the name, and refuses a record without text.
+// BeforeWrite derives the absolute name and rejects a record without text.
 func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *TXTRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *TXTRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *TXTRecord) SameData(o schema.Object) bool {

@@ -10,25 +10,25 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerURIRecords declares the type.
+// registerURIRecords declares the record type.
 func registerURIRecords(r *resource.Registry) {
 	declareRecord(r, "URIRecord", &URIRecord{})
 }
 
-// URIRecord is an address of the web for a name (RFC 7553).
+// URIRecord is a URI for a name (RFC 7553).
 type URIRecord struct {
 	RecordHead
-	// RecordType is its type on the wire.
+	// RecordType is the DNS type.
 	RecordType string `api:"recordType,computed" always:"URI"`
-	// Priority is the preference: the lowest is tried first.
+	// Priority is the preference; the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535"`
-	// Weight divides the clients among records of the same priority.
+	// Weight distributes the clients among records of equal priority.
 	Weight int64 `api:"weight,put" min:"0" max:"65535"`
-	// Target is the address, such as https://www.example.com/path.
+	// Target is the URI, such as https://www.example.com/path.
 	Target string `api:"target,required,nonblank" length:"1000"`
 }
 
-// BeforeWrite derives the name and reads the address.
+// BeforeWrite derives the absolute name and checks the URI.
 func (x *URIRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
@@ -39,10 +39,10 @@ func (x *URIRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// MaxURITarget is how many characters a target has at most: zone files have no longer ones.
+// MaxURITarget is the maximum number of characters of a target. Zone files do not support longer ones.
 const MaxURITarget = 1000
 
-// IsURI reports whether a text is an address with a scheme, of characters that one may have (RFC 3986 section 2).
+// IsURI reports whether a text is a URI with a scheme and only allowed characters (RFC 3986 section 2).
 func IsURI(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && !strings.ContainsFunc(text, func(r rune) bool {
@@ -50,8 +50,8 @@ func IsURI(text string) bool {
 	})
 }
 
-// Validate refuses the same record twice, and a name that is an alias.
-func (x *URIRecord) Validate(c *resource.Change) error { return fits(c, x) }
+// Validate rejects a duplicate record, and a name that is an alias.
+func (x *URIRecord) Validate(c *resource.Change) error { return checkConflicts(c, x) }
 
 // SameData implements ComparableRecord.
 func (x *URIRecord) SameData(o schema.Object) bool {

@@ -10,37 +10,36 @@ import (
 // registerViews declares the collection of views.
 func registerViews(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"},
-		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: recordsOfView}}, &View{})
+		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: countViewRecords}}, &View{})
 }
 
-// View is a namespace of DNS within a configuration: the same name may mean another thing in
-// another view.
+// View is a DNS namespace within a configuration. The same name may have different records in different views.
 type View struct {
 	schema.Head `head:"post,nonblank" unique:"siblings"`
-	// Configuration is the configuration the view lies in.
+	// Configuration is the configuration that contains the view.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// DeviceRegistrationEnabled says whether devices may be registered in the view.
+	// DeviceRegistrationEnabled allows the registration of devices in the view.
 	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
 	// DeviceRegistrationPortalAddress is the address of the registration portal.
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
-	// LiveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.
+	// LiveDeployment deploys every change in the view immediately, if its zones were deployed before.
 	LiveDeployment bool `api:"liveDeployment"`
-	// FollowedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their
-	// records.
+	// FollowedServer is a server of another operator whose zones are copied to this view; null for none. Only the copy changes the records
+	// of these zones.
 	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
 	RestrictedRanges
 }
 
-// BeforeWrite keeps the ranges of the request for after.
+// BeforeWrite extracts the restricted ranges of the request.
 func (x *View) BeforeWrite(*resource.Change) error {
-	x.holdRanges()
+	x.extractRanges()
 	return nil
 }
 
-// AfterWrite links them.
-func (x *View) AfterWrite(c *resource.Change) error { return x.keepRanges(c, x.ID) }
+// AfterWrite links the restricted ranges.
+func (x *View) AfterWrite(c *resource.Change) error { return x.saveRanges(c, x.ID) }
 
-// Validate checks what a view follows.
+// Validate checks that followedServer is a server of another operator.
 func (x *View) Validate(c *resource.Change) error {
 	if x.FollowedServer.ID == 0 {
 		return nil
@@ -64,5 +63,5 @@ func (x *View) Validate(c *resource.Change) error {
 	return nil
 }
 
-// OtherServer is the profile of a server that somebody else runs.
+// OtherServer is the profile of a server of another operator.
 const OtherServer = "OTHER_DNS_SERVER"

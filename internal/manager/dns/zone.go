@@ -10,53 +10,53 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
+// registerZones declares the collection of zones and the type Zone. Other zone types are declared separately.
 func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
-		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
+		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: countZoneRecords},
 		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&Zone{})
 }
 
-// multiLabelNames makes one dotted zone instead of the zones in between.
+// multiLabelNames is the request option that creates a single zone with a multi-label name instead of intermediate zones.
 var multiLabelNames = resource.Flag("x-bcn-allow-multi-label-zonenames", "Make one dotted zone instead of the zones in between.")
 
-// Zone is a DNS zone within a view, below the view or below another zone.
+// Zone is a DNS zone in a view or below another zone.
 type Zone struct {
 	schema.Head `head:"required,nonblank" unless:"absoluteName" unique:"wholeName"`
-	// Configuration is the configuration the zone lies in.
+	// Configuration is the configuration that contains the zone.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// View is the view the zone lies in, however deep.
+	// View is the view that contains the zone, directly or indirectly.
 	View schema.Ref `api:"view,readOnly" ref:"View"`
-	// DeploymentEnabled says whether the zone is put on the wire.
+	// DeploymentEnabled includes the zone in deployments.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
-	// DynamicUpdateEnabled says whether the zone takes dynamic updates (RFC 2136).
+	// DynamicUpdateEnabled allows dynamic updates (RFC 2136).
 	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,put"`
-	// Template is the template of the zone.
+	// Template is the template that is assigned to the zone.
 	Template schema.Ref `api:"template" ref:"ZoneTemplate" back:"appliedResources|zones"`
-	// Signed says whether the zone is signed (RFC 4033).
+	// Signed enables signing of the zone (RFC 4033).
 	Signed bool `api:"signed,put"`
-	// SigningPolicy is the policy the zone is signed by.
+	// SigningPolicy is the signing policy of the zone.
 	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy" back:"appliedResources" onDelete:"refuse"`
-	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
-	// in between that are missing are made.
+	// AbsoluteName is the absolute name of the zone. A new zone can be created with it instead of the name: missing intermediate zones are
+	// created.
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
 	RestrictedRanges
 }
 
 // BeforeWrite places the zone and derives its absolute name.
 func (x *Zone) BeforeWrite(c *resource.Change) error {
-	x.holdRanges()
+	x.extractRanges()
 	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
 		}
 	}
-	if err := x.checkSigned(c); err != nil {
+	if err := x.deriveSigned(c); err != nil {
 		return err
 	}
-	name, err := numbered(c, x.Parent, naming.Clean(x.Name))
+	name, err := assignNumbers(c, x.Parent, naming.Clean(x.Name))
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
-	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients create zones
-		_, above, err := above(c.Tx, x.Parent)
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients do
+		_, above, err := resolveParent(c.Tx, x.Parent)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidZoneName", "name",
 			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
-	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+	if err := checkNamingPolicies(c, x.Parent, x.Name); err != nil {
 		return err
 	}
 	parent, err := c.Tx.Head(x.Parent)
@@ -88,7 +88,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if parent.Type != "View" && parent.Type != "Zone" && parent.Type != "ENUMZone" {
 		return problem.Invalid("type", "a Zone lies in a view or a Zone, not in %s %d", parent.Type, x.Parent)
 	}
-	view, zone, err := above(c.Tx, x.Parent)
+	view, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses a name that another zone of the view has.
+// Validate rejects a name that another zone of the view has.
 func (x *Zone) Validate(c *resource.Change) error {
 	same, err := FindByName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
 	if err != nil {
@@ -114,13 +114,13 @@ func (x *Zone) Validate(c *resource.Change) error {
 	return nil
 }
 
-// placeByAbsoluteName turns an absolute name into a name and a parent, making the zones between.
+// placeByAbsoluteName derives the name and the parent from the absolute name, and creates intermediate zones.
 func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	absolute := naming.Clean(x.AbsoluteName)
 	if err := naming.Check(absolute, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "absoluteName", "%v", err)
 	}
-	view, zone, err := above(c.Tx, x.Parent)
+	view, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
@@ -155,14 +155,14 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	return nil
 }
 
-// above gives the view a resource with that parent lies in, and the absolute name of the zone right
-// above it, empty below the view itself.
-func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
+// resolveParent returns the view that contains the children of parent, and the absolute name of parent. The name is empty for a view or
+// template.
+func resolveParent(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	r, err := tx.Get(parent)
 	if err != nil {
 		return 0, "", err
 	}
-	if r.Collection == "views" || r.Collection == "templates" { // whose records have names of their own
+	if r.Collection == "views" || r.Collection == "templates" { // the records of a template have relative names
 		return r.ID, "", nil
 	}
 	if r.Type == "InternalRootZone" {
@@ -171,7 +171,7 @@ func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	return ViewOf(r), absoluteName(r), nil
 }
 
-// ViewOf gives the view that a zone lies in; a template is a view of its own.
+// ViewOf returns the view of a zone. A template is its own view.
 func ViewOf(r *store.Resource) int64 {
 	if r.Collection == "templates" {
 		return r.ID
@@ -184,7 +184,7 @@ func ViewOf(r *store.Resource) int64 {
 	return 0
 }
 
-// FindByName finds the resources of a collection with that absolute name in a view.
+// FindByName returns the resources of a collection with an absolute name in a view.
 func FindByName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
 	found, err := tx.ByKey(configuration, naming.Key(absolute))
 	if err != nil {
@@ -209,9 +209,9 @@ func FindByName(tx *store.Tx, configuration, view int64, collection, absolute st
 	return same, nil
 }
 
-// AfterWrite links the zone's restricted ranges, and renames what lies below a zone that was renamed.
+// AfterWrite links the restricted ranges of the zone, and renames everything below it if it was renamed.
 func (x *Zone) AfterWrite(c *resource.Change) error {
-	if err := x.keepRanges(c, x.ID); err != nil {
+	if err := x.saveRanges(c, x.ID); err != nil {
 		return err
 	}
 	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
@@ -220,7 +220,7 @@ func (x *Zone) AfterWrite(c *resource.Change) error {
 	return renameBelow(c, x.ID)
 }
 
-// renameBelow lets the names of what lies below a zone follow it.
+// renameBelow updates the absolute names below a renamed zone.
 func renameBelow(c *resource.Change, zone int64) error {
 	children, err := c.Tx.Children(zone)
 	if err != nil {
@@ -234,11 +234,11 @@ func renameBelow(c *resource.Change, zone int64) error {
 	if row.Type == "InternalRootZone" {
 		name = ""
 	}
-	policies, err := anyPolicies(c.Tx)
+	policies, err := hasPolicies(c.Tx)
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(children, renamedAtOnce) {
+	for part := range slices.Chunk(children, renameBatch) {
 		rows, err := c.Tx.Load(part)
 		if err != nil {
 			return err
@@ -247,7 +247,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 		for _, id := range part {
 			child := rows[id]
 			if child == nil {
-				continue // it went with another one
+				continue // it was deleted together with another resource
 			}
 			if child.Collection != "resourceRecords" || policies {
 				if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
@@ -255,7 +255,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 				}
 				continue
 			}
-			renamed, err := renamedRecord(child, name)
+			renamed, err := renameRecord(child, name)
 			if err != nil {
 				return err
 			}
@@ -268,12 +268,12 @@ func renameBelow(c *resource.Change, zone int64) error {
 	return nil
 }
 
-// renamedAtOnce is how many records are renamed at a time.
-const renamedAtOnce = 500
+// renameBatch is the number of records that are renamed at a time.
+const renameBatch = 500
 
-// renamedRecord gives a record as its rules leave it in a zone that is called otherwise now: nothing of it but its absolute name follows
-// from that (RecordHead.checkName).
-func renamedRecord(r *store.Resource, zone string) (*store.Resource, error) {
+// renameRecord returns a record with the absolute name in its renamed zone. No other field depends on the zone name (see
+// RecordHead.checkName).
+func renameRecord(r *store.Resource, zone string) (*store.Resource, error) {
 	absolute := naming.Join(r.Name, zone)
 	if err := naming.Check(absolute, naming.AnyName); err != nil && absolute != "" {
 		return nil, problem.Invalid("name", "with its zone, %v", err)
@@ -285,18 +285,18 @@ func renamedRecord(r *store.Resource, zone string) (*store.Resource, error) {
 	return &next, err
 }
 
-// Key is the zone's absolute name as names compare.
+// Key returns the absolute name in the form used for comparison.
 func (x *Zone) Key() string { return naming.Key(x.AbsoluteName) }
 
-// String is the zone's absolute name.
+// String returns the absolute name.
 func (x *Zone) String() string { return x.AbsoluteName }
 
-// zonePlace gives the view and the absolute name of a zone.
-func zonePlace(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
+// resolveZoneName returns the view and the absolute name of a zone.
+func resolveZoneName(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
 	if err := naming.Check(name, naming.AnyName); err != nil {
 		return 0, "", problem.Invalid("name", "%v", err)
 	}
-	view, zone, err := above(c.Tx, parent)
+	view, zone, err := resolveParent(c.Tx, parent)
 	if err != nil {
 		return 0, "", err
 	}
@@ -307,8 +307,8 @@ func zonePlace(c *resource.Change, parent int64, name string) (view int64, absol
 	return view, absolute, nil
 }
 
-// freeZoneName refuses the name of another zone of the view.
-func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
+// checkZoneNameUnique rejects the name of another zone of the view.
+func checkZoneNameUnique(c *resource.Change, h *schema.Head, view int64, absolute string) error {
 	same, err := FindByName(c.Tx, h.Config, view, "zones", absolute)
 	for _, r := range same {
 		if r.ID != h.ID {
@@ -318,8 +318,8 @@ func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute strin
 	return err
 }
 
-// checkSigned lets a zone be signed by the policy that it is given, and refuses one that is signed by none.
-func (x *Zone) checkSigned(c *resource.Change) error {
+// deriveSigned enables signing when a signing policy is set, and rejects a signed zone without a policy.
+func (x *Zone) deriveSigned(c *resource.Change) error {
 	if c.Given["signingPolicy"] && !c.Given["signed"] {
 		x.Signed = x.SigningPolicy.ID != 0
 	}

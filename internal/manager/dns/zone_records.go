@@ -14,7 +14,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// RecordsOf gives the records that a resource stands for.
+// RecordsOf returns the DNS records of a resource; none for an external host.
 func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
 	name, err := FQDN(r.Key)
 	if err != nil {
@@ -61,10 +61,10 @@ func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
 		return []dns.RR{&dns.URI{Hdr: head(dns.TypeURI), Priority: uint16(x.Priority), Weight: uint16(x.Weight),
 			Target: EscapeText(x.Target)}}, nil //nolint:gosec // within their bounds
 	case *SVCBRecord:
-		rr, err := x.binding(head(dns.TypeSVCB), target)
+		rr, err := x.data(head(dns.TypeSVCB), target)
 		return []dns.RR{&rr}, err
 	case *HTTPSRecord:
-		rr, err := x.binding(head(dns.TypeHTTPS), target)
+		rr, err := x.data(head(dns.TypeHTTPS), target)
 		return []dns.RR{&dns.HTTPS{SVCB: rr}}, err
 	case *TXTRecord:
 		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: TextChunks(x.Text)}}, nil
@@ -90,7 +90,7 @@ func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
 	return nil, nil
 }
 
-// RecordTypes gives the types of the records that a resource stands for, whatever they say; none for what is no record of DNS.
+// RecordTypes returns the DNS types of the records of a resource, independent of their data; none if the resource has no DNS records.
 func RecordTypes(a *resource.API, r *store.Resource) (types []uint16, err error) {
 	z := &ZoneReader{API: a, Targets: map[int64]string{r.ID: "."},
 		Addresses: map[int64][]netip.Addr{r.ID: {netip.IPv4Unspecified(), netip.IPv6Unspecified()}}}
@@ -101,7 +101,7 @@ func RecordTypes(a *resource.API, r *store.Resource) (types []uint16, err error)
 	return types, err
 }
 
-// TextChunks cuts text into strings of at most 255 bytes, as the DNS library writes them.
+// TextChunks splits text into strings of at most 255 bytes, in the escaped form of the DNS library.
 func TextChunks(text string) (parts []string) {
 	for part := range slices.Chunk([]byte(text), 255) {
 		parts = append(parts, EscapeText(string(part)))
@@ -109,7 +109,7 @@ func TextChunks(text string) (parts []string) {
 	return parts
 }
 
-// EscapeText writes text as the DNS library keeps it (RFC 1035 section 5.1).
+// EscapeText returns text in the escaped form of the DNS library (RFC 1035 section 5.1).
 func EscapeText(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -126,7 +126,7 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
-// UnescapeText undoes escape.
+// UnescapeText reverses EscapeText.
 func UnescapeText(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -149,7 +149,7 @@ func isDigits(text string) bool {
 	return strings.Trim(text, "0123456789") == ""
 }
 
-// IsText reports whether fields can hold the texts: they are UTF-8 without control characters.
+// IsText reports whether a field can store the texts: valid UTF-8 without control characters.
 func IsText(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool {
 		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)

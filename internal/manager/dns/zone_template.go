@@ -12,17 +12,17 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerZoneTemplates declares templates of zones, and their application.
+// registerZoneTemplates declares zone templates and their applications.
 func registerZoneTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"views"}}, &ZoneTemplate{})
 	r.Collection(resource.Collection{Name: "templateApplications"}, &ZoneTemplateApplication{})
 	r.Computed(resource.ComputedSub{Below: "templates", Type: "ZoneTemplate", Name: "conflictingResources", Find: conflictingRecords})
 }
 
-// ZoneTemplate holds records that zones are to have.
+// ZoneTemplate contains records for zones.
 type ZoneTemplate struct{ ipam.TemplateHead }
 
-// conflictingRecords gives the records that are in the way of a template in the zones that have it.
+// conflictingRecords returns the ids of the records that conflict with a template in the zones that have it.
 func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
 	zones, err := ipam.TemplatedRows(tx, template.ID, "Zone")
@@ -34,14 +34,14 @@ func conflictingRecords(tx *store.Tx, api *resource.API, template *store.Resourc
 		if err := a.compare(); err != nil {
 			return nil, err
 		}
-		for _, r := range a.inTheWay {
+		for _, r := range a.conflicts {
 			ids = append(ids, r.ID)
 		}
 	}
 	return ids, nil
 }
 
-// ZoneTemplateApplication is the applying of zone templates to zones, and the record of it.
+// ZoneTemplateApplication applies zone templates to zones. It is kept as a record of the operation.
 type ZoneTemplateApplication struct {
 	ipam.Application `parents:"templates|zones"`
 }
@@ -51,7 +51,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	x.Begin(c)
+	x.Start(c)
 	zones, err := ipam.TemplateSubjects(c, x.Parent, "Zone", "ZoneTemplate")
 	if err != nil {
 		return err
@@ -65,10 +65,10 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 		if err := a.compare(); err != nil {
 			return err
 		}
-		if len(a.inTheWay) > 0 && x.ConflictResolutionStrategy == ipam.AbortOnConflict {
-			return inTheWayRecords(template, zone, a.inTheWay)
+		if len(a.conflicts) > 0 && x.ConflictResolutionStrategy == ipam.AbortOnConflict {
+			return conflictError(template, zone, a.conflicts)
 		}
-		kept, err := a.run(x.ConflictResolutionStrategy == ipam.Overwrite)
+		kept, err := a.apply(x.ConflictResolutionStrategy == ipam.Overwrite)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) error {
+func conflictError(template, zone *store.Resource, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
 		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
@@ -94,18 +94,18 @@ func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) err
 		zone.ID, absoluteName(zone), list)
 }
 
-// zoneApplication is the applying of a template to one zone.
+// zoneApplication applies a template to one zone.
 type zoneApplication struct {
 	c              *resource.Change
 	zone, template *store.Resource
-	// missing are the template's records that the zone does not have, inTheWay the zone's that they
-	// cannot stand beside; blocked are those of the missing that have something in their way.
-	missing  []ComparableRecord
-	blocked  map[int]bool
-	inTheWay []*store.Resource
+	// missing are the template records that the zone lacks. conflicts are the records of the zone that exclude them. blocked contains the
+	// indexes of the missing records with a conflict.
+	missing   []ComparableRecord
+	blocked   map[int]bool
+	conflicts []*store.Resource
 }
 
-// compare looks for what is missing and what is in the way.
+// compare determines the missing records and the conflicts.
 func (a *zoneApplication) compare() error {
 	ids, err := a.c.Tx.Children(a.template.ID)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *zoneApplication) compare() error {
 		if !ok {
 			continue
 		}
-		there, others, err := a.beside(x)
+		there, others, err := a.findConflicts(x)
 		if err != nil {
 			return err
 		}
@@ -138,16 +138,16 @@ func (a *zoneApplication) compare() error {
 			a.blocked[len(a.missing)-1] = true
 			if !seen[r.ID] {
 				seen[r.ID] = true
-				a.inTheWay = append(a.inTheWay, r)
+				a.conflicts = append(a.conflicts, r)
 			}
 		}
 	}
 	return nil
 }
 
-// beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
-// alias, and records of the same type and name that say something else.
-func (a *zoneApplication) beside(x ComparableRecord) (there bool, others []*store.Resource, err error) {
+// findConflicts reports whether the zone has the record, and returns the records that conflict with it. An alias conflicts with any other
+// record of its name. Different records of the same type and name conflict as well.
+func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others []*store.Resource, err error) {
 	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
 	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *zoneApplication) beside(x ComparableRecord) (there bool, others []*stor
 	return false, others, nil
 }
 
-// genericType tells generic records of different DNS types apart.
+// genericType returns the DNS type of a generic record, and an empty string for other records.
 func genericType(o schema.Object) string {
 	if g, ok := o.(*GenericRecord); ok {
 		return g.RecordType
@@ -180,12 +180,13 @@ func genericType(o schema.Object) string {
 	return ""
 }
 
-// run makes what is missing, and gives how many records were left out for what is in their way.
-func (a *zoneApplication) run(over bool) (kept int, err error) {
+// apply creates the missing records. It returns the number of records that were left out because of a conflict. If over is set, it deletes
+// the conflicting records instead.
+func (a *zoneApplication) apply(over bool) (kept int, err error) {
 	if over {
-		for _, r := range a.inTheWay {
+		for _, r := range a.conflicts {
 			row, err := a.c.Tx.Get(r.ID)
-			if store.IsNotFound(err) { // went with another one
+			if store.IsNotFound(err) { // it was deleted together with another resource
 				continue
 			}
 			if err != nil {

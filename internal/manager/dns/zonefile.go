@@ -16,18 +16,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// DefaultTTL is the time to live, in seconds, of records that have none of their own.
+// DefaultTTL is the TTL in seconds of records without their own TTL.
 const DefaultTTL = naming.DefaultTTL
 
-// FindZone finds a zone by the names of its configuration and view and its own; an empty view is the
-// only one there is. Blocks and networks have reverse zones without anybody making them: such a zone has
-// no id, and may be named by its range.
+// FindZone finds a zone by the names of its configuration, its view and itself. An empty view selects the only view. Blocks and networks
+// have implied reverse zones: these have no id, and may be named by their range.
 func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, error) {
 	v, err := FindView(tx, configuration, view)
 	if err != nil {
 		return nil, err
 	}
-	if name, err = reverseNamed(name); err != nil {
+	if name, err = resolveReverseName(name); err != nil {
 		return nil, err
 	}
 	zone, err := FindZoneIn(tx, v, name)
@@ -40,28 +39,26 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 	return zone, err
 }
 
-// maxReverse is how many reverse zones a range is told to have.
-const maxReverse = 64
+// maxReverseZones is the maximum number of reverse zones that an error message lists for a range.
+const maxReverseZones = 64
 
-// reverseNamed gives the name of the reverse zone of a range, where the name of a zone is one; other names
-// are given back.
-func reverseNamed(name string) (string, error) {
+// resolveReverseName returns the name of the reverse zone if name is a range. It returns other names unchanged.
+func resolveReverseName(name string) (string, error) {
 	r, err := space.Parse(name)
 	if err != nil {
-		return name, nil //nolint:nilerr // it is a name then
+		return name, nil //nolint:nilerr // not a range but a name
 	}
-	names := naming.ReverseZones(r.Low, r.High, maxReverse)
+	names := naming.ReverseZones(r.Low, r.High, maxReverseZones)
 	switch len(names) {
 	case 0:
-		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverse)
+		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverseZones)
 	case 1:
 		return names[0], nil
 	}
 	return "", problem.Invalid("zone", "%s has these reverse zones, name one: %s", r, strings.Join(names, ", "))
 }
 
-// ImpliedZone gives the reverse zone of that name where blocks or networks lie in its space, or it lies
-// in theirs; nil where none does.
+// ImpliedZone returns the reverse zone of a name if its address space overlaps a block; otherwise nil.
 func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
 	low, high, ok := naming.ReverseRange(name)
 	if !ok {
@@ -77,7 +74,7 @@ func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resour
 	return zone, err
 }
 
-// FindZoneIn returns the zone of a name in a view; nil where there is none.
+// FindZoneIn returns the zone with a name in a view; nil if there is none.
 func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
 	if name == RootName {
 		found, err := tx.ByName("zones", view.ID, RootName)
@@ -93,7 +90,7 @@ func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resourc
 	return same[0], nil
 }
 
-// FindView returns the view of a configuration, both by their names; it fails where there is none.
+// FindView returns a view by its name and the name of its configuration, or an error.
 func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
 	found, err := resource.ConfigurationNamed(tx, configuration)
 	if err != nil {
@@ -119,96 +116,96 @@ func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	return views[0], nil
 }
 
-// FQDN is a name as the wire has it: absolute, with its last dot, in A-labels.
+// FQDN returns a name in wire form: absolute, with the trailing dot, in A-labels.
 func FQDN(name string) (string, error) {
 	return naming.FQDN(name)
 }
 
-// ZoneReader gathers what a zone's records say.
+// ZoneReader collects the records of a zone.
 type ZoneReader struct {
 	Tx        *store.Tx
 	API       *resource.API
-	Addresses map[int64][]netip.Addr // of host records, by id
-	Targets   map[int64]string       // of records that link to one, by id
+	Addresses map[int64][]netip.Addr // addresses of host records, by id
+	Targets   map[int64]string       // target names of linking records, by id
 	Records   []dns.RR
-	latest    int64 // the latest transaction that changed any of it
+	latest    int64 // the latest transaction that changed part of it
 	served    Served
 }
 
-// Served is what the data of zones has from roles and options of deployment; the zero value is nothing.
+// Served is the zone data that comes from deployment roles and options. The zero value is empty.
 type Served struct {
-	// SOA, where it is not nil, is the start of authority, without its owner. Its serial number and its primary server follow from the zone
-	// where they are empty.
+	// SOA is the start of authority without its owner name; it may be nil. An empty serial number or primary server is derived from the
+	// zone.
 	SOA *dns.SOA
-	// Servers gives the name servers of a zone, or of one right below it; nil where nobody asks.
+	// Servers returns the name servers of a zone, or of a zone right below it. It may be nil.
 	Servers func(zone *store.Resource) []NameServer
-	// Below gives further zones below a reverse zone that others answer for, by their names in lower case.
+	// Below contains further delegations of a reverse zone, by lower-case zone name.
 	Below map[string][]NameServer
 }
 
 // NameServer is a name server of a zone.
 type NameServer struct {
-	// Name is absolute, with its last dot; TTL is that of the NS record, in seconds.
+	// Name is absolute, with the trailing dot. TTL is the TTL of the NS record in seconds.
 	Name      string
 	Addresses []netip.Addr
 	TTL       uint32
 }
 
-// serversOf gives the name servers of a zone.
-func (s Served) serversOf(zone *store.Resource) []NameServer {
+// nameServers returns the name servers of a zone.
+func (s Served) nameServers(zone *store.Resource) []NameServer {
 	if s.Servers == nil {
 		return nil
 	}
 	return s.Servers(zone)
 }
 
-// ZoneData gives the data of a zone as it is served, delegations of the zones below it included. The serial number of its SOA, where none
-// is given, is the latest transaction that changed one of its records.
+// ZoneData returns the data of a zone as it is served, including delegations. If no serial number is given, the serial is the number of the
+// latest transaction that changed one of its records.
 func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served) (*naming.Zone, error) {
 	z := &ZoneReader{Tx: tx, API: api, latest: zone.Version, served: served}
-	if zone.ID != 0 { // else it has nothing but what leads back to hosts
+	if zone.ID != 0 { // an implied zone has only PTR records
 		if err := z.Read(zone, func(dns.RR) bool { return true }); err != nil {
 			return nil, err
 		}
 		holder := zone.ID
-		if zone.Type == "InternalRootZone" { // all zones of the view lie below it
+		if zone.Type == "InternalRootZone" { // all zones of the view are below the root
 			holder = zone.Parent
 		}
 		for _, add := range []func() error{
-			func() error { return z.delegations(holder, zone) }, func() error { return z.numbers(zone) },
-			func() error { return z.responses(zone, nil) },
+			func() error { return z.addDelegations(holder, zone) }, func() error { return z.addNumbers(zone) },
+			func() error { return z.addResponses(zone, nil) },
 		} {
 			if err := add(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := z.reverse(zone); err != nil {
+	if err := z.addReverse(zone); err != nil {
 		return nil, err
 	}
 	apex, err := FQDN(zone.Key)
 	if err != nil {
 		return nil, err
 	}
-	z.answeredBy(apex, apex, served.serversOf(zone))
+	z.addNameServers(apex, apex, served.nameServers(zone))
 	for below, servers := range served.Below {
-		z.answeredBy(below, apex, servers)
+		z.addNameServers(below, apex, servers)
 	}
-	return naming.Compile(apex, append(z.Records, z.authority(apex)...))
+	return naming.Compile(apex, append(z.Records, z.authorityRecords(apex)...))
 }
 
-// answeredBy adds the NS records of a zone, the one that is read or one below it, and the addresses of name servers within the zone that is
-// read, where nothing is said of those.
-func (z *ZoneReader) answeredBy(zone, apex string, servers []NameServer) {
+// addNameServers adds the NS records of a zone: the zone itself (apex) or a zone below it. It also adds the addresses of name servers
+// within apex that have no records yet.
+func (z *ZoneReader) addNameServers(zone, apex string, servers []NameServer) {
 	for _, server := range servers {
 		z.Records = append(z.Records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
 			Ns: server.Name})
-		z.addressesOf(apex, server)
+		z.addServerAddresses(apex, server)
 	}
 }
 
-// addressesOf adds the addresses of a name server within a zone, where nothing is said of it.
-func (z *ZoneReader) addressesOf(apex string, server NameServer) {
+// addServerAddresses adds the addresses of a name server within apex, unless its name has address or CNAME records.
+func (z *ZoneReader) addServerAddresses(apex string, server NameServer) {
 	if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.Records, func(rr dns.RR) bool {
 		t := rr.Header().Rrtype
 		return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
@@ -227,8 +224,8 @@ func (z *ZoneReader) addressesOf(apex string, server NameServer) {
 	}
 }
 
-// authority gives the SOA of the zone, and an NS record where it has none.
-func (z *ZoneReader) authority(apex string) (records []dns.RR) {
+// authorityRecords returns the SOA record of the zone, and an NS record if the zone has none.
+func (z *ZoneReader) authorityRecords(apex string) (records []dns.RR) {
 	server, has := "localhost.", false
 	for _, rr := range z.Records {
 		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
@@ -237,7 +234,7 @@ func (z *ZoneReader) authority(apex string) (records []dns.RR) {
 		}
 	}
 	head := dns.RR_Header{Name: apex, Class: dns.ClassINET, Ttl: DefaultTTL}
-	if !has { // a zone without name servers of its own is still a zone
+	if !has { // a zone requires at least one name server
 		ns := &dns.NS{Hdr: head, Ns: server}
 		ns.Hdr.Rrtype = dns.TypeNS
 		records = append(records, ns)
@@ -253,17 +250,17 @@ func (z *ZoneReader) authority(apex string) (records []dns.RR) {
 	}
 	if soa.Mbox == "" {
 		soa.Mbox = "hostmaster." + strings.TrimPrefix(apex, RootName)
-		if naming.Check(naming.Clean(soa.Mbox), naming.AnyName) != nil { // it would be longer than a name may be
+		if naming.Check(naming.Clean(soa.Mbox), naming.AnyName) != nil { // the name is too long
 			soa.Mbox = RootName
 		}
 	}
 	if soa.Serial == 0 {
-		soa.Serial = uint32(z.latest) //nolint:gosec // serial numbers go round (RFC 1982)
+		soa.Serial = uint32(z.latest) //nolint:gosec // serial numbers wrap around (RFC 1982)
 	}
 	return append(records, soa)
 }
 
-// Read adds the records of a zone that are wanted.
+// Read adds the records of a zone that the function wanted selects.
 func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error {
 	z.Addresses, z.Targets = map[int64][]netip.Addr{}, map[int64]string{}
 	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {
@@ -277,12 +274,12 @@ func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error 
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
-	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
+	go func() { ended <- z.convertRows(rows, wanted) }() // convert while the next rows are read
 	var batch []*store.Resource
 	err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
 		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
-			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
+			if batch = append(batch, r.Clone()); len(batch) == rowBatch {
 				rows <- batch
 				batch = nil
 			}
@@ -296,15 +293,15 @@ func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error 
 	return err
 }
 
-// rowsAtOnce is how many rows are turned into records at a time.
-const rowsAtOnce = 512
+// rowBatch is the number of rows that are converted at a time.
+const rowBatch = 512
 
-// toRecords turns rows into records, all that come, also behind one that it fails at.
-func (z *ZoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
-	defer func() { // a fault costs whoever reads the zone, and nobody else
+// convertRows converts rows to records. After a failure it still drains the channel, so that the sender does not block.
+func (z *ZoneReader) convertRows(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+	defer func() { // a panic must fail only this read, not the process
 		if p := recover(); p != nil {
 			failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			for range rows { // until there are no more
+			for range rows { // drain the channel
 			}
 		}
 	}()
@@ -328,9 +325,8 @@ func (z *ZoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 	return failed
 }
 
-// delegations adds the name servers of the zones right below, and the addresses of those whose names
-// lie in the zone that is delegated: without them nobody would find it.
-func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
+// addDelegations adds the name servers of the zones right below, and the glue addresses of name servers inside of the delegated zones.
+func (z *ZoneReader) addDelegations(holder int64, zone *store.Resource) error {
 	own, err := FQDN(zone.Key)
 	if err != nil {
 		return err
@@ -356,10 +352,10 @@ func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
 		if err := sub.Read(child, func(rr dns.RR) bool { return true }); err != nil {
 			return err
 		}
-		sub.answeredBy(apex, apex, z.served.serversOf(child))
-		for _, server := range z.served.serversOf(child) {
+		sub.addNameServers(apex, apex, z.served.nameServers(child))
+		for _, server := range z.served.nameServers(child) {
 			if !dns.IsSubDomain(apex, server.Name) {
-				z.addressesOf(own, server)
+				z.addServerAddresses(own, server)
 			}
 		}
 		for _, rr := range sub.Records {
@@ -377,8 +373,8 @@ func (z *ZoneReader) delegations(holder int64, zone *store.Resource) error {
 	return nil
 }
 
-// reverse adds what leads from addresses back to the hosts of the view, where the zone is one for that.
-func (z *ZoneReader) reverse(zone *store.Resource) error {
+// addReverse adds the PTR records for the hosts of the view, if the zone is a reverse zone.
+func (z *ZoneReader) addReverse(zone *store.Resource) error {
 	low, high, ok := naming.ReverseRange(zone.Key)
 	if !ok {
 		return nil
@@ -386,14 +382,14 @@ func (z *ZoneReader) reverse(zone *store.Resource) error {
 	return z.ReverseBetween(zone, low, high)
 }
 
-// ReverseBetween adds what leads from the addresses of a range back.
+// ReverseBetween adds the PTR records for the addresses of a range.
 func (z *ZoneReader) ReverseBetween(zone *store.Resource, low, high netip.Addr) error {
 	return z.Tx.Each(func(scan func(...any) error) error {
 		var key []byte
 		var host string
 		var version int64
 		var wanted bool
-		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || wildcard(host) {
+		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || isWildcard(host) {
 			return err
 		}
 		z.latest = max(z.latest, version)

@@ -1,5 +1,5 @@
-// Package dnssec declares the signing policies and keys of signed zones, and computes when each key is published, signs and is withdrawn
-// (RFC 7583). It signs nothing: dnspublish rolls keys over and gives them to name servers.
+// Package dnssec declares the signing policies and the keys of signed zones, and computes when each key is published, becomes active and is
+// removed (RFC 7583). It does not sign: package dnspublish rolls keys over and sends them to name servers.
 package dnssec
 
 //go:generate go run portolan/internal/engine/resource/gendoc

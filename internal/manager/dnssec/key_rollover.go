@@ -14,14 +14,14 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// Signed is how a zone is signed, by its policy and keys.
+// Signed contains the signing policy and the keys of a zone.
 type Signed struct {
 	Policy *DNSSECSigningPolicy
-	// Holder is the resource whose keys they are: the zone, or the block or network of a reverse zone.
+	// Holder is the resource that holds the keys: the zone, or the block or network of a reverse zone.
 	Holder *store.Resource
-	// Keys are those that sign keys and those that sign records, each kind from the oldest to the newest.
+	// Keys are the key signing keys and the zone signing keys, sorted by start time.
 	Keys []*SignedKey
-	// Auto says that keys are followed by others by themselves.
+	// Auto enables the automatic creation of successor keys.
 	Auto bool
 }
 
@@ -29,29 +29,29 @@ type Signed struct {
 type SignedKey struct {
 	*ZoneKey
 	Row *store.Resource
-	// Object is the resource as it is declared.
+	// Object is the declared resource.
 	Object schema.Object
-	// SignsKeys says that it is a key signing key, Confirmed since when its DS record is said to be in the zone above, Withdrawn that it is
-	// not to be there.
+	// SignsKeys is true for a key signing key. Confirmed is the time since which its DS record is reported to be in the parent zone;
+	// Withdrawn means that the DS record must not be there.
 	SignsKeys bool
 	Withdrawn bool
 	Confirmed time.Time
-	// Record is its DNSKEY record.
+	// Record is the DNSKEY record.
 	Record *wire.DNSKEY
 }
 
-// Tag is its tag (RFC 4034 appendix B).
+// Tag returns the key tag (RFC 4034 appendix B).
 func (k *SignedKey) Tag() uint16 { return k.Record.KeyTag() }
 
-// DS is its DS record by the hash of the policy.
+// DS returns the DS record of a key with the digest algorithm of the policy.
 func (s *Signed) DS(k *SignedKey) *wire.DS {
 	return k.Record.ToDS(digests[s.Policy.SignatureDigestAlgorithm])
 }
 
-// digests are the hashes of DS records by their names in policies.
+// digests maps the names of digest algorithms in policies to their numbers.
 var digests = map[string]uint8{"SHA1": wire.SHA1, "SHA256": wire.SHA256, "SHA384": wire.SHA384}
 
-// Hashed reports whether names that are not there are denied by their hashes (RFC 5155): the algorithm's name says so.
+// Hashed reports whether the zone uses NSEC3 (RFC 5155). The name of the algorithm determines this.
 func (s *Signed) Hashed() bool {
 	switch s.Policy.ZoneSigningKeyAlgorithm {
 	case "RSASHA1NSEC3SHA1", "RSANSEC3SHA256", "RSANSEC3SHA512":
@@ -60,14 +60,14 @@ func (s *Signed) Hashed() bool {
 	return false
 }
 
-// SignedBy gives how the zone of a name is signed that a resource holds: itself, or the first reverse zone of a block or network; nil where
-// it is not, or has no keys yet.
+// SignedBy returns the policy and the keys of the zone name whose keys a resource holds. The resource is the zone itself, or the block or
+// network of the reverse zone. It returns nil if the zone is not signed or has no keys yet.
 func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name string) (*Signed, error) {
 	o, err := api.Object(holder)
 	if err != nil {
 		return nil, err
 	}
-	is, policy := signed(o)
+	is, policy := readSigning(o)
 	if !is || policy == 0 {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 		return nil, err
 	}
 	s := &Signed{Policy: o.(*DNSSECSigningPolicy), Holder: holder}
-	if s.Auto, err = regenerates(tx, api, holder.Configuration); err != nil {
+	if s.Auto, err = hasAutoRegeneration(tx, api, holder.Configuration); err != nil {
 		return nil, err
 	}
 	var rows []*store.Resource
@@ -105,14 +105,14 @@ func SignedBy(tx *store.Tx, api *resource.API, holder *store.Resource, name stri
 	slices.SortFunc(s.Keys, func(a, b *SignedKey) int {
 		return cmp.Or(a.KeyStartDateTime.Compare(b.KeyStartDateTime), cmp.Compare(a.Row.ID, b.Row.ID))
 	})
-	if s.kind(true) == nil || s.kind(false) == nil {
+	if s.keysOfKind(true) == nil || s.keysOfKind(false) == nil {
 		return nil, nil
 	}
 	return s, nil
 }
 
-// regenerates reports whether the keys of a configuration follow each other by themselves.
-func regenerates(tx *store.Tx, api *resource.API, configuration int64) (bool, error) {
+// hasAutoRegeneration reports whether keys of a configuration get successors automatically.
+func hasAutoRegeneration(tx *store.Tx, api *resource.API, configuration int64) (bool, error) {
 	row, err := tx.Get(configuration)
 	if err != nil {
 		return false, err
@@ -150,8 +150,8 @@ func signedKey(api *resource.API, r *store.Resource, name string) (*SignedKey, e
 	return k, nil
 }
 
-// kind gives the keys of one kind, the oldest first.
-func (s *Signed) kind(signsKeys bool) (keys []*SignedKey) {
+// keysOfKind returns the key signing keys or the zone signing keys, oldest first.
+func (s *Signed) keysOfKind(signsKeys bool) (keys []*SignedKey) {
 	for _, k := range s.Keys {
 		if k.SignsKeys == signsKeys {
 			keys = append(keys, k)
@@ -160,32 +160,33 @@ func (s *Signed) kind(signsKeys bool) (keys []*SignedKey) {
 	return keys
 }
 
-// Seen is since when somebody may have seen of a key: its DNSKEY record, its DS record in the zone above, and signatures by it on all
-// servers. The zero time is never.
+// Seen contains the times since which resolvers may have cached data of a key. The data are its DNSKEY record, its DS record in the parent
+// zone, and its signatures on all servers. The zero time means never.
 type Seen struct{ Key, Parent, Signing time.Time }
 
-// settling is how long it may take until all servers of a zone serve what was deployed.
-const settling = time.Minute
+// deploymentDelay is the maximum time until all servers of a zone serve deployed data.
+const deploymentDelay = time.Minute
 
-// Stage is what there is to do with the keys of a zone at a time. All keys that are there have DNSKEY records.
+// Stage contains the state of the keys of a zone at a time, and the pending actions. All existing keys have DNSKEY records.
 type Stage struct {
-	// Signing are the keys that sign; DS those whose DS records are to be in the zone above, and which the CDS records name (RFC 7344).
+	// Signing are the keys that sign. DS are the keys whose DS records must be in the parent zone; the CDS records contain the same keys
+	// (RFC 7344).
 	Signing, DS []*SignedKey
-	// Gone are the keys that nobody needs any more.
+	// Gone are the keys that are no longer needed and can be deleted.
 	Gone []*SignedKey
-	// Ending are the newest keys that another one is to follow, now.
+	// Ending are the newest keys that need a successor now.
 	Ending []*SignedKey
-	// Waiting are key signing keys that take over once somebody says that their DS records are in the zone above.
+	// Waiting are key signing keys that become active after a user confirms that their DS records are in the parent zone.
 	Waiting []*SignedKey
-	// Expired are keys that go on beyond their time, as there is none that follows.
+	// Expired are keys that remain active after their expiration because they have no successor.
 	Expired []*SignedKey
 }
 
-// Stage finds what there is to do with the keys at a time (RFC 6781 section 4.1, RFC 7583), by when what was seen of them. parent says that
-// the zone above is ours; otherwise people say when DS records are there.
+// Stage computes the state of the keys at a time (RFC 6781 section 4.1, RFC 7583) from the times in seen. parent is true if this manager
+// also serves the parent zone. Otherwise users confirm the DS records.
 func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out Stage) {
 	for _, kind := range s.Policy.kinds() {
-		keys := s.kind(kind.prefix == "keySigningKey")
+		keys := s.keysOfKind(kind.prefix == "keySigningKey")
 		newest := keys[len(keys)-1]
 		end := newest.KeyExpirationDateTime
 		switch {
@@ -194,22 +195,22 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 		case !s.Auto && !now.Before(end):
 			out.Expired = append(out.Expired, newest)
 		}
-		signing := s.signing(kind, keys, seen, now, parent)
+		signing := s.signingIndex(kind, keys, seen, now, parent)
 		for i, k := range keys {
-			if k.SignsKeys && i > 0 && !parent && k.Confirmed.IsZero() && ripe(k, seen, now) {
+			if k.SignsKeys && i > 0 && !parent && k.Confirmed.IsZero() && isPropagated(k, seen, now) {
 				out.Waiting = append(out.Waiting, k)
 			}
 			first := i == 0 && !seen[k.Tag()].Key.IsZero()
-			if k.SignsKeys && !k.Withdrawn && (first || ripe(k, seen, now)) {
+			if k.SignsKeys && !k.Withdrawn && (first || isPropagated(k, seen, now)) {
 				out.DS = append(out.DS, k)
 			}
 		}
 		for i, k := range keys {
 			switch {
-			case i < signing && k.leaves(keys[i+1], seen, now):
+			case i < signing && k.isRemovable(keys[i+1], seen, now):
 				out.Gone = append(out.Gone, k)
 				out.DS = slices.DeleteFunc(out.DS, func(one *SignedKey) bool { return one == k })
-			case k.SignsKeys || kind.method != "PRE_PUBLISH" || i == signing: // of keys, whichever DS record is known has to lead to one
+			case k.SignsKeys || kind.method != "PRE_PUBLISH" || i == signing: // every published DS record must match a signing key
 				out.Signing = append(out.Signing, k)
 			}
 		}
@@ -217,42 +218,42 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 	return out
 }
 
-// signing gives the place of the key of a kind that the zone is signed by at a time: the newest that has taken over.
-func (s *Signed) signing(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
+// signingIndex returns the index of the newest key of a kind that is active at a time.
+func (s *Signed) signingIndex(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
 	for i := range keys {
-		if from, known := s.takesOver(kind, keys, i, seen, parent); known && !now.Before(from) {
+		if from, known := s.takeoverTime(kind, keys, i, seen, parent); known && !now.Before(from) {
 			signing = i
 		}
 	}
 	return signing
 }
 
-// ripe reports whether everybody knows the DNSKEY record of a key.
-func ripe(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+// isPropagated reports whether the DNSKEY record of a key has reached all resolvers.
+func isPropagated(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[k.Tag()].Key
 	return !since.IsZero() && !now.Before(since.Add(k.propagation()))
 }
 
-// propagation is how long it takes until everybody knows the DNSKEY record of the key.
+// propagation returns the time until the DNSKEY record of the key has reached all resolvers.
 func (k *SignedKey) propagation() time.Duration {
-	return time.Duration(k.Record.Hdr.Ttl)*time.Second + settling
+	return time.Duration(k.Record.Hdr.Ttl)*time.Second + deploymentDelay
 }
 
-// longestTTL is how long resolvers may have records, and DS records of zones that are not ours: those that say longer are rare, and
-// resolvers do not keep them so long.
+// longestTTL is the assumed maximum TTL of cached records and of DS records in parent zones of other operators. Longer TTLs are rare, and
+// resolvers usually limit them.
 const longestTTL = 24 * time.Hour
 
-// parentPropagation is how long it takes until everybody knows the DS records of the zone above.
+// parentPropagation returns the time until the DS records of the parent zone have reached all resolvers.
 func parentPropagation(ours bool) time.Duration {
 	if ours {
-		return dns.DefaultTTL*time.Second + settling
+		return dns.DefaultTTL*time.Second + deploymentDelay
 	}
-	return longestTTL + settling
+	return longestTTL + deploymentDelay
 }
 
-// takesOver gives when a key may sign alone: everybody knows it by then, and the time of the one before is about over. known is false where
-// that cannot be said yet.
-func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
+// takeoverTime returns the earliest time at which a key can sign alone. By then its records have reached all resolvers, and the time of its
+// predecessor is almost over. known is false if the time cannot be computed yet.
+func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
 	k := keys[i]
 	if i == 0 {
 		return time.Time{}, true
@@ -279,16 +280,16 @@ func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint
 	return later(at, end), true
 }
 
-// leaves reports whether nobody needs a key any more that another one has taken over from: its time is over, and everybody knows records
-// that the other one has signed.
-func (k *SignedKey) leaves(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+// isRemovable reports whether a replaced key is no longer needed: it is expired, and the signatures of its successor have reached all
+// resolvers.
+func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[next.Tag()].Signing
-	return !since.IsZero() && !now.Before(k.leavesAt(since))
+	return !since.IsZero() && !now.Before(k.removalTime(since))
 }
 
-// leavesAt gives from when on nobody needs the key any more, if all servers sign by the next one since a time.
-func (k *SignedKey) leavesAt(since time.Time) time.Time {
-	return later(since.Add(longestTTL+settling), k.KeyExpirationDateTime)
+// removalTime returns the earliest time at which the key is no longer needed, if all servers sign with its successor since the given time.
+func (k *SignedKey) removalTime(since time.Time) time.Time {
+	return later(since.Add(longestTTL+deploymentDelay), k.KeyExpirationDateTime)
 }
 
 func later(a, b time.Time) time.Time {
@@ -298,7 +299,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Follow makes the key that follows another one, whose time is made long enough for that.
+// Follow creates the successor of a key. It extends the validity of the key so that both overlap.
 func (s *Signed) Follow(c *resource.Change, ending *SignedKey) error {
 	for _, kind := range s.Policy.kinds() {
 		if (kind.prefix == "keySigningKey") != ending.SignsKeys {
@@ -312,12 +313,12 @@ func (s *Signed) Follow(c *resource.Change, ending *SignedKey) error {
 				return err
 			}
 		}
-		return s.Policy.makeKey(c, kind, &schema.Head{ID: s.Holder.ID, Config: s.Holder.Configuration})
+		return s.Policy.createKey(c, kind, &schema.Head{ID: s.Holder.ID, Config: s.Holder.Configuration})
 	}
 	return nil
 }
 
-// keyFields gives what keys of zones have; nil of anything else.
+// keyFields returns the common fields of a zone key; nil for other resources.
 func keyFields(o schema.Object) *ZoneKey {
 	switch x := o.(type) {
 	case *KeySigningKey:
@@ -328,10 +329,10 @@ func keyFields(o schema.Object) *ZoneKey {
 	return nil
 }
 
-// Forget deletes a key that nobody needs any more.
+// Forget deletes a key that is no longer needed.
 func Forget(c *resource.Change, k *SignedKey) error { return c.Following(unsigning).Delete(k.Row) }
 
-// Records gives the records at the name of the zone that are its keys: DNSKEY, CDS and CDNSKEY, and NSEC3PARAM.
+// Records returns the key records at the apex of the zone: DNSKEY, CDS and CDNSKEY, and NSEC3PARAM.
 func (s *Signed) Records(stage Stage, ttl uint32) (all []wire.RR) {
 	for _, k := range s.Keys {
 		if !slices.Contains(stage.Gone, k) {
@@ -349,15 +350,15 @@ func (s *Signed) Records(stage Stage, ttl uint32) (all []wire.RR) {
 	return all
 }
 
-// sameTTL gives the records of each RRset the shortest TTL of them (RFC 2181 section 5.2).
+// sameTTL sets the TTL of the records of each RRset to the lowest one (RFC 2181 section 5.2).
 func sameTTL(all []wire.RR) {
-	least := map[uint16]uint32{}
+	minTTL := map[uint16]uint32{}
 	for _, rr := range all {
-		if ttl, there := least[rr.Header().Rrtype]; !there || rr.Header().Ttl < ttl {
-			least[rr.Header().Rrtype] = rr.Header().Ttl
+		if ttl, there := minTTL[rr.Header().Rrtype]; !there || rr.Header().Ttl < ttl {
+			minTTL[rr.Header().Rrtype] = rr.Header().Ttl
 		}
 	}
 	for _, rr := range all {
-		rr.Header().Ttl = least[rr.Header().Rrtype]
+		rr.Header().Ttl = minTTL[rr.Header().Rrtype]
 	}
 }

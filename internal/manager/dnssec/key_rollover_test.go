@@ -15,31 +15,32 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// simulated is a zone whose keys roll over in time that is not waited for.
+// simulated is a zone whose keys roll over in simulated time.
 type simulated struct {
 	*Signed
 	now  time.Time
 	next int64
 	seen map[uint16]Seen
-	// parent says that the zone above is ours; keyTTL is that of DNSKEY records, in seconds, dataTTL the longest of the zone.
+	// parent is true if the manager also serves the parent zone. keyTTL is the TTL of DNSKEY records, dataTTL the longest TTL of the zone,
+	// both in seconds.
 	parent          bool
 	keyTTL, dataTTL uint32
-	// said are the DS records that people have put into the zone above.
-	said []uint16
-	// states are what resolvers may have in their caches: what was deployed, and since when.
+	// parentDS contains the tags of the DS records that users have added to the parent zone.
+	parentDS []uint16
+	// states contains the deployed data that resolvers may have cached, oldest first.
 	states []deployedState
 }
 
-// deployedState is what resolvers get at a time, by tags.
+// deployedState contains the key tags in the data deployed since a time.
 type deployedState struct {
 	from           time.Time
 	keys, ds       []uint16
 	keysBy, dataBy []uint16
 }
 
-// add makes a key of a kind.
-func (s *simulated) add(kind keyKind) {
-	o, k := kind.make()
+// addKey creates a key of a kind.
+func (s *simulated) addKey(kind keyKind) {
+	o, k := kind.newKey()
 	flags := kind.flags
 	s.next++
 	sum := sha256.Sum256(fmt.Append(nil, s.next))
@@ -60,15 +61,15 @@ func tagsOf(keys []*SignedKey, holds func(*SignedKey) bool) (tags []uint16) {
 	return tags
 }
 
-// look is what the manager does at a time: it deploys, notes what is deployed, and acts.
-func (s *simulated) look(deploys bool) {
+// step runs the manager once: it deploys, records the deployed data, and creates keys.
+func (s *simulated) step(deploys bool) {
 	stage := s.Stage(s.seen, s.now, s.parent)
 	if deploys {
 		is := deployedState{from: s.now}
 		is.keys = tagsOf(s.Keys, func(k *SignedKey) bool { return !slices.Contains(stage.Gone, k) })
 		is.ds = tagsOf(stage.DS, func(*SignedKey) bool { return true })
 		if !s.parent {
-			is.ds = slices.Clone(s.said)
+			is.ds = slices.Clone(s.parentDS)
 		}
 		is.keysBy = tagsOf(stage.Signing, func(k *SignedKey) bool { return k.SignsKeys })
 		is.dataBy = tagsOf(stage.Signing, func(k *SignedKey) bool { return !k.SignsKeys })
@@ -92,14 +93,14 @@ func (s *simulated) look(deploys bool) {
 		for _, kind := range s.Policy.kinds() {
 			if kind.flags&wire.SEP != 0 == k.SignsKeys {
 				k.KeyExpirationDateTime = later(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
-				s.add(kind)
+				s.addKey(kind)
 			}
 		}
 	}
 }
 
-// check fails where a resolver with any of what it may have in its cache would take an answer for forged: it may have the DS, the keys and
-// the signatures each of another time, up to their TTL old.
+// check fails if a resolver could reject a response as forged. A resolver may have cached the DS records, the keys and the signatures at
+// different times, each up to its TTL ago.
 func (s *simulated) check(t *testing.T) {
 	t.Helper()
 	within := func(ttl uint32) []deployedState {
@@ -115,7 +116,7 @@ func (s *simulated) check(t *testing.T) {
 	}
 	for _, keys := range within(s.keyTTL) {
 		for _, ds := range within(dsTTL) {
-			// What the parent says has to lead to a key that is there and that signed the keys.
+			// A DS record of the parent zone must match a published key that signed the keys.
 			if len(ds.ds) > 0 && !slices.ContainsFunc(ds.ds, func(tag uint16) bool {
 				return slices.Contains(keys.keys, tag) && slices.Contains(keys.keysBy, tag)
 			}) {
@@ -132,7 +133,7 @@ func (s *simulated) check(t *testing.T) {
 	s.states = within(max(s.dataTTL, dsTTL, s.keyTTL))
 }
 
-// checkSchedule fails where what is told of keys is not what is done with them.
+// checkSchedule fails if the reported schedule does not match the actions.
 func (s *simulated) checkSchedule(t *testing.T) {
 	t.Helper()
 	stage := s.Stage(s.seen, s.now, s.parent)
@@ -142,31 +143,31 @@ func (s *simulated) checkSchedule(t *testing.T) {
 		if k.State == KeyActive || k.State == KeyGenerated && signs {
 			active[k.SignsKeys]++
 		}
-		due := !k.At.IsZero() && !s.now.Before(k.At)
-		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && due || k.At.IsZero() != (k.WaitsFor != "") ||
-			(k.Next == KeyRemoved && due) != slices.Contains(stage.Gone, k.SignedKey) ||
-			k.State != KeyGenerated && (k.Next == KeyFollowed && due) != slices.Contains(stage.Ending, k.SignedKey) {
+		isDue := !k.At.IsZero() && !s.now.Before(k.At)
+		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && isDue || k.At.IsZero() != (k.WaitsFor != "") ||
+			(k.Next == KeyRemoved && isDue) != slices.Contains(stage.Gone, k.SignedKey) ||
+			k.State != KeyGenerated && (k.Next == KeyFollowed && isDue) != slices.Contains(stage.Ending, k.SignedKey) {
 			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At,
 				k.WaitsFor, signs, stage)
 		}
 	}
-	if ofKeys := s.kind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(ofKeys) {
+	if ofKeys := s.keysOfKind(true); active[true] == 0 || active[false] == 0 || active[false] > 2 || active[true] > len(ofKeys) {
 		t.Fatalf("%s: active are %v", s.now, active)
 	}
 }
 
-// regenerate makes another key in the place of one, now, where there is one of its kind.
+// regenerate replaces the key of a kind immediately, if there is exactly one.
 func (s *simulated) regenerate(kind keyKind) {
-	keys := s.kind(kind.flags&wire.SEP != 0)
+	keys := s.keysOfKind(kind.flags&wire.SEP != 0)
 	if len(keys) != 1 {
 		return
 	}
 	keys[0].KeyExpirationDateTime = s.now
-	s.add(kind)
+	s.addKey(kind)
 }
 
-// For years, by any policy, and with a manager that is away now and then, no resolver ever sees a zone that it cannot validate; and keys do
-// follow each other.
+// TestRollovers simulates years with random policies and times in which the manager is unavailable. Every resolver must always be able to
+// validate the zone, and the keys must roll over.
 func TestRollovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
 	days := func(n int) string { return fmt.Sprintf("P%dD", n) }
@@ -185,42 +186,42 @@ func TestRollovers(t *testing.T) {
 		s := &simulated{Signed: &Signed{Policy: p, Auto: true}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{},
 			parent: round%3 != 0, keyTTL: []uint32{300, 3600, 86400}[random.IntN(3)], dataTTL: []uint32{300, 3600, 86400}[random.IntN(3)]}
 		for _, kind := range p.kinds() {
-			s.add(kind)
+			s.addKey(kind)
 		}
-		most := 0
+		maxKeys := 0
 		for end := s.now.AddDate(2, 0, 0); s.now.Before(end); {
-			s.look(random.IntN(5) != 0)
+			s.step(random.IntN(5) != 0)
 			s.check(t)
 			s.checkSchedule(t)
 			if !s.parent {
 				for _, k := range s.Stage(s.seen, s.now, false).Waiting {
-					if random.IntN(50) == 0 { // somebody does as the event says
-						k.Confirmed, s.said = s.now, []uint16{k.Tag()}
-						if random.IntN(2) == 0 { // or leaves the one before for a while
-							s.said = append(s.said, s.kind(true)[0].Tag())
+					if random.IntN(50) == 0 { // a user confirms the DS record
+						k.Confirmed, s.parentDS = s.now, []uint16{k.Tag()}
+						if random.IntN(2) == 0 { // or keeps the previous one for a while
+							s.parentDS = append(s.parentDS, s.keysOfKind(true)[0].Tag())
 						}
 						s.states = append(s.states, s.states[len(s.states)-1])
-						s.states[len(s.states)-1].from, s.states[len(s.states)-1].ds = s.now, slices.Clone(s.said)
+						s.states[len(s.states)-1].from, s.states[len(s.states)-1].ds = s.now, slices.Clone(s.parentDS)
 					}
 				}
 			}
 			if random.IntN(1500) == 0 {
 				s.regenerate(p.kinds()[random.IntN(2)])
 			}
-			most = max(most, len(s.Keys))
+			maxKeys = max(maxKeys, len(s.Keys))
 			step := time.Duration(1+random.IntN(40)) * time.Minute
-			if random.IntN(300) == 0 { // the manager is away
+			if random.IntN(300) == 0 { // the manager is unavailable
 				step = time.Duration(random.IntN(40*24)) * time.Hour
 			}
 			s.now = s.now.Add(step)
 		}
-		if s.next < 2*365/64*2 || most > 4 {
-			t.Errorf("round %d: %d keys were made in two years, up to %d at a time, by %+v", round, s.next, most, p)
+		if s.next < 2*365/64*2 || maxKeys > 4 {
+			t.Errorf("round %d: %d keys were made in two years, up to %d at a time, by %+v", round, s.next, maxKeys, p)
 		}
 	}
 }
 
-// Without new keys that make themselves, a key goes on beyond its time, and says so.
+// TestKeysGoOn checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
 func TestKeysGoOn(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",
@@ -228,10 +229,10 @@ func TestKeysGoOn(t *testing.T) {
 	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{}, parent: true,
 		keyTTL: 3600, dataTTL: 3600}
 	for _, kind := range p.kinds() {
-		s.add(kind)
+		s.addKey(kind)
 	}
 	for range 20 {
-		s.look(true)
+		s.step(true)
 		s.check(t)
 		s.now = s.now.Add(24 * time.Hour)
 	}

@@ -6,49 +6,50 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// The states of a key (RFC 7583 section 3.1).
+// States of a key (RFC 7583 section 3.1).
 const (
-	// KeyGenerated is a key that is made, and not deployed yet.
+	// KeyGenerated is a key that was created and is not deployed yet.
 	KeyGenerated = "GENERATED"
-	// KeyPublished is a key whose DNSKEY record is deployed, and that not everybody may know yet.
+	// KeyPublished is a key whose DNSKEY record is deployed but may not have reached all resolvers.
 	KeyPublished = "PUBLISHED"
-	// KeyReady is a key that everybody knows, and that waits for its turn.
+	// KeyReady is a key whose DNSKEY record has reached all resolvers and that is not active yet.
 	KeyReady = "READY"
-	// KeyActive is the key that the zone is signed by.
+	// KeyActive is the key that signs the zone.
 	KeyActive = "ACTIVE"
-	// KeyRetired is a key that another one has taken over from, and that somebody may still need.
+	// KeyRetired is a key that was replaced but may still be needed by resolvers.
 	KeyRetired = "RETIRED"
 )
 
-// What comes next for a key.
+// Next events of a key.
 const (
-	// KeyFollowed: another key is made, to follow it.
+	// KeyFollowed: a successor is created.
 	KeyFollowed = "FOLLOWED"
-	// KeyEnds: its time ends, and none follows by itself: it goes on.
+	// KeyEnds: the key expires. It remains active, because no successor is created automatically.
 	KeyEnds = "ENDS"
-	// KeyTakesOver: it becomes the active one.
+	// KeyTakesOver: the key becomes active.
 	KeyTakesOver = "TAKES_OVER"
-	// KeyReplaced: the one that follows becomes the active one.
+	// KeyReplaced: the successor becomes active.
 	KeyReplaced = "REPLACED"
-	// KeyRemoved: it is deleted.
+	// KeyRemoved: the key is deleted.
 	KeyRemoved = "REMOVED"
 )
 
-// KeySchedule is how a key is at a time, and what comes next for it.
+// KeySchedule is the state of a key at a time, and its next event.
 type KeySchedule struct {
 	*SignedKey
-	// State is one of the states above; Next one of what comes next.
+	// State is a state of a key, Next its next event.
 	State, Next string
-	// At is when that will be; the zero time where it cannot be said yet: WaitsFor is a sentence that says why then.
+	// At is the time of the next event. It is zero if the time is unknown; WaitsFor is then a sentence with the reason.
 	At       time.Time
 	WaitsFor string
 }
 
-// Schedule tells how the keys are at a time, by when what was seen of them, and what comes next. parent says that the zone above is ours.
+// Schedule returns the state and the next event of each key at a time, computed from the times in seen. parent is true if this manager also
+// serves the parent zone.
 func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all []KeySchedule) {
 	for _, kind := range s.Policy.kinds() {
-		keys := s.kind(kind.prefix == "keySigningKey")
-		signing := s.signing(kind, keys, seen, now, parent)
+		keys := s.keysOfKind(kind.prefix == "keySigningKey")
+		signing := s.signingIndex(kind, keys, seen, now, parent)
 		for i, k := range keys {
 			one := KeySchedule{SignedKey: k, State: k.state(i, signing, seen, now)}
 			switch last := i == len(keys)-1; {
@@ -57,14 +58,14 @@ func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all
 				if since := seen[keys[i+1].Tag()].Signing; since.IsZero() {
 					one.WaitsFor = "all servers of the zone have to sign by the key that took over"
 				} else {
-					one.At = k.leavesAt(since)
+					one.At = k.removalTime(since)
 				}
 			case i > signing || one.State == KeyGenerated:
 				one.Next = KeyTakesOver
-				one.At, one.WaitsFor = s.turn(kind, keys, i, seen, now, parent)
+				one.At, one.WaitsFor = s.nextTakeover(kind, keys, i, seen, now, parent)
 			case !last:
 				one.Next = KeyReplaced
-				one.At, one.WaitsFor = s.turn(kind, keys, i+1, seen, now, parent)
+				one.At, one.WaitsFor = s.nextTakeover(kind, keys, i+1, seen, now, parent)
 			case s.Auto:
 				one.Next, one.At = KeyFollowed, k.KeyExpirationDateTime.Add(-schema.LengthOf(kind.overlap))
 				if len(keys) > 1 && !now.Before(one.At) {
@@ -79,7 +80,7 @@ func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all
 	return all
 }
 
-// state gives the state of a key that has a place among those of its kind, of which the one at signing is active.
+// state returns the state of the key at index i among the keys of its kind. signing is the index of the active key.
 func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) string {
 	switch {
 	case i < signing:
@@ -88,17 +89,17 @@ func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) s
 		return KeyGenerated
 	case i == signing:
 		return KeyActive
-	case ripe(k, seen, now):
+	case isPropagated(k, seen, now):
 		return KeyReady
 	}
 	return KeyPublished
 }
 
-// turn gives when a key takes over, if that can be said; else what it waits for.
-func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
+// nextTakeover returns the time at which a key becomes active, or the reason why the time is unknown.
+func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
 	waitsFor string,
 ) {
-	at, known := s.takesOver(kind, keys, i, seen, parent)
+	at, known := s.takeoverTime(kind, keys, i, seen, parent)
 	k := keys[i]
 	since := seen[k.Tag()].Key
 	switch {
@@ -106,7 +107,7 @@ func (s *Signed) turn(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Se
 		return time.Time{}, "its DNSKEY record has to be deployed"
 	case known:
 		return at, ""
-	case !ripe(k, seen, now):
+	case !isPropagated(k, seen, now):
 		return time.Time{}, "everybody has to know its DNSKEY record, which takes until " + since.Add(k.propagation()).UTC().Format(time.RFC3339)
 	case k.Withdrawn:
 		return time.Time{}, "its DS record is kept out of the zone above: dsWithdrawn is true"

@@ -10,63 +10,65 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.
+// registerSigningPolicies declares the collection of signing policies, and the rule that creates the keys of signed zones.
 func registerSigningPolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "signingPolicies", Parents: []string{""}}, &DNSSECSigningPolicy{})
-	r.Rule(resource.Rule{Types: []string{"Zone", "IPv4Block", "IPv4Network"}, AfterWrite: keepKeys})
+	r.Rule(resource.Rule{Types: []string{"Zone", "IPv4Block", "IPv4Network"}, AfterWrite: syncKeys})
 }
 
-// DNSSECSigningPolicy says how zones are signed: with which keys, for how long, and how keys follow each other.
+// DNSSECSigningPolicy defines the keys and signatures of signed zones: algorithms, validity periods and key rollover.
 type DNSSECSigningPolicy struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// KeyProvider is what makes and keeps the keys.
+	// KeyProvider is the system that creates and stores the keys.
 	KeyProvider string `api:"keyProvider,required" enum:"ADDRESS_MANAGER|ENTRUST_HSM"`
-	// SignatureDigestAlgorithm is the hash of DS records.
+	// SignatureDigestAlgorithm is the digest algorithm of DS records.
 	SignatureDigestAlgorithm string `api:"signatureDigestAlgorithm,required" enum:"SHA1|SHA256|SHA384"`
-	// SignatureValidityPeriod is how long a signature holds.
+	// SignatureValidityPeriod is the validity period of a signature.
 	SignatureValidityPeriod string `api:"signatureValidityPeriod,required,duration"`
-	// SignatureResigningPeriod is how long before its end a signature is made anew.
+	// SignatureResigningPeriod is the time before its expiration at which a signature is renewed.
 	SignatureResigningPeriod string `api:"signatureResigningPeriod,required,duration"`
-	// ZoneSigningKeyAlgorithm is the algorithm of keys that sign records.
+	// ZoneSigningKeyAlgorithm is the algorithm of zone signing keys.
 	ZoneSigningKeyAlgorithm string `api:"zoneSigningKeyAlgorithm,required" enum:"ECDSAP256SHA256|ECDSAP384SHA384|ED25519|ED448|RSAMD5|RSANSEC3SHA256|RSANSEC3SHA512|RSASHA1|RSASHA1NSEC3SHA1|RSASHA256|RSASHA512"`
-	// ZoneSigningKeyLength is how long those keys are, in bits; of no meaning for elliptic curves.
+	// ZoneSigningKeyLength is the length of zone signing keys in bits. It has no effect for elliptic curves.
 	ZoneSigningKeyLength int64 `api:"zoneSigningKeyLength,required"`
-	// ZoneSigningKeyOverrideTTL is the time to live of their DNSKEY records; null for the zone's.
+	// ZoneSigningKeyOverrideTTL is the TTL of the DNSKEY records of zone signing keys; null uses the TTL of the zone.
 	ZoneSigningKeyOverrideTTL string `api:"zoneSigningKeyOverrideTtl,duration"`
-	// ZoneSigningKeyValidityPeriod is how long such a key is used.
+	// ZoneSigningKeyValidityPeriod is the validity period of a zone signing key.
 	ZoneSigningKeyValidityPeriod string `api:"zoneSigningKeyValidityPeriod,required,duration"`
-	// ZoneSigningKeyOverlapPeriod is how long a key and the one behind it are both there.
+	// ZoneSigningKeyOverlapPeriod is the time during which a zone signing key and its successor both exist.
 	ZoneSigningKeyOverlapPeriod string `api:"zoneSigningKeyOverlapPeriod,required,duration"`
-	// ZoneSigningKeyRolloverMethod is how one follows the other (RFC 6781 section 4.1).
+	// ZoneSigningKeyRolloverMethod is the rollover method of zone signing keys (RFC 6781 section 4.1).
 	ZoneSigningKeyRolloverMethod string `api:"zoneSigningKeyRolloverMethod,required" enum:"DOUBLE_SIGNING|PRE_PUBLISH"`
-	// ZoneSigningKeySigningPeriod is, with PRE_PUBLISH, how long before the end of a key the next one signs.
+	// ZoneSigningKeySigningPeriod is, with PRE_PUBLISH, the time before the expiration of a zone signing key at which its successor starts
+	// to sign.
 	ZoneSigningKeySigningPeriod string `api:"zoneSigningKeySigningPeriod,duration"`
-	// ZoneSigningKeyProtectionType is how a key in a module is protected.
+	// ZoneSigningKeyProtectionType is the protection of zone signing keys in a hardware security module.
 	ZoneSigningKeyProtectionType string `api:"zoneSigningKeyProtectionType" enum:"MODULE"`
-	// KeySigningKeyAlgorithm is the algorithm of keys that sign keys.
+	// KeySigningKeyAlgorithm is the algorithm of key signing keys.
 	KeySigningKeyAlgorithm string `api:"keySigningKeyAlgorithm,required" enum:"ECDSAP256SHA256|ECDSAP384SHA384|ED25519|ED448|RSAMD5|RSANSEC3SHA256|RSANSEC3SHA512|RSASHA1|RSASHA1NSEC3SHA1|RSASHA256|RSASHA512"`
-	// KeySigningKeyLength is how long those keys are, in bits; of no meaning for elliptic curves.
+	// KeySigningKeyLength is the length of key signing keys in bits. It has no effect for elliptic curves.
 	KeySigningKeyLength int64 `api:"keySigningKeyLength,required"`
-	// KeySigningKeyOverrideTTL is the time to live of their DNSKEY records; null for the zone's.
+	// KeySigningKeyOverrideTTL is the TTL of the DNSKEY records of key signing keys; null uses the TTL of the zone.
 	KeySigningKeyOverrideTTL string `api:"keySigningKeyOverrideTtl,duration"`
-	// KeySigningKeyValidityPeriod is how long such a key is used.
+	// KeySigningKeyValidityPeriod is the validity period of a key signing key.
 	KeySigningKeyValidityPeriod string `api:"keySigningKeyValidityPeriod,required,duration"`
-	// KeySigningKeyOverlapPeriod is how long a key and the one behind it are both there.
+	// KeySigningKeyOverlapPeriod is the time during which a key signing key and its successor both exist.
 	KeySigningKeyOverlapPeriod string `api:"keySigningKeyOverlapPeriod,required,duration"`
-	// KeySigningKeyRolloverMethod is how one follows the other (RFC 6781 section 4.1).
+	// KeySigningKeyRolloverMethod is the rollover method of key signing keys (RFC 6781 section 4.1).
 	KeySigningKeyRolloverMethod string `api:"keySigningKeyRolloverMethod,required" enum:"DOUBLE_SIGNING|PRE_PUBLISH"`
-	// KeySigningKeySigningPeriod is, with PRE_PUBLISH, how long before the end of a key the next one signs.
+	// KeySigningKeySigningPeriod is, with PRE_PUBLISH, the time before the expiration of a key signing key at which its successor starts to
+	// sign.
 	KeySigningKeySigningPeriod string `api:"keySigningKeySigningPeriod,duration"`
-	// KeySigningKeyProtectionType is how a key in a module is protected.
+	// KeySigningKeyProtectionType is the protection of key signing keys in a hardware security module.
 	KeySigningKeyProtectionType string `api:"keySigningKeyProtectionType" enum:"MODULE"`
 }
 
-// Validate refuses what no key can be made by, and lengths of time that do not fit each other.
+// Validate rejects unsupported keys and inconsistent periods.
 func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 	if x.KeyProvider != "ADDRESS_MANAGER" {
 		return problem.Field("NoHsmConfiguration", "keyProvider", "there is no hardware security module; keys are made by ADDRESS_MANAGER")
 	}
-	if longer(x.SignatureResigningPeriod, x.SignatureValidityPeriod) {
+	if notShorter(x.SignatureResigningPeriod, x.SignatureValidityPeriod) {
 		return problem.Field("ConflictingResourceFieldValues", "signatureResigningPeriod", "must be shorter than signatureValidityPeriod")
 	}
 	for _, k := range x.kinds() {
@@ -78,16 +80,16 @@ func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 		return problem.Field("ConflictingResourceFieldValues", "keySigningKeyAlgorithm",
 			"is another one than zoneSigningKeyAlgorithm: a zone is signed whole by each algorithm of its keys (RFC 4035 section 2.2)")
 	}
-	return x.keepsKeys(c)
+	return x.checkAlgorithmUnchanged(c)
 }
 
-// keepsKeys refuses other keys for what is signed by the policy already.
-func (x *DNSSECSigningPolicy) keepsKeys(c *resource.Change) error {
+// checkAlgorithmUnchanged rejects another key algorithm if the policy is in use.
+func (x *DNSSECSigningPolicy) checkAlgorithmUnchanged(c *resource.Change) error {
 	old, ok := c.Old.(*DNSSECSigningPolicy)
 	if !ok || old.ZoneSigningKeyAlgorithm == x.ZoneSigningKeyAlgorithm && old.KeySigningKeyAlgorithm == x.KeySigningKeyAlgorithm {
 		return nil
 	}
-	used, err := x.applied(c)
+	used, err := x.findUse(c)
 	if err == nil && used != nil {
 		err = problem.InUse("zoneSigningKeyAlgorithm: %s %d is signed by the policy; apply another policy for keys of another algorithm",
 			used.Type, used.ID)
@@ -95,32 +97,32 @@ func (x *DNSSECSigningPolicy) keepsKeys(c *resource.Change) error {
 	return err
 }
 
-// applied gives something that is signed by the policy; nil where nothing is.
-func (x *DNSSECSigningPolicy) applied(c *resource.Change) (*store.Resource, error) {
+// findUse returns a resource that the policy signs; nil if there is none.
+func (x *DNSSECSigningPolicy) findUse(c *resource.Change) (*store.Resource, error) {
 	return c.Tx.First(store.Query{From: store.Resources, Where: store.Any{store.LinksTo{Targets: []int64{x.ID}, Field: "signingPolicy"},
 		store.LinksTo{Targets: []int64{x.ID}, Field: "reverseZoneSigningPolicy"}}})
 }
 
-// BeforeBelowDelete keeps a policy that something is signed by.
+// BeforeBelowDelete rejects the deletion of a policy that is in use.
 func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
-	used, err := x.applied(c)
+	used, err := x.findUse(c)
 	if err == nil && used != nil {
 		err = problem.BadRequest("SigningPolicyInUse", "%s %d, %s, has the policy", used.Type, used.ID, used.Name)
 	}
 	return err
 }
 
-// longer reports whether one length of time is not shorter than another one.
-func longer(one, other string) bool { return schema.LengthOf(one) >= schema.LengthOf(other) }
+// notShorter reports whether one duration is at least as long as the other.
+func notShorter(one, other string) bool { return schema.LengthOf(one) >= schema.LengthOf(other) }
 
-// keyKind is what a policy says of one kind of keys.
+// keyKind contains the settings of a policy for one kind of key.
 type keyKind struct {
 	prefix, algorithm, validity, overlap, method, signing, ttl, protection string
 	length, flags                                                          int64
-	make                                                                   func() (schema.Object, *ZoneKey)
+	newKey                                                                 func() (schema.Object, *ZoneKey)
 }
 
-// kinds gives what the policy says of the two kinds of keys.
+// kinds returns the settings of the policy for zone signing keys and for key signing keys.
 func (x *DNSSECSigningPolicy) kinds() []keyKind {
 	return []keyKind{
 		{"zoneSigningKey", x.ZoneSigningKeyAlgorithm, x.ZoneSigningKeyValidityPeriod, x.ZoneSigningKeyOverlapPeriod,
@@ -140,23 +142,23 @@ func (x *DNSSECSigningPolicy) kinds() []keyKind {
 	}
 }
 
-// check refuses what no key can be made by.
+// check rejects unsupported or inconsistent settings.
 func (k keyKind) check() error {
 	a := algorithms[k.algorithm]
 	switch {
 	case a.number == 0:
 		return problem.Field("UnsupportedResourceFieldValue", k.prefix+"Algorithm", "keys of %s are not made", k.algorithm)
-	case a.least != a.most && (k.length < int64(a.least) || k.length > int64(a.most)):
-		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.least, a.most)
+	case a.minBits != a.maxBits && (k.length < int64(a.minBits) || k.length > int64(a.maxBits)):
+		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.minBits, a.maxBits)
 	case k.protection != "":
 		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "there is no hardware security module")
 	case schema.LengthOf(k.validity) < time.Hour:
 		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be an hour or more")
-	case longer(k.overlap, k.validity):
+	case notShorter(k.overlap, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"OverlapPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method == "PRE_PUBLISH" && k.signing == "":
 		return problem.Field("MissingRequiredField", k.prefix+"SigningPeriod", "is needed with PRE_PUBLISH")
-	case k.method == "PRE_PUBLISH" && longer(k.signing, k.validity):
+	case k.method == "PRE_PUBLISH" && notShorter(k.signing, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method != "PRE_PUBLISH" && k.signing != "":
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "is there with PRE_PUBLISH alone")
@@ -164,19 +166,19 @@ func (k keyKind) check() error {
 	return nil
 }
 
-// makeKeys makes the keys of a zone, or of the reverse zone of a block or network.
-func (x *DNSSECSigningPolicy) makeKeys(c *resource.Change, zone *schema.Head) error {
+// createKeys creates the keys of a zone, or of the reverse zone of a block or network.
+func (x *DNSSECSigningPolicy) createKeys(c *resource.Change, zone *schema.Head) error {
 	for _, kind := range x.kinds() {
-		if err := x.makeKey(c, kind, zone); err != nil {
+		if err := x.createKey(c, kind, zone); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeKey makes a key of a kind for a zone.
-func (x *DNSSECSigningPolicy) makeKey(c *resource.Change, kind keyKind, zone *schema.Head) error {
-	o, k := kind.make()
+// createKey creates a key of a kind for a zone.
+func (x *DNSSECSigningPolicy) createKey(c *resource.Change, kind keyKind, zone *schema.Head) error {
+	o, k := kind.newKey()
 	h := schema.HeadOf(o)
 	h.Parent, h.Config = zone.ID, zone.Config
 	flags := kind.flags

@@ -17,69 +17,70 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.
+// registerSigningKeys declares the collection of signing keys: TSIG keys and the keys of signed zones.
 func registerSigningKeys(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "signingKeys", Complete: completeKeys}, &dns.TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
 }
 
-// ZoneKey is what keys of signed zones have. All of it follows from the policy of the zone, and from the key that is made.
+// ZoneKey has the common fields of the keys of signed zones. They are determined by the signing policy and by the generated key.
 type ZoneKey struct {
-	// Configuration is the configuration the key lies in.
+	// Configuration is the configuration that contains the key.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 	// Algorithm is the algorithm of the key.
 	Algorithm string `api:"algorithm" enum:"ECDSAP256SHA256|ECDSAP384SHA384|ED25519|ED448|RSAMD5|RSANSEC3SHA256|RSANSEC3SHA512|RSASHA1|RSASHA1NSEC3SHA1|RSASHA256|RSASHA512"`
-	// Length is how long the key is, in bits.
+	// Length is the length of the key in bits.
 	Length *int64 `api:"length"`
-	// State says whether the key is there; REGENERATE, in a PATCH, makes another one.
+	// State shows whether the key was generated. REGENERATE, in a PATCH, generates another key.
 	State string `api:"state" enum:"GENERATED|NOT_GENERATED|REGENERATE"`
-	// KeyGenerationDateTime is when the key was made.
+	// KeyGenerationDateTime is when the key was generated.
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
-	// PrivateKey is never shown.
+	// PrivateKey is the private key. It is never shown.
 	PrivateKey schema.Secret `api:"privateKey"`
-	// KeyStartDateTime is when the key begins to be used.
+	// KeyStartDateTime is the start of the validity of the key.
 	KeyStartDateTime time.Time `api:"keyStartDateTime"`
-	// KeyExpirationDateTime is when it is no longer used.
+	// KeyExpirationDateTime is the end of the validity of the key.
 	KeyExpirationDateTime time.Time `api:"keyExpirationDateTime"`
-	// TTL is the time to live of its DNSKEY record.
+	// TTL is the TTL of the DNSKEY record.
 	TTL string `api:"ttl,duration"`
-	// KeyTag is the tag of its DNSKEY record (RFC 4034 appendix B).
+	// KeyTag is the tag of the DNSKEY record (RFC 4034 appendix B).
 	KeyTag *int64 `api:"keyTag"`
-	// PublicKey is its public part, in base64.
+	// PublicKey is the public key in base64.
 	PublicKey string `api:"publicKey" length:"4096"`
-	// Flags are those of its DNSKEY record: 257 of a key signing key, 256 of a zone signing key.
+	// Flags are the flags of the DNSKEY record: 257 for a key signing key, 256 for a zone signing key.
 	Flags *int64 `api:"flags"`
-	// DNSKEYRecord is its DNSKEY record, as a zone file has it.
+	// DNSKEYRecord is the DNSKEY record in zone-file syntax.
 	DNSKEYRecord string `api:"dnsKeyRecord,computed"`
-	// KeyProvider is who keeps it.
+	// KeyProvider is the system that stores the key.
 	KeyProvider string `api:"keyProvider,computed" always:"ADDRESS_MANAGER"`
-	// PrivateKeyEncoding is null: private parts are never shown.
+	// PrivateKeyEncoding is always null, because private keys are never shown.
 	PrivateKeyEncoding string `api:"privateKeyEncoding,readOnly" enum:"PKCS8|X509"`
-	// PublicKeyEncoding is null: publicKey is as in a DNSKEY record.
+	// PublicKeyEncoding is always null, because publicKey has the format of a DNSKEY record.
 	PublicKeyEncoding string `api:"publicKeyEncoding,readOnly" enum:"PKCS8|X509"`
 }
 
-// KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781).
+// KeySigningKey is a key that signs the keys of a zone (RFC 6781).
 type KeySigningKey struct {
 	schema.Head `post:"no" parents:"zones|blocks|networks"`
 	ZoneKey
-	// DSRecord is the DS record of it for the zone above, as a zone file has it (RFC 4034 section 5), by the hash of the policy.
+	// DSRecord is the DS record for the parent zone in zone-file syntax (RFC 4034 section 5), with the digest algorithm of the policy.
 	DSRecord string `api:"dsRecord,computed"`
-	// DSConfirmed says that the DS record is in the zone above, where that is not ours: the key before it goes then. (Ours.)
+	// DSConfirmed confirms that the DS record is in a parent zone of another operator. The previous key can then be removed. This is an
+	// extension of Portolan.
 	DSConfirmed bool `api:"dsConfirmed"`
-	// DSConfirmedDateTime is since when.
+	// DSConfirmedDateTime is the time of the confirmation.
 	DSConfirmedDateTime time.Time `api:"dsConfirmedDateTime,readOnly"`
-	// DSWithdrawn takes the DS record out of the zone above, where that is ours, and the CDS record: before the zone is signed no more.
-	// (Ours.)
+	// DSWithdrawn removes the CDS record, and the DS record from a parent zone that this manager serves. Set it before you stop signing the
+	// zone. This is an extension of Portolan.
 	DSWithdrawn bool `api:"dsWithdrawn"`
 }
 
-// ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781).
+// ZoneSigningKey is a key that signs the records of a zone (RFC 6781).
 type ZoneSigningKey struct {
 	schema.Head `post:"no" parents:"zones|blocks|networks"`
 	ZoneKey
 }
 
-// BeforeWrite makes another key where that is asked for.
+// BeforeWrite records the confirmation of the DS record, and generates another key on request.
 func (x *KeySigningKey) BeforeWrite(c *resource.Change) error {
 	switch {
 	case !x.DSConfirmed:
@@ -87,39 +88,39 @@ func (x *KeySigningKey) BeforeWrite(c *resource.Change) error {
 	case x.DSConfirmedDateTime.IsZero():
 		x.DSConfirmedDateTime = c.Tx.Now().UTC()
 	}
-	return x.rewrite(c, &x.Head)
+	return x.regenerate(c, &x.Head)
 }
 
-// BeforeWrite makes another key where that is asked for.
-func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
+// BeforeWrite generates another key on request.
+func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.regenerate(c, &x.Head) }
 
-// BeforeDelete keeps a key that is in use.
-func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+// BeforeDelete rejects the deletion of a key that is in use.
+func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.checkUnused(c) }
 
-// BeforeDelete keeps a key that is in use.
-func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+// BeforeDelete rejects the deletion of a key that is in use.
+func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.checkUnused(c) }
 
-// rewrite takes nothing but a request for another key, and that a DS record is in the zone above.
-func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
+// regenerate generates another key if the request asks for it. It rejects changes of all fields but the state, dsConfirmed and dsWithdrawn.
+func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
 	if c.Creates() || !c.Requested() {
 		return nil
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
-		taken := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
-		if !taken && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
+		isAllowed := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
+		if !isAllowed && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT may repeat the current values
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)
 		}
 	}
-	if old := c.Type.TextOf(c.Old, "state"); x.State == old { // nothing else changes
+	if old := c.Type.TextOf(c.Old, "state"); x.State == old { // only dsConfirmed or dsWithdrawn may have changed
 		return nil
 	}
 	if x.State != dns.KeyStateRegenerate {
 		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
 	}
-	if err := x.leaveBehind(c); err != nil {
+	if err := x.retireOld(c); err != nil {
 		return err
 	}
 	if k, ok := c.New.(*KeySigningKey); ok {
@@ -128,8 +129,8 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	return x.generate(c, h.Parent, x.Algorithm, x.Length, x.KeyExpirationDateTime.Sub(x.KeyStartDateTime))
 }
 
-// leaveBehind keeps the key that was there before as one that has ended: it signs until everybody knows the one that takes its place.
-func (x *ZoneKey) leaveBehind(c *resource.Change) error {
+// retireOld keeps the previous key as an expired key. It signs until its replacement has reached all resolvers.
+func (x *ZoneKey) retireOld(c *resource.Change) error {
 	o, err := c.API.Object(c.Row)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 	if _, err = c.Following().Create(c.Type, o); err != nil {
 		return err
 	}
-	name, err := zoneNameOf(c, h.Parent)
+	name, err := readZoneName(c, h.Parent)
 	if err != nil {
 		return err
 	}
@@ -149,12 +150,12 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 		Message: fmt.Sprintf("%s %d of zone %s: another key was asked for, and is to follow it", h.Type, tag, name)}, h.Parent)
 }
 
-// expired refuses to delete a key that is in use.
-func (x *ZoneKey) expired(c *resource.Change) error {
+// checkUnused rejects the deletion of a key that is in use.
+func (x *ZoneKey) checkUnused(c *resource.Change) error {
 	if c.GoesAlong() || c.Given[unsigning] {
 		return nil
 	}
-	followed, err := x.followed(c)
+	followed, err := x.isReplaced(c)
 	if err != nil || followed {
 		return err
 	}
@@ -162,8 +163,8 @@ func (x *ZoneKey) expired(c *resource.Change) error {
 		schema.FormatTime(x.KeyExpirationDateTime))
 }
 
-// followed reports whether the time of a key is over, and another one of its kind has been there for so long that everybody knows it.
-func (x *ZoneKey) followed(c *resource.Change) (is bool, err error) {
+// isReplaced reports whether a key is expired and another key of its kind has existed long enough to have reached all resolvers.
+func (x *ZoneKey) isReplaced(c *resource.Change) (is bool, err error) {
 	now := c.Tx.Now()
 	if now.Before(x.KeyExpirationDateTime) {
 		return false, nil
@@ -181,15 +182,15 @@ func (x *ZoneKey) followed(c *resource.Change) (is bool, err error) {
 		})
 }
 
-// unsigning is what is given where the keys of a zone go because it is no longer signed.
+// unsigning is a marker in Change.Given: the keys are deleted because the zone is no longer signed.
 const unsigning = "unsigning"
 
-// algorithms are those of signing policies by their names there. The others of them are refused: nobody should sign by RSAMD5 any more (RFC
-// 8624), and Ed448 is in no library that we use.
+// algorithms contains the supported algorithms by their names in signing policies. Others are rejected: RSAMD5 must not be used any more
+// (RFC 8624), and the libraries in use do not support Ed448.
 var algorithms = map[string]struct {
 	number uint8
-	// bits are how long its keys may be; where there is one length, that is what they have.
-	least, most int
+	// minBits and maxBits are the bounds of the key length. They are equal if the algorithm has a fixed length.
+	minBits, maxBits int
 }{
 	"ECDSAP256SHA256":  {wire.ECDSAP256SHA256, 256, 256},
 	"ECDSAP384SHA384":  {wire.ECDSAP384SHA384, 384, 384},
@@ -202,17 +203,17 @@ var algorithms = map[string]struct {
 	"RSANSEC3SHA512":   {wire.RSASHA512, 1024, 4096},
 }
 
-// keyShown are the members of a key that its records are made of.
-type keyShown struct {
+// publishedKey contains the fields of a key that its records are made of.
+type publishedKey struct {
 	PublicKey, Algorithm string
 	Flags                *uint16
 	TTL                  string
 }
 
-// completeKeys shows the records of keys of zones.
+// completeKeys adds the DNSKEY and DS records to the bodies of zone keys.
 func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
-		var k keyShown
+		var k publishedKey
 		if r.Type != "KeySigningKey" && r.Type != "ZoneSigningKey" {
 			continue
 		}
@@ -234,7 +235,7 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.CanonicalName(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET,
 			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
-		if ds := key.ToDS(digestOf(tx, above)); ds != nil && r.Type == "KeySigningKey" {
+		if ds := key.ToDS(digestType(tx, above)); ds != nil && r.Type == "KeySigningKey" {
 			members["dsRecord"] = schema.AppendString(nil, ds.String())
 		}
 		if r.Body, err = store.Rewritten(r.Body, members); err != nil {
@@ -244,13 +245,13 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// rangeOf is the range of a block or network.
+// rangeOf returns the range of a block or network.
 func rangeOf(r *store.Resource) space.Range {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
 }
 
-// digestOf gives the hash of DS records by the policy of a zone, a block or a network; SHA-256 where it has none any more.
-func digestOf(tx *store.Tx, holder *store.Resource) uint8 {
+// digestType returns the digest algorithm of DS records from the policy of a zone, block or network; SHA-256 if it no longer has a policy.
+func digestType(tx *store.Tx, holder *store.Resource) uint8 {
 	for _, field := range []string{"signingPolicy", "reverseZoneSigningPolicy"} {
 		policy, err := tx.Get(holder.Ref(field))
 		var shown struct{ SignatureDigestAlgorithm string }
@@ -261,30 +262,30 @@ func digestOf(tx *store.Tx, holder *store.Resource) uint8 {
 	return wire.SHA256
 }
 
-// generate makes the key, and sets all that follows from it.
+// generate generates the key and sets all fields that depend on it.
 func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, length *int64, validity time.Duration) error {
 	a := algorithms[algorithm]
 	if a.number == 0 {
 		return problem.Field("UnsupportedResourceFieldValue", "algorithm", "keys of %s are not made", algorithm)
 	}
-	bits := a.least
-	if a.least != a.most && length != nil {
+	bits := a.minBits
+	if a.minBits != a.maxBits && length != nil {
 		bits = int(*length)
 	}
-	name, err := zoneNameOf(c, zone)
+	name, err := readZoneName(c, zone)
 	if err != nil {
 		return err
 	}
 	key := &wire.DNSKEY{Hdr: wire.RR_Header{Name: wire.Fqdn(name), Rrtype: wire.TypeDNSKEY, Class: wire.ClassINET}, Flags: uint16(*x.Flags),
 		//nolint:gosec // 256, 257
 		Protocol: 3, Algorithm: a.number}
-	others, err := tagsBelow(c, zone)
+	others, err := readKeyTags(c, zone)
 	if err != nil {
 		return err
 	}
 	var pair keyPair
-	for key.PublicKey == "" || others[int64(key.KeyTag())] { // keys of a zone are told apart by their tags
-		if pair, err = keyOf(c, algorithm, key, bits); err != nil {
+	for key.PublicKey == "" || others[int64(key.KeyTag())] { // the tags of a zone's keys must be unique
+		if pair, err = newKeyPair(c, algorithm, key, bits); err != nil {
 			return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
 		}
 		key.PublicKey = pair.public
@@ -297,8 +298,8 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	return nil
 }
 
-// tagsBelow gives the tags of the keys of a zone.
-func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
+// readKeyTags returns the tags of the keys of a zone.
+func readKeyTags(c *resource.Change, zone int64) (map[int64]bool, error) {
 	tags := map[int64]bool{}
 	return tags, c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"), store.HasParent(zone)}},
 		func(r *store.Resource) error {
@@ -309,21 +310,21 @@ func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
 		})
 }
 
-// keyPair is a key as it is written: its public part as in a DNSKEY record, its private one as in a file of BIND.
+// keyPair is an encoded key: the public key as in a DNSKEY record, the private key as in a BIND key file.
 type keyPair struct{ public, private string }
 
-// keyOf gives a new key. Those of RSA take up to seconds, and are made outside of the transaction.
-func keyOf(c *resource.Change, algorithm string, like *wire.DNSKEY, bits int) (keyPair, error) {
-	if a := algorithms[algorithm]; a.least == a.most {
-		return makeKey(like, bits)
+// newKeyPair returns a new key. RSA keys take up to seconds, and are generated outside of the transaction.
+func newKeyPair(c *resource.Change, algorithm string, like *wire.DNSKEY, bits int) (keyPair, error) {
+	if a := algorithms[algorithm]; a.minBits == a.maxBits {
+		return generateKeyPair(like, bits)
 	}
-	made, err := c.Work(fmt.Sprint(algorithm, bits), func() (any, error) { return makeKey(like, bits) })
+	made, err := c.Work(fmt.Sprint(algorithm, bits), func() (any, error) { return generateKeyPair(like, bits) })
 	pair, _ := made.(keyPair)
 	return pair, err
 }
 
-// makeKey makes a key. Nothing of it depends on the zone.
-func makeKey(like *wire.DNSKEY, bits int) (keyPair, error) {
+// generateKeyPair generates a key. The result does not depend on the zone.
+func generateKeyPair(like *wire.DNSKEY, bits int) (keyPair, error) {
 	key := *like
 	private, err := key.Generate(bits)
 	if err != nil {
@@ -332,8 +333,8 @@ func makeKey(like *wire.DNSKEY, bits int) (keyPair, error) {
 	return keyPair{key.PublicKey, key.PrivateKeyString(private)}, nil
 }
 
-// zoneNameOf gives the name of the zone of a resource: its own, or that of the reverse zone of a block or network.
-func zoneNameOf(c *resource.Change, id int64) (string, error) {
+// readZoneName returns the name of the zone of a resource: a zone itself, or the reverse zone of a block or network.
+func readZoneName(c *resource.Change, id int64) (string, error) {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return "", err
@@ -353,8 +354,8 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 	return "", fmt.Errorf("a %s is not signed", row.Type)
 }
 
-// SignedZoneName gives the name, as names compare, of the zone whose keys a resource has: a zone its own, a block or network that of its
-// first reverse zone.
+// SignedZoneName returns the name of the zone whose keys a resource holds, in the form used for comparison. For a block or network this is
+// its first reverse zone.
 func SignedZoneName(r *store.Resource) string {
 	if r.Collection == "zones" {
 		return r.Key
@@ -362,16 +363,16 @@ func SignedZoneName(r *store.Resource) string {
 	return reverseZoneName(schema.Range{Range: rangeOf(r)})
 }
 
-// mostReverse is how many reverse zones a range may have that is signed.
-const mostReverse = 256
+// maxReverseZones is the maximum number of reverse zones of a signed range.
+const maxReverseZones = 256
 
-// reverseZoneName gives the name of the reverse zone of a range, the first one where it has several.
+// reverseZoneName returns the name of the first reverse zone of a range.
 func reverseZoneName(r schema.Range) string {
-	return append(naming.ReverseZones(r.Low, r.High, mostReverse), "in-addr.arpa")[0]
+	return append(naming.ReverseZones(r.Low, r.High, maxReverseZones), "in-addr.arpa")[0]
 }
 
-// signed is what a zone, or a block or network for its reverse zone, says of being signed.
-func signed(o schema.Object) (is bool, policy int64) {
+// readSigning reports whether a zone, or the reverse zone of a block or network, is signed, and returns its policy.
+func readSigning(o schema.Object) (is bool, policy int64) {
 	switch x := o.(type) {
 	case *dns.Zone:
 		return x.Signed, x.SigningPolicy.ID
@@ -383,19 +384,19 @@ func signed(o schema.Object) (is bool, policy int64) {
 	return false, 0
 }
 
-// keepKeys sees to it that what is signed has the keys of its policy, and what is not has none.
-func keepKeys(c *resource.Change) error {
+// syncKeys creates the keys of the policy for a signed resource, and deletes the keys of a resource that is no longer signed.
+func syncKeys(c *resource.Change) error {
 	h := schema.HeadOf(c.New)
-	is, policy := signed(c.New)
+	is, policy := readSigning(c.New)
 	if c.Creates() && !is {
 		return nil
 	}
 	if c.Old != nil {
-		if was, before := signed(c.Old); was == is && before == policy {
+		if was, before := readSigning(c.Old); was == is && before == policy {
 			return nil
 		}
 	}
-	if err := dropKeys(c, h.ID); err != nil || !is {
+	if err := deleteKeys(c, h.ID); err != nil || !is {
 		return err
 	}
 	row, err := c.Tx.Get(policy)
@@ -406,20 +407,20 @@ func keepKeys(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := o.(*DNSSECSigningPolicy).makeKeys(c, h); err != nil {
+	if err := o.(*DNSSECSigningPolicy).createKeys(c, h); err != nil {
 		return err
 	}
 	return autoRegenerate(c, h.Config)
 }
 
-// dropKeys deletes the keys of a zone.
-func dropKeys(c *resource.Change, zone int64) error {
+// deleteKeys deletes the keys of a zone.
+func deleteKeys(c *resource.Change, zone int64) error {
 	return c.Each(store.All{store.InCollection("signingKeys"), store.HasParent(zone)}, func(key *store.Resource, _ schema.Object) error {
 		return c.Following(unsigning).Delete(key)
 	})
 }
 
-// autoRegenerate lets the keys of a configuration be made anew by themselves, as they are once something in it is signed.
+// autoRegenerate enables the automatic regeneration of keys in a configuration. It is called when something in it is signed.
 func autoRegenerate(c *resource.Change, configuration int64) error {
 	row, err := c.Tx.Get(configuration)
 	if err != nil {

@@ -13,17 +13,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// SettingsIn gives what holds in networks, within a change.
+// SettingsIn returns the effective settings of networks by id.
 func SettingsIn(c *resource.Change, networks ...int64) (map[int64]*Settings, error) {
-	return settingsOf(c.Tx).holdIn(c.Tx, networks)
+	return settingsOf(c.Tx).resolve(c.Tx, networks)
 }
 
-// AllowAddressOverlap takes a smaller network where others are in the way.
+// AllowAddressOverlap is the request option to create a smaller network if other resources use part of the default one.
 var AllowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
 	"With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
 
-// blockAround finds the innermost block of a configuration that an address lies in; ErrNotFound where
-// there is none.
+// blockAround returns the innermost block of a configuration that contains an address, or store.ErrNotFound.
 func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
 	key := store.AddrKey(a)
 	block, err := tx.Overlapping(configuration, "blocks", key, key, 0)
@@ -40,9 +39,8 @@ func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resour
 	return nil, err
 }
 
-// NetworkFor makes the network that an address needs (x-bcn-auto-create-network): a /24, in IPv6 a /64,
-// in the innermost block around it. Where some of that is in use it makes the largest one that is free
-// if it may (x-bcn-allow-address-overlap).
+// NetworkFor creates the network for an address (x-bcn-auto-create-network) in the innermost block around it: a /24, in IPv6 a /64. If part
+// of this range is in use, it creates the largest free network around the address, provided that x-bcn-allow-address-overlap allows it.
 func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
 	block, err := blockAround(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
@@ -65,7 +63,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	for usual := bits; ; bits++ {
 		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
 		if i.Contains(whole) && space.Hosts(whole).Has(a) {
-			return makeNetwork(c, block, whole, a)
+			return createNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "there is no room for a network around %s in %s %d, %s", a, block.Type,
@@ -79,7 +77,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	}
 }
 
-func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
+func createNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
 	name, o := "IPv6Network", schema.Object(&IPv6Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}})
 	if whole.Low.Is4() {
 		name = "IPv4Network"
@@ -91,16 +89,16 @@ func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, h
 	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
 	t, _ := c.API.Type(name)
 	n := c.Following()
-	n.Options = noGateway.Set(n.Options, space.Hosts(whole).Low == host) // the host has what would be the gateway's
+	n.Options = noGateway.Set(n.Options, space.Hosts(whole).Low == host) // no gateway if the host has the default gateway address
 	return n.Create(t, o)
 }
 
-// orphanState is what becomes of the addresses that a smaller DHCP range leaves outside.
+// orphanState is the request option for the state of addresses that are outside of a DHCP range after it became smaller.
 var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside.",
 	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
 
-// orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
-func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
+// convertOrphans changes the state of the addresses that are in was but not in is. It deletes them if state is UNASSIGNED.
+func convertOrphans(c *resource.Change, network int64, was, is space.Range, state string) error {
 	for _, part := range was.Without(is) {
 		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
 		if err != nil {
@@ -129,9 +127,9 @@ func orphan(c *resource.Change, network int64, was, is space.Range, state string
 	return nil
 }
 
-// AddressNamed finds the address that one of addresses in a request names by its text, or assigns it. makeNetwork lets it make
-// the network that the address lacks.
-func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, makeNetwork bool) (int64, error) {
+// AddressNamed returns the id of the address that a request names by its text. It assigns the address if necessary. createsNetwork allows
+// it to create a missing network.
+func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, createsNetwork bool) (int64, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
 	if err != nil || a.Zone() != "" {
 		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
@@ -139,8 +137,8 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	a = a.Unmap()
 	network, err := NetworkOf(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
-		if !makeNetwork {
-			return 0, noNetworkOf(c, a)
+		if !createsNetwork {
+			return 0, noNetworkError(c, a)
 		}
 		network, err = NetworkFor(c, configuration, a)
 	}
@@ -160,14 +158,14 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	if errors.Is(err, store.ErrNotFound) {
 		hidden, failed := hidesAddresses(c, network, a)
 		if err = failed; err == nil && hidden {
-			return 0, noNetworkOf(c, a)
+			return 0, noNetworkError(c, a)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	if found != nil { // which the caller does not see among others that it sees
-		return 0, noNetworkOf(c, a)
+	if found != nil { // the caller may not see this address, but sees others in the network
+		return 0, noNetworkError(c, a)
 	}
 	state := item.Text["state"]
 	if state == "" || state == unassigned {
@@ -191,16 +189,16 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	return row.ID, nil
 }
 
-// noNetworkOf words that an address is in no network. It is the same for a network in which the caller sees no addresses, so that answers
-// do not tell where hidden networks are.
-func noNetworkOf(c *resource.Change, a netip.Addr) error {
+// noNetworkError returns the error for an address outside of all networks. A network with addresses that are hidden from the caller yields
+// the same error, so that responses do not reveal hidden networks.
+func noNetworkError(c *resource.Change, a netip.Addr) error {
 	if !c.Caller.Limited() {
 		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
 	}
 	return resource.NotFoundInlined("addresses", "%s lies in no network in which %s sees addresses", a, c.Caller.Name)
 }
 
-// hidesAddresses reports whether the caller sees no addresses of the family in a network.
+// hidesAddresses reports whether all addresses of this family in a network are hidden from the caller.
 func hidesAddresses(c *resource.Change, network *store.Resource, a netip.Addr) (bool, error) {
 	if !c.Caller.Limited() || c.API.Standing == nil {
 		return false, nil
@@ -213,8 +211,8 @@ func hidesAddresses(c *resource.Change, network *store.Resource, a netip.Addr) (
 	return standing.Level == "HIDE", err
 }
 
-// ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and
-// nothing refers to it. It reports whether it is gone.
+// ReleaseUnused deletes a static address without name, client, device, location or references. It reports whether the address no longer
+// exists.
 func ReleaseUnused(c *resource.Change, id int64) (gone bool, err error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) {

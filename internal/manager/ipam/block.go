@@ -23,7 +23,7 @@ func registerBlocks(r *resource.Registry) {
 		&IPv4Block{}, &IPv6Block{})
 }
 
-// Options of who makes space by its size.
+// Request options for creating a block or network by size.
 var (
 	traversal = resource.Choice("x-bcn-traversal-method",
 		"Where space of a given size is looked for: right below the parent, or through its blocks.",
@@ -31,35 +31,36 @@ var (
 	reuseExisting = resource.Flag("x-bcn-reuse-existing", "With DEPTH_FIRST or BREADTH_FIRST, take an empty one that is there already.")
 )
 
-// SpaceHead is what every piece of address space has, block or network, of either family.
+// SpaceHead has the common fields of IPv4 and IPv6 blocks and networks.
 type SpaceHead struct {
 	schema.Head
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the block or network.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Range is its space: CIDR, for a block also start-end, or when it is made a size alone, which
-	// takes the first free space of the block above.
+	// Range is the address range: CIDR, a range (start-end, blocks only), or a size such as /24 for the first free space of the parent
+	// block.
 	Range schema.Range `api:"range,required,inline"`
-	// Location is where it is used.
+	// Location is the location where the address space is used.
 	Location schema.Ref `api:"location,inherit" ref:"Location" back:"annotatedResources"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
-	// DefaultZones are the zones that hosts are put into.
+	// DefaultZones are the default zones for hosts in this address space.
 	DefaultZones schema.RefList `api:"defaultZones,inherit" ref:"Zone"`
-	// RestrictedZones are the only zones and views that hosts may be put into.
+	// RestrictedZones limits hosts in this address space to these zones and views.
 	RestrictedZones schema.RefList `api:"restrictedZones,inherit" ref:"Zone|View" back:"restrictedRanges"`
 
-	// reshaped says that the place is seen to elsewhere; around is what a block is made around.
+	// reshaped disables the placement rules, because the caller handles placement. adopting collects the existing siblings that become
+	// children of a new block.
 	reshaped bool
-	around   *reshaping
+	adopting *reshaping
 }
 
-// Span is the space it takes up.
+// Span returns the first and the last address.
 func (x *SpaceHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
 
-// String is the range.
+// String returns the range.
 func (x *SpaceHead) String() string { return x.Range.String() }
 
-// BeforeDelete gives the space back to the block above.
+// BeforeDelete returns the space to the free space of the parent block.
 func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
 	if c.With {
 		return nil
@@ -71,39 +72,40 @@ func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
 	return freeAdd(c.Tx, x.Parent, x.Range.Low, x.Range.High)
 }
 
-// IPv4Policy is what IPv4 blocks and networks say of the hosts in them.
+// IPv4Policy has the host policy fields of IPv4 blocks and networks.
 type IPv4Policy struct {
-	// Template is the template it follows.
+	// Template is the template that is assigned.
 	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
-	// DefaultView is the view that names of hosts are put into.
+	// DefaultView is the default view for host names.
 	DefaultView schema.Ref `api:"defaultView,inherit" ref:"View"`
-	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
+	// DuplicateHostnamesAllowed allows two addresses to have the same host name.
 	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed,inherit"`
-	// PingBeforeAssignEnabled says whether an address is pinged before it is assigned.
+	// PingBeforeAssignEnabled enables a ping of an address before it is assigned.
 	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled,inherit" also:"pingBeforeAssignmentEnabled"`
-	// DefaultZonesInherited says whether the default zones come from above.
+	// DefaultZonesInherited enables the inheritance of default zones from the parent.
 	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
-	// RestrictedZonesInherited says whether the restricted zones come from above.
+	// RestrictedZonesInherited enables the inheritance of restricted zones from the parent.
 	RestrictedZonesInherited bool `api:"restrictedZonesInherited,put" default:"true"`
-	// LowWaterMark is the usage, in percent, below which an event is raised.
+	// LowWaterMark is a usage in percent. An event is raised when the usage falls below it.
 	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
-	// HighWaterMark is the usage, in percent, above which an event is raised.
+	// HighWaterMark is a usage in percent. An event is raised when the usage rises above it.
 	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
-	// ReverseZoneSigned says whether the reverse zone is signed.
+	// ReverseZoneSigned enables signing of the reverse zone.
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
-	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
+	// ReverseZoneSigningPolicy is the signing policy of the reverse zone.
 	ReverseZoneSigningPolicy schema.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy" back:"appliedResources" onDelete:"refuse"`
 }
 
-// fits refuses water marks that cross, and sees to it that new policies are looked at.
-func (x *IPv4Policy) fits(c *resource.Change) error {
+// checkPolicy rejects a low water mark above the high one and a signed reverse zone without a signing policy. It invalidates the cached
+// policies and schedules a water level check when a policy field changes.
+func (x *IPv4Policy) checkPolicy(c *resource.Change) error {
 	if c.Given["reverseZoneSigningPolicy"] && !c.Given["reverseZoneSigned"] {
 		x.ReverseZoneSigned = x.ReverseZoneSigningPolicy.ID != 0
 	}
 	if x.ReverseZoneSigned && x.ReverseZoneSigningPolicy.ID == 0 {
 		return problem.Field("MissingRequiredField", "reverseZoneSigningPolicy", "is needed where reverseZoneSigned is true")
 	}
-	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+	if err := checkWaterMarks(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given[lowWaterMark] ||
@@ -116,28 +118,28 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 	return nil
 }
 
-// crossing refuses a low water mark above the high one.
-func crossing(low, high *int64) error {
+// checkWaterMarks rejects a low water mark above the high one.
+func checkWaterMarks(low, high *int64) error {
 	if low != nil && high != nil && *low > *high {
 		return problem.Invalid(lowWaterMark, "%d is above highWaterMark, %d", *low, *high)
 	}
 	return nil
 }
 
-// IPv4Block is a piece of IPv4 address space that holds blocks and networks.
+// IPv4Block is a range of IPv4 address space that contains blocks and networks.
 type IPv4Block struct {
 	SpaceHead
 	IPv4Policy
-	// UsagePercentage is how much of the block is assigned and allocated.
+	// UsagePercentage is the assigned and allocated part of the block, in percent.
 	UsagePercentage json.RawMessage `api:"usagePercentage,computed,sums"`
 }
 
-// IPv6Block is a piece of IPv6 address space that holds blocks and networks.
+// IPv6Block is a range of IPv6 address space that contains blocks and networks.
 type IPv6Block struct{ SpaceHead }
 
 // BeforeWrite places the block.
 func (x *IPv4Block) BeforeWrite(c *resource.Change) error {
-	if err := stayInherited(c); err != nil {
+	if err := keepInherited(c); err != nil {
 		return err
 	}
 	return place(c, &x.SpaceHead, true, false)
@@ -148,22 +150,23 @@ func (x *IPv6Block) BeforeWrite(c *resource.Change) error {
 	return place(c, &x.SpaceHead, false, false)
 }
 
-// AfterWrite makes the block's space free for what comes below.
+// AfterWrite adds the range of a new block to its free space.
 func (x *IPv4Block) AfterWrite(c *resource.Change) error {
 	return takeSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
-// AfterWrite makes the block's space free for what comes below.
+// AfterWrite adds the range of a new block to its free space.
 func (x *IPv6Block) AfterWrite(c *resource.Change) error {
 	return takeSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
-// takeSpace takes the space of a block or network out of what is free above it: gives is what it gives to what lies below.
+// takeSpace updates free space after a block or network was written. gives is the usable range of the resource, which becomes its free
+// space when it is created.
 func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	switch {
 	case x.reshaped:
 		return nil
-	case x.around != nil:
+	case x.adopting != nil:
 		return x.adoptSiblings(c)
 	case c.Creates():
 		return freeAdd(c.Tx, x.ID, gives.Low, gives.High)
@@ -173,11 +176,11 @@ func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	return reallocateResized(c, x.ID)
 }
 
-// place finds or checks the space of a new block or network: of the right family, inside its
-// parent, clear of its siblings; and takes it from the parent's free space.
+// place checks or finds the range of a new block or network, and removes it from the free space of the parent. The range must match the
+// address family, be inside the parent and not overlap siblings. A new block may contain existing siblings; these become its children.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
-	if err := stayInherited(c); err != nil {
+	if err := keepInherited(c); err != nil {
 		return err
 	}
 	if r.Relative != (space.Relative{}) {
@@ -191,7 +194,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	case x.reshaped:
 		return nil
 	case !c.Creates():
-		return resized(c, h, r, network)
+		return checkResize(c, h, r, network)
 	}
 	parent, err := c.Above(h.Parent)
 	if err != nil {
@@ -239,8 +242,8 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	return takeFromParent(c, parent, r.Range)
 }
 
-// spaceAround gives the block of a configuration that holds an IPv6 range and is larger, in which a
-// request to the configuration finds its place; the configuration where there is none.
+// spaceAround returns the block right below a configuration that contains an IPv6 range and is larger than it. If there is no such block,
+// it returns the configuration.
 func spaceAround(tx *store.Tx, configuration *store.Resource, r space.Range) (*store.Resource, error) {
 	block, err := tx.Overlapping(configuration.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (!RangeOf(block).Contains(r) || RangeOf(block) == r) {
@@ -260,23 +263,23 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	return err
 }
 
-// spanOf gives a stored resource's space as text.
+// spanOf returns the range of a stored resource as text.
 func spanOf(r *store.Resource) string {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}.String()
 }
 
-// placeBySize takes the first free space of that size: of the parent, or with DEPTH_FIRST of the
-// first block below it that has room (x-bcn-traversal-method).
+// placeBySize allocates the first free space of the requested size in the parent block. The option x-bcn-traversal-method includes the
+// blocks below the parent in the search.
 func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *store.Resource, v4 bool) error {
 	if v4 && r.Bits > 32 {
 		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
 	}
-	deep, find := false, fitting
+	deep, find := false, findFree
 	switch traversal.In(c.Options) {
 	case "DEPTH_FIRST":
-		deep, find = true, depthFirst
+		deep, find = true, findDepthFirst
 	case "BREADTH_FIRST":
-		deep, find = true, breadthFirst
+		deep, find = true, findBreadthFirst
 	}
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
@@ -306,21 +309,21 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 	return takeFromParent(c, holder, found)
 }
 
-// holdsSomething is the condition of what lies in space, but for a gateway.
-var holdsSomething = store.Any{store.InCollection("blocks", "networks", "ranges", "ipGroups"), store.All{store.InCollection("addresses"),
+// isOccupied is the query condition for content of a block or network other than a gateway.
+var isOccupied = store.Any{store.InCollection("blocks", "networks", "ranges", "ipGroups"), store.All{store.InCollection("addresses"),
 	store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: gateway}}}
 
-// firstEmpty finds the first block or network of a size, in a block and the blocks below it, in which
-// there is nothing but a gateway; 0 where there is none.
+// firstEmpty returns the id of the first empty block or network of a given prefix length, in a block and the blocks below it. A gateway
+// does not count as content. It returns 0 if there is none.
 func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int) (int64, error) {
-	below, err := content(tx, block)
+	below, err := readContent(tx, block)
 	if err != nil {
 		return 0, err
 	}
 	slices.SortStableFunc(below, func(a, b *store.Resource) int { return bytes.Compare(a.Low, b.Low) })
 	for _, child := range below {
 		if p, ok := RangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
-			used, err := tx.Exists(store.Query{From: store.Resources, Where: store.All{store.HasParent(child.ID), holdsSomething}})
+			used, err := tx.Exists(store.Query{From: store.Resources, Where: store.All{store.HasParent(child.ID), isOccupied}})
 			if err != nil {
 				return 0, err
 			}
@@ -338,9 +341,9 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 	return 0, nil
 }
 
-// fitting finds free space of a size in a block itself; space.ErrNoFit where there is none.
-func fitting(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
-	held, err := resource.HeldSpace(tx, "networks", block.Configuration) // by requests that are not decided yet
+// findFree finds free space of a prefix length directly in a block. It returns space.ErrNoFit if there is none.
+func findFree(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+	held, err := resource.HeldSpace(tx, "networks", block.Configuration) // reserved by pending approval requests
 	if err != nil {
 		return nil, found, err
 	}
@@ -365,13 +368,13 @@ func fitting(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resou
 	return block, found, err
 }
 
-// depthFirst looks in a block, then in each of the blocks below it with all that lies below that.
-func depthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
-	if holder, found, err = fitting(tx, block, bits); !errors.Is(err, space.ErrNoFit) {
+// findDepthFirst searches a block, then each block below it together with its descendants.
+func findDepthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+	if holder, found, err = findFree(tx, block, bits); !errors.Is(err, space.ErrNoFit) {
 		return holder, found, err
 	}
 	err = eachBlock(tx, block, func(child *store.Resource) error {
-		if holder, found, err = depthFirst(tx, child, bits); errors.Is(err, space.ErrNoFit) {
+		if holder, found, err = findDepthFirst(tx, child, bits); errors.Is(err, space.ErrNoFit) {
 			return nil
 		}
 		if err == nil {
@@ -379,15 +382,15 @@ func depthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Re
 		}
 		return err
 	})
-	return ended(holder, found, err)
+	return searchResult(holder, found, err)
 }
 
-// breadthFirst looks in a block, then in all blocks right below it, then in those below them.
-func breadthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+// findBreadthFirst searches a block, then all blocks right below it, then the next level.
+func findBreadthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
 	for level := []*store.Resource{block}; len(level) > 0; {
 		var next []*store.Resource
 		for _, b := range level {
-			if holder, found, err = fitting(tx, b, bits); !errors.Is(err, space.ErrNoFit) {
+			if holder, found, err = findFree(tx, b, bits); !errors.Is(err, space.ErrNoFit) {
 				return holder, found, err
 			}
 		}
@@ -404,11 +407,11 @@ func breadthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.
 	return nil, found, space.ErrNoFit
 }
 
-// errFound ends a search that has found something.
+// errFound stops a search after a match.
 var errFound = errors.New("found")
 
-// ended words the end of a search: nothing found is space.ErrNoFit.
-func ended(holder *store.Resource, found space.Range, err error) (*store.Resource, space.Range, error) {
+// searchResult converts the result of a search that errFound stops. It returns space.ErrNoFit if nothing was found.
+func searchResult(holder *store.Resource, found space.Range, err error) (*store.Resource, space.Range, error) {
 	switch {
 	case errors.Is(err, errFound):
 		return holder, found, nil
@@ -418,7 +421,7 @@ func ended(holder *store.Resource, found space.Range, err error) (*store.Resourc
 	return nil, found, err
 }
 
-// eachBlock calls fn for the blocks right below a block, in order.
+// eachBlock calls fn for the blocks right below a block, in address order.
 func eachBlock(tx *store.Tx, block *store.Resource, fn func(child *store.Resource) error) error {
 	const page = 100
 	for from := block.Low; ; {
@@ -438,5 +441,5 @@ func eachBlock(tx *store.Tx, block *store.Resource, fn func(child *store.Resourc
 	}
 }
 
-// Validate refuses water marks that cross, and notes that there are some.
-func (x *IPv4Block) Validate(c *resource.Change) error { return x.fits(c) }
+// Validate rejects invalid water marks and signing settings (see checkPolicy).
+func (x *IPv4Block) Validate(c *resource.Change) error { return x.checkPolicy(c) }

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerClients declares the collections of what identifies DHCP clients.
+// registerClients declares the collections of hardware addresses and client identifiers of DHCP clients.
 func registerClients(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "clientIdentifiers", Parents: []string{"configurations"}}, &DHCPClientIdentifier{},
 		&DHCPUniqueIdentifier{})
@@ -20,15 +20,15 @@ func registerClients(r *resource.Registry) {
 // MACAddress is the hardware address of a client.
 type MACAddress struct {
 	schema.Head
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the hardware address.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
+	// Address is the hardware address, in any common format; it is stored as 00-00-5E-00-53-01.
 	Address string `api:"address,required,inline,hardware,search" key:"mac "`
-	// MACPool is the pool it belongs to.
+	// MACPool is the pool that contains the hardware address.
 	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool" back:"macAddresses"`
 }
 
-// BeforeWrite reads the address.
+// BeforeWrite normalizes the address.
 func (x *MACAddress) BeforeWrite(*resource.Change) error {
 	mac, err := space.ParseHardware(x.Address)
 	if err != nil {
@@ -38,10 +38,11 @@ func (x *MACAddress) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses an address that the configuration has already.
+// Validate rejects an address that already exists in the configuration.
 func (x *MACAddress) Validate(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
 
-// BeforeBelowDelete refuses to delete a hardware address that an address is reserved for by nothing else, unless that goes, too.
+// BeforeBelowDelete rejects the deletion of a hardware address if a reservation has no other identifier, unless the reservation is deleted
+// as well.
 func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
@@ -58,19 +59,19 @@ func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
 		})
 }
 
-// String is the address.
+// String returns the address.
 func (x *MACAddress) String() string { return x.Address }
 
-// DHCPClientIdentifier is what a DHCPv4 client calls itself (RFC 2132 section 9.14).
+// DHCPClientIdentifier is the identifier that a DHCPv4 client sends (RFC 2132 section 9.14).
 type DHCPClientIdentifier struct {
 	schema.Head
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the identifier.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// UID holds the identifier, as clientIdentifier.
+	// UID contains the identifier as clientIdentifier.
 	UID json.RawMessage `api:"uid,inline"`
 }
 
-// value is the identifier.
+// value returns the identifier, or an empty string if UID is malformed.
 func (x *DHCPClientIdentifier) value() string {
 	var uid struct {
 		ClientIdentifier string `json:"clientIdentifier"`
@@ -81,7 +82,7 @@ func (x *DHCPClientIdentifier) value() string {
 	return uid.ClientIdentifier
 }
 
-// BeforeWrite refuses an empty identifier.
+// BeforeWrite rejects an identifier that does not have 1 to 255 bytes.
 func (x *DHCPClientIdentifier) BeforeWrite(*resource.Change) error {
 	if n := len(x.value()); n < 1 || n > 255 {
 		return problem.Invalid("uid", "clientIdentifier must have 1 to 255 bytes")
@@ -89,24 +90,24 @@ func (x *DHCPClientIdentifier) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses an identifier that the configuration has already.
+// Validate rejects an identifier that already exists in the configuration.
 func (x *DHCPClientIdentifier) Validate(c *resource.Change) error {
 	return uniqueKey(c, "uid", x.value())
 }
 
-// Key is what it is found by.
+// Key returns the lookup key.
 func (x *DHCPClientIdentifier) Key() string { return "uid " + x.value() }
 
-// DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11).
+// DHCPUniqueIdentifier is the DUID that a DHCPv6 client sends (RFC 8415 section 11).
 type DHCPUniqueIdentifier struct {
 	schema.Head
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the identifier.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// DUID is the identifier, in hexadecimal, with or without colons or hyphens; it is kept as 000100012A.
+	// DUID is the identifier in hexadecimal, with or without colons or hyphens; it is stored as 000100012A.
 	DUID string `api:"duid,required,inline,duid" key:"duid "`
 }
 
-// BeforeWrite reads the identifier: 3 to 130 bytes.
+// BeforeWrite normalizes the identifier, which must have 3 to 130 bytes.
 func (x *DHCPUniqueIdentifier) BeforeWrite(*resource.Change) error {
 	kept, err := space.KeptDUID(x.DUID)
 	if err != nil {
@@ -116,12 +117,12 @@ func (x *DHCPUniqueIdentifier) BeforeWrite(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses an identifier that the configuration has already.
+// Validate rejects an identifier that already exists in the configuration.
 func (x *DHCPUniqueIdentifier) Validate(c *resource.Change) error {
 	return uniqueKey(c, "duid", x.DUID)
 }
 
-// uniqueKey refuses a key that another resource of the configuration has.
+// uniqueKey rejects a key that another resource of the configuration has.
 func uniqueKey(c *resource.Change, field, value string) error {
 	h := schema.HeadOf(c.New)
 	found, err := c.Tx.ByKey(h.Config, c.Type.KeyOf(c.New))
@@ -136,9 +137,9 @@ func uniqueKey(c *resource.Change, field, value string) error {
 	return nil
 }
 
-// clientOf finds what a reference of an address names by its value, or makes it: a client that was
-// never heard of before is no mistake.
-func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration int64, kind string, fill func(o schema.Object)) error {
+// resolveClient replaces a reference by value with a reference by id. It creates the client if it does not exist, because an address may be
+// the first to refer to it.
+func resolveClient(c *resource.Change, field string, ref *schema.Ref, configuration int64, kind string, fill func(o schema.Object)) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
@@ -170,22 +171,22 @@ func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration i
 	return err
 }
 
-// clients finds or makes the hardware address and the client identifier that an address names.
-func (x *Assignment) clients(c *resource.Change, identifier *schema.Ref, v4 bool) error {
+// resolveClients resolves the hardware address and the client identifier of an address, and creates missing ones.
+func (x *Assignment) resolveClients(c *resource.Change, identifier *schema.Ref, v4 bool) error {
 	mac := x.MACAddress.By
-	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
+	if err := resolveClient(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
 		func(o schema.Object) { o.(*MACAddress).Address = mac }); err != nil {
 		return err
 	}
 	by := identifier.By
 	if v4 {
-		return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o schema.Object) {
+		return resolveClient(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o schema.Object) {
 			text, err := json.Marshal(map[string]string{"clientIdentifier": by})
-			if err == nil { // text can always be written
+			if err == nil { // marshalling strings cannot fail
 				o.(*DHCPClientIdentifier).UID = text
 			}
 		})
 	}
-	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
+	return resolveClient(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
 		func(o schema.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
 }

@@ -16,62 +16,62 @@ func registerConfigurations(r *resource.Registry) {
 		Reports: []resource.Report{fullestReport}}, &Configuration{})
 }
 
-// Configuration is the top of a network's data: address space and names of two configurations
-// never meet.
+// Configuration is the top of the address and name hierarchy. Configurations are independent of each other: their address space and names
+// do not conflict.
 type Configuration struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// ConfigurationGroup is a free label that puts configurations together.
+	// ConfigurationGroup is a free label for grouping configurations.
 	ConfigurationGroup string `api:"configurationGroup"`
-	// Description says what the configuration is for.
+	// Description is a free text about the purpose of the configuration.
 	Description string `api:"description,search" length:"4000"`
-	// SNMP holds the version, port and state of SNMP polling.
+	// SNMP contains the version, port and state of SNMP polling.
 	SNMP *snmp.Settings `api:"snmp"`
-	// ServerMonitoringEnabled says whether its servers are monitored.
+	// ServerMonitoringEnabled enables monitoring of the servers of the configuration.
 	ServerMonitoringEnabled bool `api:"serverMonitoringEnabled,put"`
-	// DHCPConfigurationValidationEnabled says whether DHCP data is checked before it is deployed.
+	// DHCPConfigurationValidationEnabled enables the validation of DHCP data before deployment.
 	DHCPConfigurationValidationEnabled bool `api:"dhcpConfigurationValidationEnabled,put"`
-	// DNSConfigurationValidationEnabled says whether DNS data is checked before it is deployed.
+	// DNSConfigurationValidationEnabled enables the validation of DNS data before deployment.
 	DNSConfigurationValidationEnabled bool `api:"dnsConfigurationValidationEnabled,put"`
-	// DNSZoneValidationEnabled says whether zones are checked before they are deployed.
+	// DNSZoneValidationEnabled enables the validation of zones before deployment.
 	DNSZoneValidationEnabled bool `api:"dnsZoneValidationEnabled,put"`
-	// CheckIntegrityValidation is how far a zone's integrity is checked.
+	// CheckIntegrityValidation is the scope of the zone integrity check.
 	CheckIntegrityValidation string `api:"checkIntegrityValidation,put,notNull" enum:"NONE|LOCAL|LOCAL_SIBLING|FULL|FULL_SIBLING" default:"FULL"`
-	// CheckMxCnameValidation is what an MX record that leads to an alias gets.
+	// CheckMxCnameValidation is the result for an MX record that points to an alias.
 	CheckMxCnameValidation string `api:"checkMxCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckMxValidation is what an MX record that leads to an address gets.
+	// CheckMxValidation is the result for an MX record that points to an address.
 	CheckMxValidation string `api:"checkMxValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckNamesValidation is what a name that is no host name gets.
+	// CheckNamesValidation is the result for a name that is not a valid host name.
 	CheckNamesValidation string `api:"checkNamesValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckNsValidation is what an NS record that leads to an address gets.
+	// CheckNsValidation is the result for an NS record that points to an address.
 	CheckNsValidation string `api:"checkNsValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckSrvCnameValidation is what an SRV record that leads to an alias gets.
+	// CheckSrvCnameValidation is the result for an SRV record that points to an alias.
 	CheckSrvCnameValidation string `api:"checkSrvCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckWildcardValidation is what a wildcard that is not at the front gets.
+	// CheckWildcardValidation is the result for a wildcard that is not the first label.
 	CheckWildcardValidation string `api:"checkWildcardValidation,put,notNull" enum:"IGNORE|WARN" default:"WARN"`
-	// DNSOptionInheritanceEnabled says whether DNS options come down from the configuration.
+	// DNSOptionInheritanceEnabled enables the inheritance of DNS options from the configuration.
 	DNSOptionInheritanceEnabled bool `api:"dnsOptionInheritanceEnabled,put" default:"true"`
-	// DNSFeedEnabled says whether the feed of DNS activity is on.
+	// DNSFeedEnabled enables the feed of DNS activity.
 	DNSFeedEnabled bool `api:"dnsFeedEnabled,put"`
 	// DNSFeedLicense is the licence of the feed.
 	DNSFeedLicense string `api:"dnsFeedLicense,nonblank"`
-	// BlockUsageCalculation says what counts as used in a block.
+	// BlockUsageCalculation selects the used space of a block: assigned addresses or allocated networks.
 	BlockUsageCalculation string `api:"blockUsageCalculation,put,notNull" enum:"ADDRESS_ALLOCATION|NETWORK_ALLOCATION" default:"ADDRESS_ALLOCATION"`
-	// SharedNetworkTagGroup is the tag group whose tags make shared networks.
+	// SharedNetworkTagGroup is the tag group whose tags define shared networks.
 	SharedNetworkTagGroup schema.Ref `api:"sharedNetworkTagGroup" ref:"TagGroup"`
-	// FourEyesTypes are the types of networks, addresses, zones and records whose changes somebody else than their author approves,
-	// whoever that is. It is ours.
+	// FourEyesTypes lists the types of networks, addresses, zones and records whose changes require approval by a second user. This applies
+	// to every author. It is an extension of Portolan.
 	FourEyesTypes []string `api:"fourEyesTypes,notNull"`
-	// KeyAutoRegenerationEnabled says whether DNSSEC keys are made anew by themselves.
+	// KeyAutoRegenerationEnabled enables the automatic regeneration of DNSSEC keys.
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
 
-// The IPv6 space that a configuration begins with (RFC 4291 section 2.4, RFC 4193).
+// firstSpace lists the IPv6 blocks of a new configuration (RFC 4291 section 2.4, RFC 4193).
 var firstSpace = []struct{ name, prefix string }{
 	{"Global Unicast", "2000::/3"},
 	{"Unique Local", "fc00::/7"},
 }
 
-// Validate refuses types that nobody looks at twice.
+// Validate rejects types in fourEyesTypes that do not support workflow approval.
 func (x *Configuration) Validate(c *resource.Change) error {
 	for i, name := range x.FourEyesTypes {
 		t, ok := c.API.Type(name)
@@ -82,7 +82,7 @@ func (x *Configuration) Validate(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite makes the IPv6 space that every configuration has.
+// AfterWrite creates the IPv6 blocks of a new configuration.
 func (x *Configuration) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil

@@ -17,33 +17,33 @@ func registerDevices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "devices", Parents: []string{"configurations"}}, &Device{})
 }
 
-// DeviceType is a maker or a kind of devices.
+// DeviceType is a manufacturer or a kind of device.
 type DeviceType struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
 }
 
-// DeviceSubtype is a kind of devices within another one, such as a model of a maker.
+// DeviceSubtype is a more specific kind of device, such as a model of a manufacturer.
 type DeviceSubtype struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
 }
 
-// Device is a box that addresses belong to.
+// Device is a machine that has addresses.
 type Device struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the device lies in.
+	// Configuration is the configuration that contains the device.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Addresses are the device's addresses, by id or by address; missing ones are assigned. They are all that it has then.
+	// Addresses is the complete list of the device's addresses, by id or by address. Addresses that do not exist are assigned.
 	Addresses schema.RefList `api:"addresses"`
-	// DeviceType is what kind of device it is.
+	// DeviceType is the type of the device.
 	DeviceType schema.Ref `api:"deviceType" ref:"DeviceType" back:"devices" onDelete:"refuse"`
-	// DeviceSubtype is what kind within its type; it implies the type.
+	// DeviceSubtype is the subtype of the device; it determines the type.
 	DeviceSubtype schema.Ref `api:"deviceSubtype" ref:"DeviceSubtype" back:"devices" onDelete:"refuse"`
 
-	// addresses are those of the request, for AfterWrite to take.
+	// addresses are the addresses of the request; AfterWrite assigns them.
 	addresses schema.RefList
 }
 
-// BeforeWrite finds the type of the subtype, and refuses another one.
+// BeforeWrite sets the type of the given subtype, and rejects a type that does not match the subtype.
 func (x *Device) BeforeWrite(c *resource.Change) error {
 	x.addresses, x.Addresses = x.Addresses, schema.RefList{}
 	if x.DeviceSubtype.ID == 0 {
@@ -51,7 +51,7 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 	}
 	subtype, err := c.Tx.Head(x.DeviceSubtype.ID)
 	if store.IsNotFound(err) || err == nil && subtype.Type != "DeviceSubtype" {
-		return nil // refused where references are resolved
+		return nil // the reference check rejects it
 	}
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite gives the device the addresses that the request names, and takes the others from it.
+// AfterWrite assigns the addresses of the request to the device and removes all others from it.
 func (x *Device) AfterWrite(c *resource.Change) error {
 	if !x.addresses.Given {
 		return nil
@@ -87,7 +87,7 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 		if slices.Contains(wanted, item.ID) {
 			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
 		}
-		if err := x.take(c, item.ID); err != nil {
+		if err := x.addAddress(c, item.ID); err != nil {
 			return err
 		}
 		wanted = append(wanted, item.ID)
@@ -110,8 +110,8 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// take gives the device an address, which must not be another one's.
-func (x *Device) take(c *resource.Change, id int64) error {
+// addAddress assigns an address to the device. It rejects an address that belongs to another device.
+func (x *Device) addAddress(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != "addresses" {
 		return resource.NotFoundInlined("addresses", "there is no address %d", id)
@@ -130,7 +130,7 @@ func (x *Device) take(c *resource.Change, id int64) error {
 	return setDevice(c, row, x.ID)
 }
 
-// setDevice says which device an address belongs to; 0 is none.
+// setDevice sets the device of an address; 0 removes it.
 func setDevice(c *resource.Change, address *store.Resource, device int64) error {
 	_, err := c.Following("device").Change(address, func(o schema.Object) {
 		switch a := o.(type) {

@@ -20,30 +20,30 @@ func registerRanges(r *resource.Registry) {
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
-// RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
+// RangeHead has the common fields of DHCP ranges and IP groups. They cover part of the hosts of a network but do not use its free space.
 type RangeHead struct {
 	schema.Head
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration that contains the range.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Range is its part of the network: start-end, CIDR, an offset from the network's first address with
-	// a size (10,20) or a percentage of the hosts (10,50%), and in IPv6 a size alone (/80).
+	// Range is the part of the network: start-end, CIDR, or an offset from the first address of the network. The offset has a size (10,20)
+	// or a percentage of the hosts (10,50%). In IPv6 the range can be a size such as /80.
 	Range schema.Range `api:"range,required"`
 }
 
-// Span is the space it lies over.
+// Span returns the first and the last address.
 func (x *RangeHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
 
-// String is the range.
+// String returns the range.
 func (x *RangeHead) String() string { return x.Range.String() }
 
-// shift moves it along with its network.
+// shift moves the range when its network moves.
 func (x *RangeHead) shift(from, to netip.Addr) {
 	x.Range.Range, _ = x.Range.Shift(from, to)
 }
 
-// place finds the range in its network. That it fits there is Validate's to ask (fits).
+// place resolves the range within its network. Validate checks that it fits (see checkPlacement).
 func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error {
-	network, err := c.Tx.Get(x.Parent) // not as the request found it: it may have moved just now
+	network, err := c.Tx.Get(x.Parent) // not c.Above: the network may have moved in this transaction
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	return nil
 }
 
-// fits refuses a range that does not lie within the hosts of its network, or over a sibling, whatever brought it there.
-func (x *RangeHead) fits(c *resource.Change, collection string) error {
+// checkPlacement rejects a range that is not within the hosts of its network or that overlaps a sibling.
+func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error {
 	network, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (x *RangeHead) fits(c *resource.Change, collection string) error {
 	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, RangeOf(other).Dashed())
 }
 
-// firstFree finds the first part of the network of that size that no sibling lies over.
+// firstFree finds the first part of the network of the requested size that does not overlap a sibling.
 func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, collection string) (space.Range, error) {
 	left := []space.Range{space.Hosts(RangeOf(network))}
 	siblings, err := c.Tx.Below(network.ID, collection, network.Low, network.High)
@@ -120,51 +120,51 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 		network.ID, spanOf(network))
 }
 
-// IPv4DHCPRange is a part of a network that a DHCP server gives out.
+// IPv4DHCPRange is a range of addresses that a DHCP server assigns.
 type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
-	// Template is the template it follows.
+	// Template is the template that the range comes from.
 	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
-	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
+	// SplitAroundStaticAddresses excludes addresses that are in use from the range.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
-	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
+	// ExclusionRanges lists the excluded parts of the range: start-end, or single addresses.
 	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
-	// LowWaterMark is the usage, in percent, below which an event is raised.
+	// LowWaterMark is a usage in percent. An event is raised when the usage falls below it.
 	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
-	// HighWaterMark is the usage, in percent, above which an event is raised.
+	// HighWaterMark is a usage in percent. An event is raised when the usage rises above it.
 	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
 }
 
-// BeforeWrite places the range and its exclusions.
+// BeforeWrite resolves the range and its exclusions.
 func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
-	if err := stayInherited(c); err != nil {
+	if err := keepInherited(c); err != nil {
 		return err
 	}
 	if err := x.place(c, "ranges", true); err != nil {
 		return err
 	}
-	return x.exclude()
+	return x.normalizeExclusions()
 }
 
-// AfterWrite sees to the addresses that a smaller range leaves outside.
+// AfterWrite changes the state of addresses outside of a range that became smaller, if the request asks for it.
 func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
 	state := orphanState.In(c.Options)
 	if state == "" || c.Creates() || !c.Given["range"] {
 		return nil
 	}
-	return orphan(c, x.Parent, RangeOf(c.Row), x.Range.Range, state)
+	return convertOrphans(c, x.Parent, RangeOf(c.Row), x.Range.Range, state)
 }
 
-// Validate refuses a range that does not fit and water marks that cross, and sees to it that new ones are looked at.
+// Validate rejects a range that does not fit or has crossed water marks. It schedules a water level check when a mark changes.
 func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
-	if err := x.fits(c, "ranges"); err != nil {
+	if err := x.checkPlacement(c, "ranges"); err != nil {
 		return err
 	}
-	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+	if err := checkWaterMarks(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given[lowWaterMark] || c.Given[highWaterMark] {
@@ -174,8 +174,8 @@ func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	return nil
 }
 
-// exclude checks the exclusions: within the range, in order, clear of each other.
-func (x *IPv4DHCPRange) exclude() error {
+// normalizeExclusions checks that the exclusions are within the range, in order, and do not overlap. It stores them as start-end.
+func (x *IPv4DHCPRange) normalizeExclusions() error {
 	var last space.Range
 	for i, text := range x.ExclusionRanges {
 		r, err := parseExclusion(text)
@@ -200,20 +200,20 @@ func parseExclusion(text string) (space.Range, error) {
 	return space.Parse(text)
 }
 
-// IPv6DHCPRange is a part of a network that a DHCPv6 server gives out.
+// IPv6DHCPRange is a range of addresses that a DHCPv6 server assigns.
 type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }
 
-// BeforeWrite places the range.
+// BeforeWrite resolves the range.
 func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c, "ranges", false) }
 
-// nextOutside takes the network's first free address that lies in no DHCP range.
-func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
+// takeOutsideRanges allocates the first free address of the network that is not in a DHCP range.
+func takeOutsideRanges(tx *store.Tx, network int64) (netip.Addr, error) {
 	first, end, err := freeFirstBelow(tx, network, "ranges")
 	if err != nil {
 		return netip.Addr{}, err
@@ -239,21 +239,20 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 	return netip.Addr{}, space.ErrTaken
 }
 
-// Validate refuses a range that does not fit.
-func (x *IPv6DHCPRange) Validate(c *resource.Change) error { return x.fits(c, "ranges") }
+// Validate rejects a range that does not fit.
+func (x *IPv6DHCPRange) Validate(c *resource.Change) error { return x.checkPlacement(c, "ranges") }
 
-// takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
-var takeWithin = resource.Number("x-portolan-within",
+// allocateWithin is the request option that selects the DHCP range or IP group for the next available address.
+var allocateWithin = resource.Number("x-portolan-within",
 
 	"The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
 
-// partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
-// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. id
-// is that of a range or group of the network; 0 stands for the network.
-func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resource, let space.Set, err error) {
+// assignableSpace returns the space for the next available address. In a network this is every host outside of DHCP ranges; in an IP group
+// likewise. In a DHCP range it is everything but the exclusions. id selects a range or group of the network; 0 selects the network itself.
+func assignableSpace(tx *store.Tx, network *store.Resource, id int64) (part *store.Resource, let space.Set, err error) {
 	part, whole := network, Usable(network)
 	if id != 0 {
-		if part, err = namedPart(tx, network, id); err != nil {
+		if part, err = findPart(tx, network, id); err != nil {
 			return nil, nil, err
 		}
 		whole = RangeOf(part)
@@ -273,15 +272,15 @@ func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resour
 	return part, out.Complement(whole), nil
 }
 
-func namedPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
+func findPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
 	part, err := tx.Get(id)
 	if store.IsNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
-		return nil, takeWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+		return nil, allocateWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
 	}
 	return part, err
 }
 
-// exclusionsOf reads what a stored DHCP range excludes.
+// exclusionsOf returns the exclusions of a stored DHCP range.
 func exclusionsOf(r *store.Resource) (out space.Set, err error) {
 	var texts []string
 	if err := store.Members(r.Body, func(name, raw []byte) error {
@@ -302,10 +301,10 @@ func exclusionsOf(r *store.Resource) (out space.Set, err error) {
 	return out, nil
 }
 
-// lowOf is the first address of an exclusion.
-func lowOf(text string) netip.Addr {
+// exclusionLow returns the first address of an exclusion, or an invalid address if text is malformed.
+func exclusionLow(text string) netip.Addr {
 	r, err := parseExclusion(text)
-	if err != nil { // BeforeWrite says so
+	if err != nil { // BeforeWrite reports the error
 		return netip.Addr{}
 	}
 	return r.Low

@@ -1,6 +1,6 @@
-// Package ipam is address space: configurations, blocks, networks, addresses, DHCP ranges and IP groups, templates of networks,
-// what identifies DHCP clients; and what is kept in step with them: free space, usage, water levels. It knows no names and
-// nothing of the other trades: they hook in by rules (resource.Rule).
+// Package ipam implements address space: configurations, blocks, networks, addresses, DHCP ranges, IP groups, network templates and the
+// identifiers of DHCP clients. It also maintains the derived data: free space, usage and water levels. It does not depend on DNS or DHCP:
+// those packages register rules on its resources (resource.Rule).
 package ipam
 
 //go:generate go run portolan/internal/engine/resource/gendoc

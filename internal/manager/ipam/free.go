@@ -11,11 +11,11 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// freeTable is what is free in blocks and networks: intervals that neither touch nor overlap.
+// freeTable stores the free space of blocks and networks as intervals that neither touch nor overlap.
 var freeTable = store.Table{Name: "free", Columns: []string{"container", "low", "high"}, Key: 2}
 
-// freeAdd makes low-high free in the container, joining it with the free space that it touches.
-// The caller sees to it that none of it is free already.
+// freeAdd adds low-high to the free space of a container and joins it with adjacent intervals. The caller must ensure that no part of it is
+// already free.
 func freeAdd(tx *store.Tx, container int64, low, high netip.Addr) error {
 	if before := low.Prev(); before.IsValid() {
 		if i, err := freeAt(tx, container, before); err == nil {
@@ -40,8 +40,7 @@ func freeAdd(tx *store.Tx, container int64, low, high netip.Addr) error {
 	return freeInsert(tx, container, low, high)
 }
 
-// freeTake takes low-high out of the container's free space. It gives space.ErrTaken where not all of it
-// is free.
+// freeTake removes low-high from the free space of a container. It returns space.ErrTaken if any part is not free.
 func freeTake(tx *store.Tx, container int64, low, high netip.Addr) error {
 	i, err := freeAt(tx, container, low)
 	if err != nil {
@@ -53,9 +52,9 @@ func freeTake(tx *store.Tx, container int64, low, high netip.Addr) error {
 	return freeCut(tx, container, i, low, high)
 }
 
-// freeCut takes low-high out of the container's free interval i, as it was just read, that holds it.
+// freeCut removes low-high from the free interval i that contains it. i must be current.
 func freeCut(tx *store.Tx, container int64, i space.Range, low, high netip.Addr) error {
-	if i.Low == low && high.Less(i.High) { // the commonest: the interval just begins later
+	if i.Low == low && high.Less(i.High) { // the most common case: only the start of the interval changes
 		if err := tx.Write("UPDATE free SET low = ? WHERE container = ? AND low = ?", store.AddrKey(high.Next()), container,
 			store.AddrKey(low)); err != nil {
 			return fmt.Errorf("writing free space: %w", err)
@@ -76,8 +75,8 @@ func freeCut(tx *store.Tx, container int64, i space.Range, low, high netip.Addr)
 	return nil
 }
 
-// freeFirst gives the container's first free interval at or after an address; space.ErrTaken where there
-// is none.
+// freeFirst returns the first free interval of the container at or after an address, or from the beginning if the address is not valid. It
+// returns space.ErrTaken if there is none.
 func freeFirst(tx *store.Tx, container int64, from netip.Addr) (space.Range, error) {
 	if from.IsValid() {
 		if i, err := freeAt(tx, container, from); err == nil {
@@ -93,11 +92,11 @@ func freeFirst(tx *store.Tx, container int64, from netip.Addr) (space.Range, err
 	return freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low >= ? ORDER BY low LIMIT 1", container, low)
 }
 
-// freeEach calls fn for each free interval of the container in order, until fn says stop.
+// freeEach calls fn for each free interval of the container in order, until fn returns false.
 func freeEach(tx *store.Tx, container int64, fn func(space.Range) (more bool)) error {
 	from := []byte{}
 	for {
-		// In pages, so that fn may change the free space in between.
+		// Each interval is read by its own query, so that fn may change the free space.
 		i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low > ? ORDER BY low LIMIT 1", container, from)
 		if errors.Is(err, space.ErrTaken) {
 			return nil
@@ -112,8 +111,8 @@ func freeEach(tx *store.Tx, container int64, fn func(space.Range) (more bool)) e
 	}
 }
 
-// freeWithin calls fn for what is free from low to high, in order, or from the last to the first, until
-// fn says stop. fn must not change free space.
+// freeWithin calls fn for the free intervals from low to high, clipped to these bounds, until fn returns false. backwards reverses the
+// order. fn must not change free space.
 func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error {
 	stop := errors.New("enough")
 	order := ""
@@ -145,7 +144,7 @@ func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards b
 	return nil
 }
 
-// freeAt gives the free interval that holds the address; space.ErrTaken where none does.
+// freeAt returns the free interval that contains the address, or space.ErrTaken.
 func freeAt(tx *store.Tx, container int64, a netip.Addr) (space.Range, error) {
 	key := store.AddrKey(a)
 	i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1", container, key)
@@ -185,13 +184,13 @@ func freeDelete(tx *store.Tx, container int64, low netip.Addr) error {
 	return nil
 }
 
-// freeTakeMany takes addresses, which must be in order and different from each other, out of the
-// container's free space. Those that are not free are given, and nothing is taken then.
+// freeTakeMany removes addresses from the free space of a container. The addresses must be sorted and distinct. If some are not free,
+// freeTakeMany returns these and changes nothing.
 func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken []netip.Addr, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
-	var gone []netip.Addr // low ends of intervals that change
+	var gone []netip.Addr // low ends of the intervals to delete
 	var left [][]any
 	keep := func(low, high netip.Addr) {
 		if low.IsValid() && !high.Less(low) {
@@ -238,9 +237,9 @@ func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken 
 	return nil, tx.Bulk(&freeTable, left)
 }
 
-// freeFirstBelow gives the container's first free interval, and the end of the last resource of a collection in it that begins at
-// or before it, which is not valid where there is none; space.ErrTaken where nothing is free. Most networks have none: one
-// statement finds that out.
+// freeFirstBelow returns the first free interval of the container. end is the end of the last resource of a collection that starts at or
+// before the interval; it is not valid if there is none. A single query reads both, because most networks have no such resource. It returns
+// space.ErrTaken if nothing is free.
 func freeFirstBelow(tx *store.Tx, container int64, collection string) (first space.Range, end netip.Addr, err error) {
 	var low, high, over []byte
 	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND "+

@@ -8,15 +8,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Many parts of a container's free space are given back, or taken, at once: what is free around them is read once and written anew. The
-// parts are in order, and none of them touches another one.
+// Functions that add or remove many parts of the free space of a container at once. They read the free space around the parts once and
+// write it once. The parts must be sorted and must not touch each other.
 
-// fewParts is how many parts are given back or taken one by one.
-const fewParts = 16
+// maxSingleParts is the maximum number of parts that are added or removed one by one.
+const maxSingleParts = 16
 
-// freeAddMany puts parts into the container's free space.
+// freeAddMany adds parts to the free space of a container.
 func freeAddMany(tx *store.Tx, container int64, parts []space.Range) error {
-	if len(parts) <= fewParts {
+	if len(parts) <= maxSingleParts {
 		for _, part := range parts {
 			if err := freeAdd(tx, container, part.Low, part.High); err != nil {
 				return err
@@ -32,13 +32,13 @@ func freeAddAround(tx *store.Tx, container int64, parts []space.Range) error {
 	if err != nil {
 		return err
 	}
-	return freeReplace(tx, container, around, joined(append(append([]space.Range{}, around...), parts...)))
+	return freeReplace(tx, container, around, joinRanges(append(append([]space.Range{}, around...), parts...)))
 }
 
-// freeTakeParts takes parts out of the container's free space. Where one is not all free it is given, and some of the others may be taken:
-// the transaction is to be taken back.
+// freeTakeParts removes parts from the free space of a container. If a part is not entirely free, it returns this part, and some other
+// parts may have been removed. The caller must then roll the transaction back.
 func freeTakeParts(tx *store.Tx, container int64, parts []space.Range) (taken *space.Range, err error) {
-	if len(parts) <= fewParts {
+	if len(parts) <= maxSingleParts {
 		for i, part := range parts {
 			if err := freeTake(tx, container, part.Low, part.High); errors.Is(err, space.ErrTaken) {
 				return &parts[i], nil
@@ -81,7 +81,7 @@ func freeTakeAround(tx *store.Tx, container int64, parts []space.Range) (taken *
 	return nil, freeReplace(tx, container, around, left)
 }
 
-// freeAround gives what is free of the container from just before the first part to just behind the last one, in order.
+// freeAround returns the free intervals from just before the first part to just after the last one, in order.
 func freeAround(tx *store.Tx, container int64, parts []space.Range) (around []space.Range, err error) {
 	first, last := store.AddrKey(parts[0].Low), parts[len(parts)-1].High
 	if behind := last.Next(); behind.IsValid() {
@@ -100,7 +100,7 @@ func freeAround(tx *store.Tx, container int64, parts []space.Range) (around []sp
 	return around, nil
 }
 
-// freeReplace writes free space anew that was read by freeAround.
+// freeReplace replaces the free intervals old, which freeAround returned, by young.
 func freeReplace(tx *store.Tx, container int64, old, young []space.Range) error {
 	if len(old) > 0 {
 		if err := tx.Write("DELETE FROM free WHERE container = ? AND low >= ? AND low <= ?", container, store.AddrKey(old[0].Low),

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// onBoth runs a test on both databases, with the tables of this room.
+// onBoth runs a test on SQLite and PostgreSQL, with the tables of this package.
 func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	}
 }
 
-// Free space behaves as a set of addresses does, and its intervals never touch.
+// TestFreeSpaceIsASet checks that free space behaves like a set of addresses, and that its intervals never touch each other.
 func TestFreeSpaceIsASet(t *testing.T) { onBoth(t, freeSpaceIsASet) }
 
 func freeSpaceIsASet(t *testing.T, s *store.Store) {
@@ -93,7 +93,7 @@ func freeSpaceIsASet(t *testing.T, s *store.Store) {
 	})
 }
 
-// changeMany gives back some parts that are not free, or takes some that are, or one that is not among them.
+// changeMany adds some parts that are not free, or removes some that are free, sometimes with one part that is not free among them.
 func changeMany(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at func(int) netip.Addr) error {
 	take, wrong := rapid.Bool().Draw(rt, "take"), rapid.IntRange(0, 9).Draw(rt, "wrong") == 0
 	var parts []space.Range
@@ -107,7 +107,7 @@ func changeMany(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, a
 	if len(parts) == 0 {
 		return nil
 	}
-	parts = joined(parts)
+	parts = joinRanges(parts)
 	if !take {
 		for _, i := range chosen {
 			free[i] = true
@@ -155,7 +155,7 @@ func sameFree(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at 
 	return nil
 }
 
-// The edges of address space: nothing before the first address, nothing behind the last.
+// TestFreeSpaceAtTheEdges checks free space at the limits of the address space: nothing precedes the first address or follows the last one.
 func TestFreeSpaceAtTheEdges(t *testing.T) { onBoth(t, freeSpaceAtTheEdges) }
 
 func freeSpaceAtTheEdges(t *testing.T, s *store.Store) {

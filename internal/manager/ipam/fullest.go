@@ -10,28 +10,28 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Full is how full an IPv4 network is.
+// Full is the utilization of an IPv4 network.
 type Full struct {
-	// ID is that of the network, Type its type, Name its name, Range its range in prefix notation.
+	// ID, Type, Name and Range identify the network. Range is in CIDR notation.
 	ID    int64  `json:"id"`
 	Type  string `json:"type"`
 	Name  string `json:"name"`
 	Range string `json:"range"`
-	// Used is how many of its addresses are in use, Size how many its hosts may have.
+	// Used is the number of addresses in use, Size the number of host addresses.
 	Used int64 `json:"used"`
 	Size int64 `json:"size"`
 }
 
-// Share is how much of it is in use, 0 to 1.
+// Share returns the part of the network that is in use, from 0 to 1.
 func (f Full) Share() float64 { return float64(f.Used) / float64(max(f.Size, 1)) }
 
-// fullestNetworks are the networks of a configuration in which the least room is left.
+// fullestNetworks lists the IPv4 networks of a configuration with the highest utilization.
 type fullestNetworks struct {
 	Data []Full `json:"data"`
 }
 
-// mostFullest is how many networks are told of.
-const mostFullest = 20
+// maxFullest is the maximum number of networks in the report.
+const maxFullest = 20
 
 var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 networks in which the largest share is in use",
 	Description: "The twenty fullest, the fullest first; those in which nothing is in use are not among them.", Answer: fullestNetworks{},
@@ -41,7 +41,7 @@ var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 
 		if err != nil {
 			return nil, err
 		}
-		for part := range slices.Chunk(ranked, readAtOnce) {
+		for part := range slices.Chunk(ranked, usageBatch) {
 			ids := make([]int64, len(part))
 			for i, f := range part {
 				ids[i] = f.ID
@@ -51,7 +51,7 @@ var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 
 				return nil, err
 			}
 			var whole map[int64]bool
-			if caller.Limited() { // what is in use of a network follows from all that lies in it
+			if caller.Limited() { // the number of used addresses depends on everything in the network
 				if whole, err = caller.Rights.Whole(tx, ids); err != nil {
 					return nil, err
 				}
@@ -59,7 +59,7 @@ var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 
 			for _, f := range part {
 				if row := seen[f.ID]; row != nil && (!caller.Limited() || whole[f.ID]) {
 					f.Type, f.Name = row.Type, row.Name
-					if answer.Data = append(answer.Data, f); len(answer.Data) == mostFullest {
+					if answer.Data = append(answer.Data, f); len(answer.Data) == maxFullest {
 						return answer, nil
 					}
 				}
@@ -68,8 +68,9 @@ var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 
 		return answer, nil
 	}}
 
-// Fullest gives the IPv4 networks of a configuration, or of all where it is 0, in which at least a share is in use, 0 to 1, and anything at
-// all: the fullest first, without their types and names. It reads the kept usage of all networks.
+// Fullest returns the IPv4 networks of a configuration whose share in use is at least share (0 to 1), highest share first. Configuration 0
+// means all configurations. Networks without addresses in use are left out. Type and Name of the results are not set. It reads the stored
+// usage of all networks.
 func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err error) {
 	where, args := "", []any{}
 	if configuration != 0 {

@@ -17,22 +17,21 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Line is a line of a file that is imported, as its fields say.
+// Line is a line of a file of addresses.
 type Line struct {
-	Number  int // in the file, from 1
+	Number  int // line number in the file, from 1
 	Address netip.Addr
 	Name    string
 	State   string
-	// named and stated say that the file has such columns.
-	named, stated bool
+	// hasName and hasState report whether the file has these columns.
+	hasName, hasState bool
 }
 
 // addressColumns are the columns of a file of addresses.
 var addressColumns = []string{"address", "name", "state"}
 
-// ReadAddresses reads a CSV file (RFC 4180) with a header: address, and if it has them name and state, which is STATIC where it is not
-// given. Case and spaces around fields do not matter. Rows that cannot be read, and those of an address that stands in an earlier row, are
-// skipped, with the reason.
+// ReadAddresses reads a CSV file (RFC 4180) with a header. The column address is required, name and state are optional; the default state
+// is STATIC. Case and surrounding spaces do not matter. Invalid rows and rows that repeat an address are skipped, with the reason.
 func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 	seen := map[netip.Addr]int{}
 	has, skipped, err := readLines(in, addressColumns, func(at int, cell func(string) string) error {
@@ -42,7 +41,7 @@ func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 			return fmt.Errorf("address: %q is no IP address", cell("address"))
 		}
 		line.Address = address.Unmap()
-		if err := line.fault(); err != nil {
+		if err := line.check(); err != nil {
 			return err
 		}
 		if first, twice := seen[line.Address]; twice {
@@ -52,16 +51,16 @@ func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 		lines = append(lines, line)
 		return nil
 	})
-	_, named := has["name"]
-	_, stated := has["state"]
+	_, hasName := has["name"]
+	_, hasState := has["state"]
 	for i := range lines {
-		lines[i].named, lines[i].stated = named, stated
+		lines[i].hasName, lines[i].hasState = hasName, hasState
 	}
 	return lines, skipped, err
 }
 
-// fault says what is wrong with a line by itself.
-func (l *Line) fault() error {
+// check returns an error if the name or state of the line is invalid.
+func (l *Line) check() error {
 	states := []string{"STATIC", "RESERVED"}
 	if !l.Address.Is4() {
 		states = []string{"STATIC"}
@@ -72,11 +71,11 @@ func (l *Line) fault() error {
 	return checkName(l.Name)
 }
 
-// importAtOnce is how many addresses are written at a time.
-const importAtOnce = 20_000
+// importBatch is the number of addresses that are written at a time.
+const importBatch = 20_000
 
-// ImportAddresses makes the addresses in the networks of the configuration that they lie in, in one transaction or in steps. Those that are
-// there get the name and the state that the file says. An address that a rule refuses is skipped or, where how is strict, the error.
+// ImportAddresses creates the addresses in the networks of the configuration that contain them, in one transaction or in steps. It sets the
+// name and the state of existing addresses. An address that a rule rejects is skipped; if how is strict, it is an error instead.
 func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, how Import) (done Imported, err error) {
 	slices.SortStableFunc(lines, func(x, y Line) int { return x.Address.Compare(y.Address) })
 	id, err := ConfigurationID(ctx, a, configuration)
@@ -84,17 +83,17 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 		return done, err
 	}
 	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
-	err = run(ctx, i, "Imported addresses into "+configuration, lines,
-		func(tx *store.Tx) ([]other, error) { return i.otherAddresses(tx, lines) },
+	err = runImport(ctx, i, "Imported addresses into "+configuration, lines,
+		func(tx *store.Tx) ([]unlisted, error) { return i.unlistedAddresses(tx, lines) },
 		func(c *resource.Change, part []Line, count int) error {
-			return i.addresses(c, part, func(n int) { how.progressed(count + n) })
+			return i.importAddresses(c, part, func(n int) { how.progressed(count + n) })
 		})
 	return i.done, err
 }
 
-// addresses does what lines say, which are in order.
-func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(done int)) error {
-	networks, err := i.places(c.Tx, lines)
+// importAddresses imports sorted lines.
+func (i *lineImport) importAddresses(c *resource.Change, lines []Line, progress func(done int)) error {
+	networks, err := i.groupByNetwork(c.Tx, lines)
 	if err != nil {
 		return err
 	}
@@ -103,17 +102,17 @@ func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(d
 		if err := i.changeAddresses(c, n); err != nil {
 			return err
 		}
-		if err := i.take(c.Tx, n); err != nil {
+		if err := i.allocate(c.Tx, n); err != nil {
 			return err
 		}
-		size := importAtOnce
-		if i.alone {
+		size := importBatch
+		if i.oneByOne {
 			size = 1
 		}
 		for part := range slices.Chunk(n.lines, size) {
 			err := c.Concealed(n.create(c, part))
-			if p, refused := problem.As(err); refused && p.Status < 500 { // whose fault it is shows where each is made alone
-				if i.alone = true; len(part) == 1 {
+			if p, refused := problem.As(err); refused && p.Status < 500 { // find the rejected line by creating the addresses one by one
+				if i.oneByOne = true; len(part) == 1 {
 					i.refused[part[0].Number] = p.Message
 				}
 				return errLineRefused
@@ -129,7 +128,7 @@ func (i *lineImport) addresses(c *resource.Change, lines []Line, progress func(d
 	return nil
 }
 
-// changeAddresses gives addresses that are there the name and the state that their lines say, and leaves those lines out of the network's.
+// changeAddresses changes the existing addresses of a network and removes their lines from n.
 func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 	if len(n.lines) == 0 {
 		return nil
@@ -149,7 +148,7 @@ func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 			left = append(left, line)
 			continue
 		}
-		if err := i.one(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
+		if err := i.importLine(c, line.Number, func() error { return i.changeAddress(c, r, line) }); err != nil {
 			return err
 		}
 	}
@@ -157,18 +156,18 @@ func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 	return nil
 }
 
-// changeAddress gives an address that is there the name and the state that a line says.
+// changeAddress sets the name and the state of an existing address.
 func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line Line) error {
 	state, err := stateOf(r)
 	if err != nil {
 		return err
 	}
 	var texts []string
-	if line.named && r.Name != line.Name {
+	if line.hasName && r.Name != line.Name {
 		texts = append(texts, fmt.Sprintf("name %q -> %q", r.Name, line.Name))
 	}
-	stated := line.stated && state != line.State && state != gateway // which its network decides
-	if stated {
+	changesState := line.hasState && state != line.State && state != gateway // the state of a gateway depends on its network
+	if changesState {
 		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
 	}
 	if len(texts) == 0 {
@@ -176,12 +175,12 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 		return nil
 	}
 	if _, err := c.Following("name", "state").Change(r, func(o schema.Object) {
-		if line.named {
+		if line.hasName {
 			schema.HeadOf(o).Name = line.Name
 		}
-		if x, four := o.(*IPv4Address); four && stated {
+		if x, four := o.(*IPv4Address); four && changesState {
 			x.State = line.State
-		} else if x, six := o.(*IPv6Address); six && stated {
+		} else if x, six := o.(*IPv6Address); six && changesState {
 			x.State = line.State
 		}
 	}); err != nil {
@@ -192,9 +191,9 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 	return nil
 }
 
-// otherAddresses gives the addresses that lie in the same networks as those of the file, that such a file could have, and that it does not
-// have.
-func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, err error) {
+// unlistedAddresses returns the addresses that the file lacks, in the networks of the addresses of the file. It includes only states that a
+// file can set.
+func (i *lineImport) unlistedAddresses(tx *store.Tx, lines []Line) (all []unlisted, err error) {
 	for at := 0; at < len(lines); {
 		network, err := NetworkOf(tx, i.configuration, lines[at].Address)
 		if store.IsNotFound(err) {
@@ -219,14 +218,14 @@ func (i *lineImport) otherAddresses(tx *store.Tx, lines []Line) (all []other, er
 				return nil, err
 			}
 			if a := store.KeyAddr(r.Low); !inFile[a] && (state == "STATIC" || state == "RESERVED") {
-				all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
+				all = append(all, unlisted{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", a, r.Name))})
 			}
 		}
 	}
 	return all, nil
 }
 
-// stateOf gives the state of an address as it is kept.
+// stateOf returns the state of a stored address.
 func stateOf(r *store.Resource) (state string, err error) {
 	err = store.Members(r.Body, func(name, raw []byte) error {
 		if string(name) == "state" {
@@ -240,7 +239,7 @@ func stateOf(r *store.Resource) (state string, err error) {
 	return state, nil
 }
 
-// ConfigurationID finds a configuration by its name; without one the only one that there is.
+// ConfigurationID returns the id of a configuration by its name. An empty name selects the only configuration.
 func ConfigurationID(ctx context.Context, a *resource.API, name string) (id int64, err error) {
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
 		found, err := resource.ConfigurationNamed(tx, name)
@@ -252,15 +251,15 @@ func ConfigurationID(ctx context.Context, a *resource.API, name string) (id int6
 	return id, err
 }
 
-// importInto is a network with the lines that lie in it.
+// importInto is a network with the lines of its addresses.
 type importInto struct {
 	network *store.Resource
 	within  space.Range
 	lines   []Line
 }
 
-// places finds the networks that lines, which are in order, lie in. Lines that lie in none are skipped.
-func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, err error) {
+// groupByNetwork groups sorted lines by network. Lines without a network are skipped.
+func (i *lineImport) groupByNetwork(tx *store.Tx, lines []Line) (places []*importInto, err error) {
 	var at *importInto
 	for _, line := range lines {
 		why, refused := i.refused[line.Number]
@@ -290,8 +289,9 @@ func (i *lineImport) places(tx *store.Tx, lines []Line) (places []*importInto, e
 	return places, nil
 }
 
-// take takes the lines' addresses out of the network's free space.
-func (i *lineImport) take(tx *store.Tx, n *importInto) error {
+// allocate removes the addresses of the lines from the free space of the network. If some are not free, it records these lines as refused
+// and returns errLineRefused.
+func (i *lineImport) allocate(tx *store.Tx, n *importInto) error {
 	addresses := make([]netip.Addr, len(n.lines))
 	for at := range n.lines {
 		addresses[at] = n.lines[at].Address

@@ -19,22 +19,22 @@ import (
 
 // NetworkLine is a line of a file of networks.
 type NetworkLine struct {
-	Number int // in the file, from 1
+	Number int // line number in the file, from 1
 	Range  space.Range
 	Name   string
-	// Gateway is not valid where the network is to have none; Default says that it gets its first host.
+	// Gateway is not valid if the network has no gateway. Default means that the cell is empty, so that a new network uses its first host.
 	Gateway netip.Addr
 	Default bool
-	// Named and Gated say that the file has a column of names, or of gateways.
-	Named, Gated bool
+	// HasName and HasGateway report whether the file has these columns.
+	HasName, HasGateway bool
 }
 
 // networkColumns are the columns of a file of networks.
 var networkColumns = []string{"network", "netmask", "name", "gateway"}
 
-// ReadNetworks reads a CSV file (RFC 4180) with a header: network, in any form that a range has, and if it has them netmask, name and
-// gateway, which may be none. Case and spaces around fields do not matter. Rows that cannot be read, and those of a network that stands in
-// an earlier row, are skipped, with the reason.
+// ReadNetworks reads a CSV file (RFC 4180) with a header. The column network is a range in any supported format. The columns netmask, name
+// and gateway are optional; gateway may be the word none. Case and surrounding spaces do not matter. Invalid rows and rows that repeat a
+// network are skipped, with the reason.
 func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err error) {
 	seen := map[space.Range]int{}
 	has, skipped, err := readLines(in, networkColumns, func(at int, cell func(string) string) error {
@@ -49,10 +49,10 @@ func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err erro
 		lines = append(lines, line)
 		return nil
 	})
-	_, named := has["name"]
-	_, gated := has["gateway"]
+	_, hasName := has["name"]
+	_, hasGateway := has["gateway"]
 	for i := range lines {
-		lines[i].Named, lines[i].Gated = named, gated
+		lines[i].HasName, lines[i].HasGateway = hasName, hasGateway
 	}
 	return lines, skipped, err
 }
@@ -86,8 +86,8 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	return line, nil
 }
 
-// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them, in one transaction or in steps. Those that
-// are there get the name and the gateway that the file says. A network that a rule refuses is skipped or, where how is strict, the error.
+// ImportNetworks creates the networks in the smallest blocks of the configuration that contain them, in one transaction or in steps. It
+// sets the name and the gateway of existing networks. A network that a rule rejects is skipped; if how is strict, it is an error instead.
 func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (done Imported,
 	err error) {
 	within, err := ConfigurationID(ctx, a, configuration)
@@ -95,13 +95,13 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 		return done, err
 	}
 	i := &lineImport{how: how, api: a, configuration: within, refused: map[int]string{}}
-	err = run(ctx, i, "Imported networks into "+configuration, lines,
-		func(tx *store.Tx) ([]other, error) { return i.otherNetworks(tx, lines) },
+	err = runImport(ctx, i, "Imported networks into "+configuration, lines,
+		func(tx *store.Tx) ([]unlisted, error) { return i.unlistedNetworks(tx, lines) },
 		func(by *resource.Change, part []NetworkLine, _ int) error {
 			for _, line := range part {
 				c := *by
 				c.Extra, c.Given = map[string]string{}, map[string]bool{}
-				if err := i.one(&c, line.Number, func() error { return i.network(&c, line) }); err != nil {
+				if err := i.importLine(&c, line.Number, func() error { return i.importNetwork(&c, line) }); err != nil {
 					return err
 				}
 			}
@@ -110,9 +110,9 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 	return i.done, err
 }
 
-// network does what a line says.
-func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
-	parent, err := blockFor(c.Tx, i.configuration, line.Range)
+// importNetwork creates or changes the network of a line.
+func (i *lineImport) importNetwork(c *resource.Change, line NetworkLine) error {
+	parent, err := findBlock(c.Tx, i.configuration, line.Range)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
 		n.Gateway = line.Gateway
 		c.Given["gateway"] = !line.Default
 	}
-	o.(shaper).shape().Range = schema.Range{Range: line.Range}
+	o.(spaceObject).spaceHead().Range = schema.Range{Range: line.Range}
 	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, i.configuration
 	if _, err = c.Create(t, o); err == nil {
@@ -142,32 +142,33 @@ func (i *lineImport) network(c *resource.Change, line NetworkLine) error {
 	return err
 }
 
-// changeNetwork gives a network that is there the name and the gateway that a line says, as far as it says them.
+// changeNetwork sets the name and the gateway of an existing network, if the line has them.
 func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line NetworkLine) error {
 	o, err := c.API.Object(row)
 	if err != nil {
 		return err
 	}
 	var texts []string
-	if line.Named && row.Name != line.Name {
+	if line.HasName && row.Name != line.Name {
 		texts = append(texts, fmt.Sprintf("name %q -> %q", row.Name, line.Name))
 	}
 	n, four := o.(*IPv4Network)
 	gateway := four && !line.Default && n.Gateway != line.Gateway
 	p, _ := line.Range.Prefix()
-	if four && line.Gated && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low { // the default, of none of /31 and /32
+	// Networks of /31 and /32 have no default gateway.
+	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low {
 		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s, as the cell is empty: write an address, or the word none, to "+
-			"change it", line.Number, line.Range, worded(n.Gateway)))
+			"change it", line.Number, line.Range, gatewayText(n.Gateway)))
 	}
 	if gateway {
-		texts = append(texts, fmt.Sprintf("gateway %s -> %s", worded(n.Gateway), worded(line.Gateway)))
+		texts = append(texts, fmt.Sprintf("gateway %s -> %s", gatewayText(n.Gateway), gatewayText(line.Gateway)))
 	}
 	if len(texts) == 0 {
 		i.done.There++
 		return nil
 	}
 	if _, err := c.Following("name", "gateway").Change(row, func(o schema.Object) {
-		if line.Named {
+		if line.HasName {
 			schema.HeadOf(o).Name = line.Name
 		}
 		if n, four := o.(*IPv4Network); four && gateway {
@@ -181,16 +182,16 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	return nil
 }
 
-// worded is an address, or the word none.
-func worded(a netip.Addr) string {
+// gatewayText returns the address as text, or "none" if it is not valid.
+func gatewayText(a netip.Addr) string {
 	if !a.IsValid() {
 		return "none"
 	}
 	return a.String()
 }
 
-// otherNetworks gives the networks that lie in the same blocks as those of the file, and that it does not have.
-func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []other, err error) {
+// unlistedNetworks returns the networks that the file lacks, in the blocks of the networks of the file.
+func (i *lineImport) unlistedNetworks(tx *store.Tx, lines []NetworkLine) (rows []unlisted, err error) {
 	inFile, blocks := map[space.Range]bool{}, map[int64]bool{}
 	for _, line := range lines {
 		inFile[line.Range] = true
@@ -202,8 +203,8 @@ func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []oth
 		if !store.IsNotFound(err) {
 			return nil, err
 		}
-		block, err := blockFor(tx, i.configuration, line.Range)
-		if _, none := problem.As(err); none { // it lies in no block, and is skipped
+		block, err := findBlock(tx, i.configuration, line.Range)
+		if _, none := problem.As(err); none { // the network is in no block; the import skips the line
 			continue
 		}
 		if err != nil {
@@ -215,18 +216,18 @@ func (i *lineImport) otherNetworks(tx *store.Tx, lines []NetworkLine) (all []oth
 		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"), store.HasParent(block)}},
 			func(r *store.Resource) error {
 				if at := RangeOf(r); !inFile[at] {
-					all = append(all, other{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", at, r.Name))})
+					rows = append(rows, unlisted{r.ID, strings.TrimSpace(fmt.Sprintf("%s %s", at, r.Name))})
 				}
 				return nil
 			}); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return rows, nil
 }
 
-// blockFor finds the smallest block of a configuration that holds a range.
-func blockFor(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
+// findBlock returns the id of the smallest block of a configuration that contains a range.
+func findBlock(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
 	at, err := smallestBlock(tx, &store.Resource{ID: configuration}, r, false)
 	if err == nil && at.ID == configuration {
 		err = problem.BadRequest("IpRangeOutsideParent", "%s lies in no block of the configuration", r)

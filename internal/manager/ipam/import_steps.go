@@ -17,39 +17,40 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Import says how a file is imported.
+// Import contains the options of a file import.
 type Import struct {
-	// InSteps imports in several transactions, between which others get their turn. It is neither all nor nothing then: whoever looks sees
-	// what is there so far, which stays where it is cut off. What is there already, and the same, is passed over, so that importing
-	// the same file again goes on.
+	// InSteps imports in several transactions, so that other writers are not blocked. The import is then not atomic: readers see partial
+	// data, and an interrupted import leaves it in place. Existing equal data is skipped, so that importing the same file again continues
+	// the import.
 	InSteps bool
-	// StepSize is how many lines a step has; 0 means 1,000.
+	// StepSize is the number of lines in a step; 0 means 1,000.
 	StepSize int
-	// Strict refuses the file if a row would be skipped. Prune deletes what the file lacks: records of its zone, networks in the blocks of
-	// its networks, addresses in the networks of its addresses. Try rolls an import of networks or addresses back.
+	// Strict rejects the file if a row would be skipped. Prune deletes the resources that the file lacks: records of its zone, networks in
+	// the blocks of its networks, addresses in the networks of its addresses. Try rolls an import of networks or addresses back.
 	Strict, Prune, Try bool
-	// Where names the row that a record was read from; nil where nobody knows, or an empty text for a record that it does not know.
+	// Where returns the source row of a record. It may be nil, and returns an empty text for an unknown record.
 	Where func(record any) string
-	// Progress is told how many lines are done; nil where nobody asks.
+	// Progress is called with the number of imported lines; it may be nil.
 	Progress func(done int64)
 }
 
-// Imported tells what an import of networks or addresses did: how many rows made something, changed something, or say what is there.
+// Imported is the result of an import of networks or addresses. The numbers count the rows that created or changed a resource, or that
+// match an existing one, and the deleted resources.
 type Imported struct {
 	Made, Changed, There, Deleted int
-	// Skipped are rows that were left out, with the reason; Changes say what was changed; Differences are resources
-	// that the file lacks, in the blocks or networks of its rows; an import that prunes has deleted them.
+	// Skipped lists the skipped rows with the reason, Changes the changes. Differences lists the resources in the same blocks or networks
+	// that the file lacks. An import with Prune has deleted these.
 	Skipped, Changes, Differences []string
-	// Kept are values of existing networks that a row leaves empty and that another network would not get by default.
+	// Kept lists the gateways of existing networks that an empty cell left unchanged although they are not the default.
 	Kept []string
-	// Partial says that it was tried and took long: the numbers are of a part of the file.
+	// Partial is set if a trial import was stopped because it took too long. The numbers then cover part of the file.
 	Partial bool
 }
 
-// importStep is how many lines are imported in a step where nobody says how many.
+// importStep is the default number of lines in a step.
 const importStep = 1_000
 
-// Step gives how many of so many lines one transaction imports.
+// Step returns how many of the given number of lines one transaction imports.
 func (i Import) Step(lines int) int {
 	if i.InSteps {
 		return cmp.Or(i.StepSize, importStep)
@@ -57,7 +58,7 @@ func (i Import) Step(lines int) int {
 	return max(lines, 1)
 }
 
-// Stepped ends a step: it tells of progress, and lets others have their turn.
+// Stepped reports the progress after a step and yields to waiting writers if the import runs in steps.
 func (i Import) Stepped(ctx context.Context, s *store.Store, done int) {
 	i.progressed(done)
 	if i.InSteps {
@@ -71,7 +72,7 @@ func (i Import) progressed(done int) {
 	}
 }
 
-// CutOff says how far an import in steps came.
+// CutOff adds to an error how many lines an import in steps has imported.
 func CutOff(err error, done int) error {
 	if done == 0 {
 		return fmt.Errorf("nothing was imported: %w", err)
@@ -85,17 +86,18 @@ type lineImport struct {
 	api           *resource.API
 	configuration int64
 	done          Imported
-	// refused are the lines that a rule refused when something was written for them already, by their numbers, and why. alone says that
-	// each is made by itself.
-	refused map[int]string
-	alone   bool
+	// refused contains the reason by line number for lines that a rule rejected after a part of them was written. oneByOne creates each
+	// address on its own.
+	refused  map[int]string
+	oneByOne bool
 }
 
-// errLineRefused is a line that was refused half done: the transaction is taken back, and begun again without it.
+// errLineRefused rolls the transaction back because a line was rejected after a part of it was written. The step is then repeated without
+// the line.
 var errLineRefused = errors.New("a line was refused half done")
 
-// in runs a step in a transaction, again as long as it ends with errLineRefused.
-func (i *lineImport) in(ctx context.Context, summary string, step func(c *resource.Change) error) error {
+// runStep runs a step in a transaction, and repeats it while it returns errLineRefused.
+func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *resource.Change) error) error {
 	before := i.done
 	by := store.Author{Name: "command line", Comment: "import"}
 	for {
@@ -121,7 +123,7 @@ func (i *lineImport) in(ctx context.Context, summary string, step func(c *resour
 	}
 }
 
-// skip leaves a line out, with the reason; strictly that is an error.
+// skip records a skipped line with the reason. With Strict, it returns an error instead.
 func (i *lineImport) skip(line int, why string) error {
 	text := fmt.Sprintf("line %d: %s", line, why)
 	if i.how.Strict {
@@ -131,8 +133,8 @@ func (i *lineImport) skip(line int, why string) error {
 	return nil
 }
 
-// one does what a line says. Where a rule refuses that, the line is skipped.
-func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
+// importLine runs do for a line. If a rule rejects it, the line is skipped, or the step is repeated without it.
+func (i *lineImport) importLine(c *resource.Change, line int, do func() error) error {
 	if why, known := i.refused[line]; known {
 		return i.skip(line, why)
 	}
@@ -149,17 +151,17 @@ func (i *lineImport) one(c *resource.Change, line int, do func() error) error {
 	return errLineRefused
 }
 
-// maxDifferences is how many differences are worded.
+// maxDifferences is the maximum number of listed differences.
 const maxDifferences = 100_000
 
-// other is a resource that the file lacks, in a block or network of its rows.
-type other struct {
+// unlisted is a resource that the file lacks, in a block or network of its rows.
+type unlisted struct {
 	id   int64
 	text string
 }
 
-// differs adds a difference, up to maxDifferences and a line that says so.
-func (i *lineImport) differs(text string) {
+// addDifference adds a difference, up to maxDifferences and a final line that reports the limit.
+func (i *lineImport) addDifference(text string) {
 	if len(i.done.Differences) == maxDifferences {
 		text = fmt.Sprintf("and others: %d are listed", maxDifferences)
 	}
@@ -168,11 +170,11 @@ func (i *lineImport) differs(text string) {
 	}
 }
 
-// remove deletes resources that the file lacks. The error is the first refusal.
-func (i *lineImport) remove(c *resource.Change, others []other) error {
+// remove deletes resources that the file lacks. It stops at the first rejection and returns it.
+func (i *lineImport) remove(c *resource.Change, others []unlisted) error {
 	for _, one := range others {
 		row, err := c.Tx.Get(one.id)
-		if store.IsNotFound(err) { // gone with another one
+		if store.IsNotFound(err) { // already deleted together with another resource
 			continue
 		}
 		before, e := c.Tx.Tally()
@@ -196,33 +198,33 @@ func (i *lineImport) remove(c *resource.Change, others []other) error {
 			one.text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n)
 		}
 		i.done.Deleted++
-		i.differs(one.text)
+		i.addDifference(one.text)
 	}
 	return nil
 }
 
-// run imports lines in one transaction or in steps. do imports a part of them, behind count others. others gives the resources that the
-// file lacks. An import that prunes deletes them first, so that their space is free.
-func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]other, error),
+// runImport imports lines in one transaction or in steps. do imports a part of the lines after count lines were imported. others returns
+// the resources that the file lacks. With Prune, these are deleted first, so that their space is free.
+func runImport[L any](ctx context.Context, i *lineImport, summary string, lines []L, others func(*store.Tx) ([]unlisted, error),
 	do func(c *resource.Change, part []L, count int) error) error {
-	beside := func() (all []other, err error) {
+	readUnlisted := func() (all []unlisted, err error) {
 		err = i.api.Store.View(ctx, func(tx *store.Tx) error {
 			all, err = others(tx)
 			return err
 		})
 		return all, err
 	}
-	var gone []other
+	var gone []unlisted
 	if i.how.Prune {
 		var err error
-		if gone, err = beside(); err != nil {
+		if gone, err = readUnlisted(); err != nil {
 			return err
 		}
 	}
 	count, step := 0, i.how.Step(len(lines))
 	if i.how.InSteps {
 		for part := range slices.Chunk(gone, step) {
-			if err := i.in(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
+			if err := i.runStep(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
 				return CutOff(err, count)
 			}
 			i.how.Stepped(ctx, i.api.Store, count)
@@ -230,7 +232,7 @@ func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, o
 		gone = nil
 	}
 	for part := range slices.Chunk(lines, step) {
-		if err := i.in(ctx, summary, func(c *resource.Change) error {
+		if err := i.runStep(ctx, summary, func(c *resource.Change) error {
 			if err := i.remove(c, gone); err != nil {
 				return err
 			}
@@ -245,16 +247,16 @@ func run[L any](ctx context.Context, i *lineImport, summary string, lines []L, o
 	if i.how.Prune {
 		return nil
 	}
-	all, err := beside()
+	all, err := readUnlisted()
 	for _, one := range all {
-		i.differs(one.text)
+		i.addDifference(one.text)
 	}
 	return err
 }
 
-// readLines reads a CSV file (RFC 4180) with a header of some columns, of which the first is required, and calls fn with each row: its
-// line, and what gives its cells, without spaces around them. A row that cannot be read, or that fn gives an error for, is skipped. has
-// reports the columns that there are.
+// readLines reads a CSV file (RFC 4180) whose header may contain the given columns; the first one is required. It calls fn with each row:
+// its line number and a function that returns a cell without surrounding spaces. An invalid row, or a row for which fn returns an error, is
+// skipped. has contains the position of each existing column.
 func readLines(in io.Reader, columns []string, fn func(line int, cell func(string) string) error) (has map[string]int, skipped []string,
 	err error) {
 	text, err := io.ReadAll(in)
@@ -307,7 +309,7 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 	}
 }
 
-// checkName refuses a name that no resource has.
+// checkName rejects a name that is not valid for a resource.
 func checkName(name string) error {
 	switch {
 	case !utf8.ValidString(name):

@@ -11,20 +11,20 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What comes down the tree of blocks and networks: a field that is not set has the value of the nearest
-// one above that sets it. It is not written down, so that a changed ancestor is seen at once.
+// Inheritance in the tree of blocks and networks: an unset field has the value of the nearest ancestor that sets it. The inherited value is
+// not stored, so that a change of an ancestor takes effect immediately.
 
-// inheritedFields are the fields that come down (the option inherit), by how they are kept. A list comes down where its type has
-// a field, of its name with Inherited behind it, that may say otherwise.
+// inheritedFields contains the names of the inheritable fields (tag option inherit), by the way they are stored. A list is inheritable if
+// its type has a boolean field named after it with the suffix Inherited, which can disable the inheritance.
 type inheritedFields struct {
 	values, refs, lists map[string]bool
-	// by are those of each type, also their other names.
+	// by contains the inheritable fields of each type. also maps the main name of a field to its alternative name.
 	by   map[string]map[string]bool
 	also map[string]string
 }
 
-// inheritedOf finds the fields that come down, of the declared types.
-func inheritedOf(r *resource.Registry) *inheritedFields {
+// collectInherited collects the inheritable fields of all declared types.
+func collectInherited(r *resource.Registry) *inheritedFields {
 	f := &inheritedFields{values: map[string]bool{}, refs: map[string]bool{}, lists: map[string]bool{}, by: map[string]map[string]bool{},
 		also: map[string]string{}}
 	r.EachType(func(t *schema.Type) {
@@ -52,22 +52,22 @@ func inheritedOf(r *resource.Registry) *inheritedFields {
 	return f
 }
 
-// Settings is what holds in a block or network: what it sets itself and what comes from above. It is not
-// changed once it is made.
+// Settings contains the effective settings of a block or network: its own values and the inherited ones. It is immutable, because caches
+// share it.
 type Settings struct {
-	Values map[string]string // as JSON, by field
+	Values map[string]string // JSON values by field name
 	Refs   map[string]int64
 	Zones  map[string][]int64
 }
 
-// number gives a value that is a whole number; ok is false where there is none.
+// number returns the value of an integer field. ok is false if the value is missing or not an integer.
 func (p *Settings) number(field string) (n int64, ok bool) {
 	text, ok := p.Values[field]
 	return n, ok && json.Unmarshal([]byte(text), &n) == nil
 }
 
-// below gives what holds in a row with its links below what p says; nil for the top.
-func (f *inheritedFields) below(p *Settings, r *store.Resource) (*Settings, error) {
+// derive returns the effective settings of a row, given the settings p of its parent. p is nil at the top. The row must include its links.
+func (f *inheritedFields) derive(p *Settings, r *store.Resource) (*Settings, error) {
 	n := &Settings{Values: map[string]string{}, Refs: map[string]int64{}, Zones: map[string][]int64{}}
 	closed := map[string]bool{}
 	if err := store.Members(r.Body, func(name, raw []byte) error {
@@ -113,12 +113,12 @@ func (f *inheritedFields) below(p *Settings, r *store.Resource) (*Settings, erro
 	return n, nil
 }
 
-// inheritance finds what holds in blocks and networks, and remembers it.
+// inheritance computes and caches the effective settings of blocks and networks.
 type inheritance struct {
-	// fields gives the fields that come down.
+	// fields returns the inheritable fields.
 	fields func() *inheritedFields
-	// blocks is what holds in blocks, networks what holds in networks, which change more often; used what is used at all, under the one
-	// key there is.
+	// blocks and networks cache settings by id. They are separate because networks change more often. used caches settingsInUse under a
+	// single key.
 	blocks, networks *store.Cache[int64, *Settings]
 	used             *store.Cache[struct{}, settingsInUse]
 }
@@ -129,13 +129,14 @@ func newInheritance(s *store.Store, fields func() *inheritedFields) *inheritance
 		used:     store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
-// policyTopic is the topic of changes to what settingsInUse knows.
+// policyTopic is touched by changes that affect settingsInUse.
 const policyTopic = "policies"
 
-// settingsInUse says which policies any block or network has, and whether there are IP groups: what nobody uses costs nothing.
+// settingsInUse records whether any resource has water marks or ping settings, and whether IP groups exist. Code for unused features is
+// skipped.
 type settingsInUse struct{ marks, pings, groups bool }
 
-// inUse gives which policies any block or network has.
+// inUse returns which policies are in use in the database.
 func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	if known, ok := p.used.Get(tx, struct{}{}); ok {
 		return known, nil
@@ -143,10 +144,10 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	for _, one := range []struct {
 		found       *bool
 		collections []string
-		fields      []string // any of which is set
+		fields      []string // at least one of them must be set
 	}{
-		{&used.marks, spacesIn(tx).levelled, []string{lowWaterMark, highWaterMark}},
-		{&used.pings, spacesIn(tx).asking, []string{pingBeforeAssign}},
+		{&used.marks, spacesIn(tx).withMarks, []string{lowWaterMark, highWaterMark}},
+		{&used.pings, spacesIn(tx).withPing, []string{pingBeforeAssign}},
 		{&used.groups, []string{"ipGroups"}, nil},
 	} {
 		var set store.Any
@@ -161,7 +162,7 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 			return used, err
 		}
 	}
-	if err == nil && !used.marks { // a level that the last mark left behind is put right when usage next changes
+	if err == nil && !used.marks { // a level that remains from the last mark is corrected at the next change of usage
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM water WHERE level <> ?)", levelNormal).Scan(&used.marks)
 	}
 	if err == nil {
@@ -170,8 +171,8 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	return used, err
 }
 
-// holdIn gives what holds in each of the blocks and networks; a configuration has nothing.
-func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, error) {
+// resolve returns the effective settings of blocks and networks by id. A configuration has no entry.
+func (p *inheritance) resolve(tx *store.Tx, ids []int64) (map[int64]*Settings, error) {
 	found := map[int64]*Settings{}
 	var missing []int64
 	for _, id := range ids {
@@ -204,7 +205,7 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 				return nil, err
 			}
 		}
-		one, err := p.fields().below(above, r)
+		one, err := p.fields().derive(above, r)
 		found[r.ID] = one
 		return one, err
 	}
@@ -222,7 +223,7 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 	return found, nil
 }
 
-// settingsOf finds what comes down the tree in the database of a transaction.
+// settingsOf returns the inheritance of the database of a transaction.
 func settingsOf(tx *store.Tx) *inheritance {
 	if s, ok := tx.Extension(spaceName).State.(*spaceExtension); ok {
 		return s.settings
@@ -230,9 +231,9 @@ func settingsOf(tx *store.Tx) *inheritance {
 	panic("the database was opened without the space extension")
 }
 
-// show puts what p, which holds above a row, brings down to it into the row's body, which is whole, and references, and lists it in
-// _inheritedFields. own are the lists of zones that the row has itself.
-func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bool, body *store.Object) {
+// addInherited adds the values that a row inherits from p, the settings of its parent, to its complete body and its references. It lists
+// their names in _inheritedFields. own contains the zone lists that the row sets itself.
+func (f *inheritedFields) addInherited(p *Settings, r *store.Resource, own map[string]bool, body *store.Object) {
 	if p == nil {
 		return
 	}
@@ -267,9 +268,9 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	body.Set("_inheritedFields", schema.AppendStrings(nil, names))
 }
 
-// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among those inherited
-// (resource.Change.SentInherited), with the value that comes from above. A field that is named there with another value is set.
-func stayInherited(c *resource.Change) error {
+// keepInherited unsets a field that the request sends back unchanged from a response. Such a request lists the field as inherited
+// (resource.Change.SentInherited), and its value equals the inherited value. A listed field with a different value is set.
+func keepInherited(c *resource.Change) error {
 	var fields []string
 	for _, f := range c.Type.Fields {
 		if f.Inherit {
@@ -281,7 +282,7 @@ func stayInherited(c *resource.Change) error {
 		return nil
 	}
 	above := schema.HeadOf(c.New).Parent
-	held, err := settingsOf(c.Tx).holdIn(c.Tx, []int64{above})
+	held, err := settingsOf(c.Tx).resolve(c.Tx, []int64{above})
 	if err != nil {
 		return err
 	}
@@ -292,20 +293,20 @@ func stayInherited(c *resource.Change) error {
 			continue
 		}
 		sent := c.Sent[name]
-		for _, other := range c.Type.Fields { // it may be sent by its other name
+		for _, other := range c.Type.Fields { // the request may use the alternative name of the field
 			if sent == nil && other.Also == name {
 				sent = c.Sent[other.Name]
 			}
 		}
-		if settings == nil || sent == nil || settings.shows(f, sent) {
+		if settings == nil || sent == nil || settings.hasValue(f, sent) {
 			c.Type.Unset(c.New, name)
 		}
 	}
 	return nil
 }
 
-// shows reports whether a field is shown with a value where nothing is set.
-func (p *Settings) shows(f *schema.Field, sent json.RawMessage) bool {
+// hasValue reports whether a field has the sent value in these settings.
+func (p *Settings) hasValue(f *schema.Field, sent json.RawMessage) bool {
 	if f.Kind != schema.Reference {
 		return sameJSON(sent, []byte(p.Values[f.Name]))
 	}
@@ -315,7 +316,7 @@ func (p *Settings) shows(f *schema.Field, sent json.RawMessage) bool {
 	return json.Unmarshal(sent, &ref) == nil && ref.ID == p.Refs[f.Name]
 }
 
-// sameJSON reports whether two texts are the same value.
+// sameJSON reports whether two JSON texts have equal values.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

@@ -10,16 +10,16 @@ func registerIPGroups(r *resource.Registry) {
 		Space: resource.LiesOverSpace}, &IPv4Group{})
 }
 
-// IPv4Group is a part of a network under a name.
+// IPv4Group is a named part of a network.
 type IPv4Group struct {
 	RangeHead `head:"required,nonblank" unique:"siblings"`
 }
 
-// BeforeWrite places the group.
+// BeforeWrite resolves the range of the group.
 func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
 
-// Validate refuses a group that does not fit, and notes that there are groups.
+// Validate rejects a group that does not fit. It touches policyTopic, because settingsInUse records whether groups exist.
 func (x *IPv4Group) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
-	return x.fits(c, "ipGroups")
+	return x.checkPlacement(c, "ipGroups")
 }

@@ -13,16 +13,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What lies in a cell of a map: of a block, and of a network. The order is that of the numbers in the map.
+// Contents of a map cell, for blocks and for networks. The index is the number in the map.
 var (
 	blockKinds   = []string{"free", "block", "network", "networks"}
 	networkKinds = []string{"free", "range"}
 )
 
-// number128 is an address as a number.
+// number128 is an address as an integer.
 type number128 struct{ high, low uint64 }
 
-func numberOf(a netip.Addr) number128 {
+func newNumber128(a netip.Addr) number128 {
 	b := a.As16()
 	if a.Is4() {
 		four := a.As4()
@@ -37,8 +37,8 @@ func (n number128) minus(m number128) number128 {
 	return number128{high, low}
 }
 
-// shifted gives the number without its last bits, which must leave no more than 64.
-func (n number128) shifted(by int) uint64 {
+// shiftRight drops the last bits of the number. The result must fit into 64 bits.
+func (n number128) shiftRight(by int) uint64 {
 	if by >= 64 {
 		return n.high >> (by - 64)
 	}
@@ -47,33 +47,33 @@ func (n number128) shifted(by int) uint64 {
 
 func (n number128) float() float64 { return math.Ldexp(float64(n.high), 64) + float64(n.low) }
 
-// cells are equal parts of a prefix: how many addresses of each are in use, and what lies there.
+// cells are equal parts of a prefix, with the number of used addresses and the content of each.
 type cells struct {
 	whole space.Range
 	base  number128
-	// shift is how many bits of an address say where in its cell it lies.
+	// shift is the number of address bits within a cell.
 	shift int
-	// used are the addresses in use; lost those that no host may have.
-	used, lost []float64
-	kinds      []byte
+	// used counts the addresses in use, unusable the network and broadcast addresses.
+	used, unusable []float64
+	kinds          []byte
 }
 
-// cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as
-// many as it has addresses.
-func cellsOf(r space.Range, p netip.Prefix, n int) *cells {
+// newCells returns the cells of prefix p, or of the smallest prefix that contains r if p is not valid. n is the number of cells, a power of
+// two; it is reduced to the number of addresses.
+func newCells(r space.Range, p netip.Prefix, n int) *cells {
 	length := r.Low.BitLen()
 	if !p.IsValid() {
-		p = around(r)
+		p = smallestPrefix(r)
 	}
 	n = min(n, 1<<min(length-p.Bits(), 30))
-	c := &cells{whole: space.FromPrefix(p), base: numberOf(p.Addr()), used: make([]float64, n),
-		lost: make([]float64, n), kinds: make([]byte, n)}
+	c := &cells{whole: space.FromPrefix(p), base: newNumber128(p.Addr()), used: make([]float64, n),
+		unusable: make([]float64, n), kinds: make([]byte, n)}
 	c.shift = length - p.Bits() - bits.TrailingZeros(uint(n)) //nolint:gosec // at least 1
 	return c
 }
 
-// around gives the smallest prefix that has a range.
-func around(r space.Range) netip.Prefix {
+// smallestPrefix returns the smallest prefix that contains a range.
+func smallestPrefix(r space.Range) netip.Prefix {
 	p, _ := r.Low.Prefix(r.Low.BitLen())
 	for !p.Contains(r.High) {
 		p, _ = r.Low.Prefix(p.Bits() - 1)
@@ -81,17 +81,17 @@ func around(r space.Range) netip.Prefix {
 	return p
 }
 
-// span gives the first and the last cell of a range that lies in the whole.
+// span returns the first and the last cell of a range, which must be inside of the prefix.
 func (c *cells) span(r space.Range) (first, last int) {
-	at := func(a netip.Addr) int { return int(numberOf(a).minus(c.base).shifted(c.shift)) } //nolint:gosec // fewer than cells
+	at := func(a netip.Addr) int { return int(newNumber128(a).minus(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
 	return at(r.Low), at(r.High)
 }
 
-// size is how many addresses a cell has.
+// size returns the number of addresses in a cell.
 func (c *cells) size() float64 { return math.Ldexp(1, c.shift) }
 
-// lay notes what lies in a range, of which the whole may have a part.
-func (c *cells) lay(r space.Range, kind func(was byte) byte) {
+// setKind updates the content of the cells that a range covers. The range may be partly outside of the prefix.
+func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
 	r, ok := r.Intersect(c.whole)
 	if !ok {
 		return
@@ -102,15 +102,15 @@ func (c *cells) lay(r space.Range, kind func(was byte) byte) {
 	}
 }
 
-// use counts all addresses of a range as used.
-func (c *cells) use(r space.Range) {
+// addUsed counts all addresses of a range as used.
+func (c *cells) addUsed(r space.Range) {
 	first, last := c.span(r)
-	low, high := numberOf(r.Low).minus(c.base), numberOf(r.High).minus(c.base)
+	low, high := newNumber128(r.Low).minus(c.base), newNumber128(r.High).minus(c.base)
 	if first == last {
 		c.used[first] += high.minus(low).float() + 1
 		return
 	}
-	inCell := func(n number128) float64 { // where in its cell an address lies
+	inCell := func(n number128) float64 { // offset of the address in its cell
 		if c.shift >= 64 {
 			return number128{n.high & (1<<(c.shift-64) - 1), n.low}.float()
 		}
@@ -123,16 +123,16 @@ func (c *cells) use(r space.Range) {
 	c.used[last] += inCell(high) + 1
 }
 
-// useNetwork counts what is in use of a network, of which the whole may have a part.
-func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
+// addNetwork counts the used addresses of a network, which may be partly outside of the prefix.
+func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
 	hosts := space.Hosts(network)
 	if hosts.Low != network.Low && c.whole.Has(network.Low) {
 		first, _ := c.span(space.Range{Low: network.Low, High: network.Low})
-		c.lost[first]++
+		c.unusable[first]++
 	}
 	if hosts.High != network.High && c.whole.Has(network.High) {
 		last, _ := c.span(space.Range{Low: network.High, High: network.High})
-		c.lost[last]++
+		c.unusable[last]++
 	}
 	part, ok := hosts.Intersect(c.whole)
 	if !ok || used == 0 {
@@ -145,7 +145,7 @@ func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int
 	next, ended := part.Low, false
 	if err := freeWithin(tx, id, part.Low, part.High, false, func(free space.Range) bool {
 		if next.Less(free.Low) {
-			c.use(space.Range{Low: next, High: free.Low.Prev()})
+			c.addUsed(space.Range{Low: next, High: free.Low.Prev()})
 		}
 		ended = free.High == part.High
 		next = free.High.Next()
@@ -154,46 +154,46 @@ func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int
 		return err
 	}
 	if !ended {
-		c.use(space.Range{Low: next, High: part.High})
+		c.addUsed(space.Range{Low: next, High: part.High})
 	}
 	return nil
 }
 
-// answer packs the cells.
-func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
+// spaceMap returns the cells as a map of the range lies.
+func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
 	lies, _ = lies.Intersect(c.whole)
 	m := &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Cells: make([]resource.Cell, len(c.used)),
 		Length: c.whole.Low.BitLen() - c.shift}
 	first, last := c.span(lies)
 	for i := range m.Cells {
 		m.Cells[i] = resource.Cell{Outside: i < first || i > last, Kind: c.kinds[i]}
-		if room := c.size() - c.lost[i]; room > 0 {
+		if room := c.size() - c.unusable[i]; room > 0 {
 			m.Cells[i].Full = c.used[i] / room
 		}
 	}
 	return m
 }
 
-// blockMap says how full the parts of a block are, or of a prefix of it, where that is one, and what lies there.
+// blockMap returns the utilization and the content of a block in n parts, or of a prefix of it if part is valid.
 func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
-	c := cellsOf(whole, part, n)
+	c := newCells(whole, part, n)
 	type network struct {
 		id   int64
 		in   space.Range
 		used int64
 	}
-	var wide []network // what takes more questions comes when the list is read
+	var wide []network // networks that need another query, after this one is finished
 	lies := func(r *store.Resource, used int64) error {
 		in := RangeOf(r)
-		if r.ID == above.ID || !whole.Contains(in) { // itself, and what begins where it does and lies around it
+		if r.ID == above.ID || !whole.Contains(in) { // the block itself, or an ancestor with the same first address
 			return nil
 		}
 		if r.Collection != "networks" {
-			c.lay(in, func(was byte) byte { return max(was, 1) })
+			c.setKind(in, func(was byte) byte { return max(was, 1) })
 			return nil
 		}
-		c.lay(in, func(was byte) byte { return min(max(was, 1)+1, 3) })
+		c.setKind(in, func(was byte) byte { return min(max(was, 1)+1, 3) })
 		if !c.whole.Contains(in) {
 			wide = append(wide, network{r.ID, in, used})
 			return nil
@@ -202,7 +202,7 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 			wide = append(wide, network{r.ID, in, used})
 			return nil
 		}
-		return c.useNetwork(tx, r.ID, in, used)
+		return c.addNetwork(tx, r.ID, in, used)
 	}
 	seen, _ := whole.Intersect(c.whole)
 	err := tx.Stream(func(scan func(...any) error) error {
@@ -217,24 +217,25 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 		" FROM resource r WHERE r.collection IN ('blocks', 'networks') AND r.configuration = ? AND r.low >= ? AND r.low <= ?",
 		above.Configuration, store.AddrKey(seen.Low), store.AddrKey(seen.High))
 	if err == nil && whole.Low.Less(seen.Low) {
-		err = reachInto(tx, above.Configuration, seen.Low, lies)
+		err = eachContaining(tx, above.Configuration, seen.Low, lies)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what lies in a block: %w", err)
+		return nil, fmt.Errorf("reading the content of a block: %w", err)
 	}
 	for _, w := range wide {
-		if err := c.useNetwork(tx, w.id, w.in, w.used); err != nil {
+		if err := c.addNetwork(tx, w.id, w.in, w.used); err != nil {
 			return nil, err
 		}
 	}
-	return c.answer(whole, blockKinds), nil
+	return c.spaceMap(whole, blockKinds), nil
 }
 
-// maxNested is how many blocks and networks may have one address, in one another.
+// maxNested is the maximum number of nested blocks and networks that contain one address.
 const maxNested = 129
 
-// reachInto calls fn for each block and network of a configuration that begins before an address and has it, with how much of it is in use.
-func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
+// eachContaining calls fn for each block and network of a configuration that starts before an address and contains it, with its used
+// addresses.
+func eachContaining(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
 	low := store.AddrKey(at)
 	rows, err := tx.Some(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
 		Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}, maxNested)
@@ -259,15 +260,15 @@ func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *stor
 	return nil
 }
 
-// networkMap says how full the parts of a network are, or of a prefix of it, where that is one, and where its ranges lie.
+// networkMap returns the utilization of a network in n parts, or of a prefix of it if part is valid, and the cells with DHCP ranges.
 func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := RangeOf(above)
-	c := cellsOf(whole, part, n)
+	c := newCells(whole, part, n)
 	usage, err := UsageOf(tx, []int64{above.ID})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.useNetwork(tx, above.ID, whole, usage[above.ID].Used()); err != nil {
+	if err := c.addNetwork(tx, above.ID, whole, usage[above.ID].Used()); err != nil {
 		return nil, err
 	}
 	err = tx.Stream(func(scan func(...any) error) error {
@@ -276,12 +277,12 @@ func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (
 			return err
 		}
 		if in, ok := whole.Intersect(RangeOf(&r)); ok {
-			c.lay(in, func(byte) byte { return 1 })
+			c.setKind(in, func(byte) byte { return 1 })
 		}
 		return nil
 	}, "SELECT low, high FROM resource WHERE parent = ? AND "+store.CollectionIs("", "ranges")+" AND low IS NOT NULL", above.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ranges of a network: %w", err)
 	}
-	return c.answer(whole, networkKinds), nil
+	return c.spaceMap(whole, networkKinds), nil
 }

@@ -13,23 +13,23 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerMerges declares the collection of merges, which say what was done.
+// registerMerges declares the collection of merges, which are kept as records of the operation.
 func registerMerges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "merges", Estimate: resource.Carried(false, "blocks", "networks", "ranges")},
 		&IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
 }
 
-// IPv4BlockMerge is the merging of blocks into one, and the record of it.
+// IPv4BlockMerge merges blocks into one. It is kept as a record of the operation.
 type IPv4BlockMerge struct {
 	schema.Head `head:"readOnly" parents:"configurations|blocks" did:"Merged IPv4Block"`
 	schema.Recorded
-	// Blocks are the blocks that go up in the destination: its siblings, or blocks right below it.
+	// Blocks are the blocks that are merged into the destination: its siblings, or blocks right below it.
 	Blocks schema.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
-	// Destination is the block that is left.
+	// Destination is the block that remains.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Block"`
 }
 
-// BeforeWrite says in its name what is merged, for the history.
+// BeforeWrite sets the name to a description of the merge for the history.
 func (x *IPv4BlockMerge) BeforeWrite(c *resource.Change) (err error) {
 	x.Name, err = mergeName(c.Tx, x.Blocks, x.Destination)
 	return err
@@ -43,18 +43,17 @@ func (x *IPv4BlockMerge) AfterWrite(c *resource.Change) error {
 	return mergeInto(c, x.Destination, x.Blocks, "blocks", x.Parent, x.ID)
 }
 
-// IPv4NetworkMerge is the merging of networks into one, and the record of it.
+// IPv4NetworkMerge merges networks into one. It is kept as a record of the operation.
 type IPv4NetworkMerge struct {
 	schema.Head `head:"readOnly" parents:"blocks|networks" did:"Merged IPv4Network"`
 	schema.Recorded
-	// Networks are the networks that go up in the destination, beside it.
+	// Networks are the siblings that are merged into the destination.
 	Networks schema.RefList `api:"networks,required,writeOnly,createOnly" ref:"IPv4Network" min:"1"`
-	// Destination is the network that is left. It keeps its gateway; those of the others become
-	// addresses in the state STATIC.
+	// Destination is the network that remains. It keeps its gateway. The gateways of the other networks become STATIC addresses.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4Network"`
 }
 
-// BeforeWrite says in its name what is merged, for the history.
+// BeforeWrite sets the name to a description of the merge for the history.
 func (x *IPv4NetworkMerge) BeforeWrite(c *resource.Change) (err error) {
 	x.Name, err = mergeName(c.Tx, x.Networks, x.Destination)
 	return err
@@ -68,7 +67,7 @@ func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 	return mergeInto(c, x.Destination, x.Networks, "networks", x.Parent, x.ID)
 }
 
-// mergeName says what goes up in what, by the ranges; of many by the first three.
+// mergeName describes the merge by the ranges. It lists at most three sources.
 func mergeName(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error) {
 	const named = 3
 	ids := []int64{}
@@ -78,7 +77,7 @@ func mergeName(tx *store.Tx, from schema.RefList, to schema.Ref) (string, error)
 	var ranges []string
 	for _, id := range append(ids, to.ID) {
 		row, err := tx.Get(id)
-		if errors.Is(err, store.ErrNotFound) { // which is refused behind this, with the field
+		if errors.Is(err, store.ErrNotFound) { // AfterWrite rejects the reference with its field name
 			return "", nil
 		}
 		if err != nil {
@@ -99,7 +98,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 	if err != nil {
 		return err
 	}
-	if _, err := subject(c, "destination", to, destination.Type, below); err != nil {
+	if _, err := findSubject(c, "destination", to, destination.Type, below); err != nil {
 		return err
 	}
 	var others []*store.Resource
@@ -124,7 +123,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 	if err != nil {
 		return err
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	for _, other := range others {
 		if err := r.absorb(other, destination.ID); err != nil {
 			return err
@@ -141,7 +140,7 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 	return linkParts(c, record, collection, []*store.Resource{destination})
 }
 
-// union is the space of all of them, which must be one piece, and for networks CIDR.
+// union returns the joined range of the siblings, which must be contiguous, and for networks a CIDR network.
 func union(destination *store.Resource, others []*store.Resource, collection string) (whole space.Range, err error) {
 	all := []space.Range{RangeOf(destination)}
 	for _, other := range others {
@@ -163,9 +162,9 @@ func union(destination *store.Resource, others []*store.Resource, collection str
 	return whole, nil
 }
 
-// absorb puts what lies in a block or network into another one and deletes it.
+// absorb moves the content of a block or network into another one and deletes it.
 func (r *reshaping) absorb(row *store.Resource, into int64) error {
-	below, err := content(r.c.Tx, row)
+	below, err := readContent(r.c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -183,7 +182,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 			plain = append(plain, child)
 			continue
 		}
-		// A router that is there stays known.
+		// Keep the address of the former gateway as a static address.
 		if _, err := r.change(child, func(o schema.Object) {
 			a := o.(*IPv4Address)
 			a.State, a.Parent, a.internal = "STATIC", into, true
@@ -201,7 +200,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range left { // records of what was done to it
+	for _, id := range left { // records of earlier operations on it
 		child, err := r.c.Tx.Get(id)
 		if err != nil {
 			return err
@@ -213,17 +212,17 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 	return r.deleteWithoutRelease(row)
 }
 
-// IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
+// IPv4DHCPRangeMerge merges DHCP ranges into one. It is kept as a record of the operation.
 type IPv4DHCPRangeMerge struct {
 	schema.Head `head:"readOnly" parents:"networks" did:"Merged IPv4DHCPRange"`
 	schema.Recorded
-	// Ranges are the ranges that go up in the destination, beside it.
+	// Ranges are the siblings that are merged into the destination.
 	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
-	// Destination is the range that is left.
+	// Destination is the range that remains.
 	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
 }
 
-// BeforeWrite says in its name what is merged, for the history.
+// BeforeWrite sets the name to a description of the merge for the history.
 func (x *IPv4DHCPRangeMerge) BeforeWrite(c *resource.Change) (err error) {
 	x.Name, err = mergeName(c.Tx, x.Ranges, x.Destination)
 	return err
@@ -234,7 +233,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	destination, err := subject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
+	destination, err := findSubject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -244,7 +243,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
 			continue
 		}
-		row, err := subject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
+		row, err := findSubject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
 		if err != nil {
 			return err
 		}
@@ -273,7 +272,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		r := o.(*IPv4DHCPRange)
 		r.Range.Range = whole
 		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)
-		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return lowOf(a).Compare(lowOf(b)) })
+		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return exclusionLow(a).Compare(exclusionLow(b)) })
 	})
 	if err != nil {
 		return err

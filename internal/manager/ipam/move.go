@@ -12,40 +12,39 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerMoves declares the collection of moves, which say what was done; those of names are declared where names are.
+// registerMoves declares the collection of moves, which are kept as records of the operation. Package dns declares the moves of names.
 func registerMoves(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{},
 		&IPv4AddressMove{}, &IPv4BlockMove{}, &IPv4NetworkMove{}, &IPv6AddressMove{}, &IPv6BlockMove{}, &IPv6NetworkMove{})
 }
 
-// IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
+// IPMove moves an address, or a block or network with its content. It is kept as a record of the operation.
 type IPMove struct {
 	schema.Head `head:"readOnly" parents:"addresses|blocks|networks" did:"Moved"`
-	// Address is where it is moved to: for a block or network, its first address from then on.
+	// Address is the new address; for a block or network, the new first address.
 	Address netip.Addr `api:"address,required"`
-	// MACAddress is the hardware address that an address has at the new place; where it is not given,
-	// the one that it had.
+	// MACAddress is the hardware address of an address after the move. The default is the current one.
 	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress"`
-	// ServersUpdated says whether servers are told.
+	// ServersUpdated notifies the servers.
 	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
 }
 
-// BeforeWrite says in its name what is moved where, for the history.
+// BeforeWrite sets the name to a description of the move for the history.
 func (x *IPMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Parent)
 	if err == nil {
-		x.Name = movedTo(spanText(row), x.Address.String())
+		x.Name = moveName(spanText(row), x.Address.String())
 	}
 	return err
 }
 
-// movedTo says what is moved where.
-func movedTo(from, to string) string { return from + " to " + to }
+// moveName returns the description of a move.
+func moveName(from, to string) string { return from + " to " + to }
 
-// AfterWrite moves the resource that the request was sent below.
+// AfterWrite moves the resource that the request was sent to.
 func (x *IPMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
@@ -57,7 +56,7 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 	return moveTo(c, row, x.Address, x.MACAddress)
 }
 
-// moveTo moves an address, or a block or network, so that it begins at an address.
+// moveTo moves an address, or a block or network, to a new first address.
 func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	old := RangeOf(row)
 	if to.Is4() != old.Low.Is4() {
@@ -66,7 +65,7 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 	if to == old.Low {
 		return problem.Invalid("address", "%s is where it is already", to)
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	var err error
 	if row.Collection == "addresses" {
 		err = r.moveAddress(row, to, mac)
@@ -79,7 +78,7 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 	return r.finish()
 }
 
-// moveAddress gives an address resource, with its records and all, another address.
+// moveAddress changes the address of an address resource, which keeps its records.
 func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
 	if store.IsNotFound(err) {
@@ -89,7 +88,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		return err
 	}
 	if !Usable(network).Has(to) {
-		return notForHosts(to, RangeOf(network))
+		return nonHostError(to, RangeOf(network))
 	}
 	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
 		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
@@ -110,22 +109,22 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 	return err
 }
 
-// moveSpace moves a block or network, with all in it, by as much as its first address moves.
+// moveSpace moves a block or network with its content by the distance between its old and its new first address.
 func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 	old := RangeOf(row)
 	moved, ok := old.At(to)
 	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
 		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
 	}
-	parent, err := r.holder(row, moved)
+	parent, err := r.findHolder(row, moved)
 	if err != nil {
 		return err
 	}
 	return r.shift(row, old.Low, to, parent)
 }
 
-// holder finds the smallest block of the configuration that holds a range and is not moved itself.
-func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error) {
+// findHolder returns the id of the smallest block of the configuration that contains the new range and is not the moved resource itself.
+func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, error) {
 	at := row.Configuration
 	for {
 		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
@@ -155,9 +154,9 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 	return at, nil
 }
 
-// shift moves a resource and all below it from one place to another.
+// shift moves a resource and everything below it by the distance between two addresses.
 func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64) error {
-	below, err := content(r.c.Tx, row)
+	below, err := readContent(r.c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -166,8 +165,8 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 		return moved.Low
 	}
 	if _, err := r.change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			h := s.shape()
+		if s, ok := o.(spaceObject); ok {
+			h := s.spaceHead()
 			h.Range.Range, _ = h.Range.Shift(from, to)
 			h.Parent = parent
 		}
@@ -175,7 +174,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 		case *IPv4DHCPRange:
 			x.shift(from, to)
 			for i, text := range x.ExclusionRanges {
-				if r, err := space.Parse(text); err == nil { // as BeforeWrite wrote it
+				if r, err := space.Parse(text); err == nil { // BeforeWrite normalized the text
 					r, _ = r.Shift(from, to)
 					x.ExclusionRanges[i] = r.Dashed()
 				}
@@ -196,7 +195,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 	}); err != nil {
 		return err
 	}
-	// In the order that lets nothing meet what has not moved yet.
+	// Move the children in the order that avoids an overlap with a sibling that is still in its old place.
 	if from.Less(to) {
 		slices.Reverse(below)
 	}

@@ -11,80 +11,80 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Release 9.6 has a type of move for each type of what is moved. It says where to by the address or range that it has there.
+// Release 9.6 has a separate move type for each resource type. The destination is the new address or range.
 
-// AddressMove is what moves of addresses say.
+// AddressMove has the common fields of moves of addresses.
 type AddressMove struct {
-	// Destination is the address that it has then.
+	// Destination is the new address.
 	Destination *AddressPlace `api:"destination,post,createOnly"`
-	// Source is the address that it had before.
+	// Source is the old address.
 	Source *AddressPlace `api:"source,readOnly"`
 }
 
-// AddressPlace is where an address is.
+// AddressPlace is the place of an address.
 type AddressPlace struct {
 	// Address is the address.
 	Address netip.Addr `api:"address,required"`
 }
 
-// SpaceMove is what moves of blocks and networks say.
+// SpaceMove has the common fields of moves of blocks and networks.
 type SpaceMove struct {
-	// Destination is the range that it has then, as large as before.
+	// Destination is the new range, which must have the same size.
 	Destination *SpacePlace `api:"destination,post,createOnly"`
-	// Source is the range that it had before.
+	// Source is the old range.
 	Source *SpacePlace `api:"source,readOnly"`
 }
 
-// SpacePlace is where a block or network is.
+// SpacePlace is the place of a block or network.
 type SpacePlace struct {
 	// Range is the range.
 	Range string `api:"range,required"`
 }
 
-// IPv4AddressMove is the moving of an IPv4 address, and the record of it.
+// IPv4AddressMove moves an IPv4 address. It is kept as a record of the operation.
 type IPv4AddressMove struct {
 	schema.Head `head:"readOnly" parents:"addresses" later:"9.6" did:"Moved IPv4Address"`
 	schema.Recorded
 	AddressMove
 }
 
-// IPv6AddressMove is the moving of an IPv6 address, and the record of it.
+// IPv6AddressMove moves an IPv6 address. It is kept as a record of the operation.
 type IPv6AddressMove struct {
 	schema.Head `head:"readOnly" parents:"addresses" later:"9.6" did:"Moved IPv6Address"`
 	schema.Recorded
 	AddressMove
 }
 
-// IPv4BlockMove is the moving of an IPv4 block with all in it, and the record of it.
+// IPv4BlockMove moves an IPv4 block with its content. It is kept as a record of the operation.
 type IPv4BlockMove struct {
 	schema.Head `head:"readOnly" parents:"blocks" later:"9.6" did:"Moved IPv4Block"`
 	schema.Recorded
 	SpaceMove
 }
 
-// IPv6BlockMove is the moving of an IPv6 block with all in it, and the record of it.
+// IPv6BlockMove moves an IPv6 block with its content. It is kept as a record of the operation.
 type IPv6BlockMove struct {
 	schema.Head `head:"readOnly" parents:"blocks" later:"9.6" did:"Moved IPv6Block"`
 	schema.Recorded
 	SpaceMove
 }
 
-// IPv4NetworkMove is the moving of an IPv4 network with all in it, and the record of it.
+// IPv4NetworkMove moves an IPv4 network with its content. It is kept as a record of the operation.
 type IPv4NetworkMove struct {
 	schema.Head `head:"readOnly" parents:"networks" later:"9.6" did:"Moved IPv4Network"`
 	schema.Recorded
 	SpaceMove
 }
 
-// IPv6NetworkMove is the moving of an IPv6 network with all in it, and the record of it.
+// IPv6NetworkMove moves an IPv6 network with its content. It is kept as a record of the operation.
 type IPv6NetworkMove struct {
 	schema.Head `head:"readOnly" parents:"networks" later:"9.6" did:"Moved IPv6Network"`
 	schema.Recorded
 	SpaceMove
 }
 
-// movedRow gives the resource that a move is about, which is of the type that the move is named after.
-func movedRow(c *resource.Change) (*store.Resource, error) {
+// subjectOfMove returns the resource to move. Its type must match the type of the move.
+func subjectOfMove(c *resource.Change) (*store.Resource, error) {
 	h := schema.HeadOf(c.New)
 	row, err := c.Tx.Get(h.Parent)
 	if err == nil && row.Type+"Move" != h.Type {
@@ -93,38 +93,38 @@ func movedRow(c *resource.Change) (*store.Resource, error) {
 	return row, err
 }
 
-// BeforeWrite notes where the address was.
+// BeforeWrite records the old address.
 func (x *AddressMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
 	x.Source = &AddressPlace{Address: RangeOf(row).Low}
-	schema.HeadOf(c.New).Name = movedTo(x.Source.Address.String(), x.Destination.Address.String())
+	schema.HeadOf(c.New).Name = moveName(x.Source.Address.String(), x.Destination.Address.String())
 	return nil
 }
 
-// AfterWrite moves the address that the request was sent below.
+// AfterWrite moves the address that the request was sent to.
 func (x *AddressMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
-	return within("destination", moveTo(c, row, x.Destination.Address, schema.Ref{}))
+	return withField("destination", moveTo(c, row, x.Destination.Address, schema.Ref{}))
 }
 
-// BeforeWrite notes where the block or network was, and refuses a destination of another size.
+// BeforeWrite records the old range and rejects a destination of another size.
 func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
@@ -138,16 +138,16 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidMoveDestination", "destination.range", "%s is not as large as %s", to, old)
 	}
 	x.Destination.Range = to.String()
-	schema.HeadOf(c.New).Name = movedTo(x.Source.Range, x.Destination.Range)
+	schema.HeadOf(c.New).Name = moveName(x.Source.Range, x.Destination.Range)
 	return nil
 }
 
-// AfterWrite moves the block or network that the request was sent below.
+// AfterWrite moves the block or network that the request was sent to.
 func (x *SpaceMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := movedRow(c)
+	row, err := subjectOfMove(c)
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (x *SpaceMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	return within("destination", moveTo(c, row, to.Low, schema.Ref{}))
+	return withField("destination", moveTo(c, row, to.Low, schema.Ref{}))
 }
 
-// within says that what a problem names is a part of a field.
-func within(field string, err error) error {
+// withField sets the field of a client error.
+func withField(field string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Status < 500 {
 		p.Fields = []string{field}

@@ -16,27 +16,28 @@ import (
 func registerNetworks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: networkMap,
-		Counts: addressCounts, Space: resource.HoldsSpace, Workflow: only("IPv4Network", "IPV4_NETWORK"),
+		Counts: addressCounts, Space: resource.HoldsSpace, Workflow: workflowOnly("IPv4Network", "IPV4_NETWORK"),
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})
 }
 
-// noGateway makes a network without a gateway, or takes it away.
+// noGateway is the request option that creates a network without a gateway, or removes the gateway.
 var noGateway = resource.Flag("x-bcn-no-gateway", "Make no gateway.")
 
 // IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv4Network struct {
 	SpaceHead
 	IPv4Policy
-	// Gateway is the address of the router; its address has the state GATEWAY. A new network's is
-	// its first host, unless the request names another one or none (x-bcn-no-gateway), or is a /31 or /32.
+	// Gateway is the address of the router, which has the state GATEWAY. The default for a new network is its first host; a /31 or /32 has
+	// no default. The request can set another address, or none with x-bcn-no-gateway.
 	Gateway netip.Addr `api:"gateway,chosen"`
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
-	// SharedNetworkTag is the tag of the shared network this is part of.
+	// SharedNetworkTag is the tag of the shared network that contains this network.
 	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
-	// DynamicUpdateEnabled says whether reserved addresses are sent to DHCP servers at once; true is refused: DHCP is not served yet.
+	// DynamicUpdateEnabled sends reserved addresses to DHCP servers immediately. The value true is rejected, because DHCP is not served
+	// yet.
 	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,computed" always:"false"`
 	// Usage counts the network's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
@@ -45,7 +46,7 @@ type IPv4Network struct {
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv6Network struct{ SpaceHead }
 
-// BeforeWrite places the network and finds what its gateway will be.
+// BeforeWrite places the network and determines its gateway.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 	if raw, given := c.Sent["dynamicUpdateEnabled"]; given {
 		var enabled bool
@@ -56,7 +57,7 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 			return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
 		}
 	}
-	if err := stayInherited(c); err != nil {
+	if err := keepInherited(c); err != nil {
 		return err
 	}
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
@@ -88,7 +89,7 @@ func (x *IPv6Network) BeforeWrite(c *resource.Change) error {
 	return place(c, &x.SpaceHead, false, true)
 }
 
-// AfterWrite makes the network's host addresses free, and its gateway an address.
+// AfterWrite adds the host addresses of a new network to its free space, and creates the address of its gateway.
 func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 	if err := takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
 		return err
@@ -123,15 +124,15 @@ func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 	return err
 }
 
-// AfterWrite makes the network's host addresses free.
+// AfterWrite adds the host addresses of a new network to its free space.
 func (x *IPv6Network) AfterWrite(c *resource.Change) error {
 	return takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
 }
 
-// Validate refuses water marks that cross, and notes that there are some.
-func (x *IPv4Network) Validate(c *resource.Change) error { return x.fits(c) }
+// Validate rejects invalid water marks and signing settings (see checkPolicy).
+func (x *IPv4Network) Validate(c *resource.Change) error { return x.checkPolicy(c) }
 
-// checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
+// checkSharedNetwork rejects a sharedNetworkTag that is not in the sharedNetworkTagGroup of the configuration.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 	if x.SharedNetworkTag.ID == 0 || !c.Creates() && !c.Given["sharedNetworkTag"] {
 		return nil
@@ -150,7 +151,7 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 	}
 	tag, err := c.Tx.Head(x.SharedNetworkTag.ID)
 	if store.IsNotFound(err) {
-		return nil // said elsewhere
+		return nil // the reference check reports it
 	}
 	if err != nil {
 		return err
@@ -161,8 +162,8 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 	return nil
 }
 
-// only is a Collection.Workflow of one type.
-func only(typeName, word string) func(string) string {
+// workflowOnly returns a Collection.Workflow function that supports a single type.
+func workflowOnly(typeName, word string) func(string) string {
 	return func(name string) string {
 		if name == typeName {
 			return word

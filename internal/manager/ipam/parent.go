@@ -12,8 +12,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// placeSpace finds the block or the network that a row's range or address belongs right below: the smallest that holds it, within a
-// configuration or a block. What is given by a size belongs where it is asked for (resource.Collection.Place).
+// placeSpace finds the direct parent of a new resource: the smallest block or network, within a configuration or block, that contains its
+// range or address. A range given only as a size is placed directly in the resource that the request names (see resource.Collection.Place).
 func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
 	if within.Collection != "configurations" && within.Collection != "blocks" {
 		return within, nil
@@ -59,8 +59,8 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 	return network, err
 }
 
-// smallestBlock finds the smallest block that holds a range, within a configuration or a block; within itself where none does. A block
-// that is the range itself does not hold it where it must be larger.
+// smallestBlock returns the smallest block that contains a range, within a configuration or block. It returns within if no block below it
+// contains the range. With larger, a block that equals the range does not count.
 func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
 	if within.Collection == "blocks" && !RangeOf(within).Contains(r) {
 		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, problem.About(within.ID, spanOf(within)))

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Usable is the space that a block or network gives to what lies below it; not valid for others.
+// Usable returns the space that a block or network offers to its children. It returns an invalid range for other resources.
 func Usable(r *store.Resource) space.Range {
 	if r == nil || r.Low == nil {
 		return space.Range{}
@@ -26,32 +26,32 @@ func Usable(r *store.Resource) space.Range {
 	return space.Range{}
 }
 
-// Reallocate changes what is free after rows were made, changed or deleted without their rules:
-// first all that is given back, then all that is taken, because one's space may be another's before.
-// It gives the first resource whose space is not free.
+// Reallocate updates free space after resources were created, changed or deleted without their rules. It releases all old space before it
+// allocates new space, because resources may exchange space. If some space is not free, it returns the first resource that needs it, and
+// space.ErrTaken.
 func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
 	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
-	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !moved(m) })
+	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !hasMoved(m) })
 	for _, m := range moves {
 		if m.Before != nil {
 			b.was[m.Before.ID] = m.Before
 		}
 	}
-	if err := b.giveBack(moves); err != nil {
+	if err := b.release(moves); err != nil {
 		return nil, err
 	}
-	return b.takeAgain(moves)
+	return b.allocate(moves)
 }
 
-// reallocation gives back and takes free space for many resources at once.
+// reallocation releases and allocates free space for many resources.
 type reallocation struct {
 	tx *store.Tx
-	// was are the resources that move, as they were; parents are others, and those, as they are; nil
-	// where they are not there, or have no free space of their own.
+	// was contains the changed resources in their old state. parents caches other resources in their current state; nil if a resource does
+	// not exist or has no free space.
 	was, parents map[int64]*store.Resource
 }
 
-// parent gives a resource that has free space of its own; nil for others.
+// parent returns a resource that has free space, or nil.
 func (b *reallocation) parent(id int64) (*store.Resource, error) {
 	if known, ok := b.parents[id]; ok {
 		return known, nil
@@ -67,8 +67,8 @@ func (b *reallocation) parent(id int64) (*store.Resource, error) {
 	return row, nil
 }
 
-// joined puts ranges that touch together, in order.
-func joined(ranges []space.Range) (all []space.Range) {
+// joinRanges sorts ranges and joins those that touch.
+func joinRanges(ranges []space.Range) (all []space.Range) {
 	slices.SortFunc(ranges, func(a, b space.Range) int { return a.Low.Compare(b.Low) })
 	for _, r := range ranges {
 		if n := len(all); n > 0 && all[n-1].High.Next() == r.Low {
@@ -80,28 +80,27 @@ func joined(ranges []space.Range) (all []space.Range) {
 	return all
 }
 
-// moved reports whether a resource takes up other space, or space of another one.
-func moved(m resource.Respan) bool {
+// hasMoved reports whether the space or the parent of a resource changed.
+func hasMoved(m resource.Respan) bool {
 	return m.Before == nil || m.After == nil || m.Before.Parent != m.After.Parent ||
 		!bytes.Equal(m.Before.Low, m.After.Low) || !bytes.Equal(m.Before.High, m.After.High)
 }
 
-// spaced reports whether a resource takes space away from its parent.
-func spaced(tx *store.Tx, r *store.Resource) bool {
+// takesSpace reports whether a resource uses space of its parent.
+func takesSpace(tx *store.Tx, r *store.Resource) bool {
 	return r != nil && r.Low != nil && slices.Contains(spacesIn(tx).takers, r.Collection)
 }
 
-// giveBack gives resources what they have to give from now on, and their parents the space that they
-// took.
-func (b *reallocation) giveBack(moves []resource.Respan) error {
+// release adds the new usable space of the resources to their own free space, and their old space to the free space of the parents.
+func (b *reallocation) release(moves []resource.Respan) error {
 	gives := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil {
-			if more := Usable(m.After).Without(Usable(m.Before)); len(more) > 0 { // of addresses there is none
+			if more := Usable(m.After).Without(Usable(m.Before)); len(more) > 0 { // addresses have no usable space
 				gives[m.After.ID] = append(gives[m.After.ID], more...)
 			}
 		}
-		if !spaced(b.tx, m.Before) {
+		if !takesSpace(b.tx, m.Before) {
 			continue
 		}
 		parent, err := b.parent(m.Before.Parent)
@@ -119,15 +118,15 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(gives)) {
-		if err := freeAddMany(b.tx, id, joined(gives[id])); err != nil {
+		if err := freeAddMany(b.tx, id, joinRanges(gives[id])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeAgain takes what resources no longer give, and what they take from their parents.
-func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
+// allocate removes the space that resources no longer offer from their own free space, and their new space from that of the parents.
+func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resource, err error) {
 	takes := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil && m.Before != nil {
@@ -135,7 +134,7 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 				takes[m.After.ID] = append(takes[m.After.ID], less...)
 			}
 		}
-		if !spaced(b.tx, m.After) {
+		if !takesSpace(b.tx, m.After) {
 			continue
 		}
 		parent, err := b.parent(m.After.Parent)
@@ -156,19 +155,19 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(takes)) {
-		taken, err := freeTakeParts(b.tx, id, joined(takes[id]))
+		taken, err := freeTakeParts(b.tx, id, joinRanges(takes[id]))
 		if err != nil {
 			return nil, err
 		}
 		if taken != nil {
-			return blockedIn(moves, id, *taken), space.ErrTaken
+			return findBlocked(moves, id, *taken), space.ErrTaken
 		}
 	}
 	return nil, nil
 }
 
-// blockedIn gives one of the resources that want a part of a parent that is not all free.
-func blockedIn(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
+// findBlocked returns a resource that needs a part of parent's space that is not entirely free.
+func findBlocked(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
 	for _, m := range moves {
 		if m.After == nil || m.After.Low == nil {
 			continue

@@ -13,17 +13,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// reshaping is a change of address space that touches several resources: their rows are written
-// without their rules of place, and what is free is changed once, in the end.
+// reshaping is a change of address space that affects several resources. Their rows are written without the placement rules, and free space
+// is updated once at the end.
 type reshaping struct {
 	c     *resource.Change
 	moves []resource.Respan
-	at    map[int64]int // place in moves
+	at    map[int64]int // index into moves, by resource id
 }
 
-func reshape(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
+func newReshaping(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
 
-// note notes what became of a resource.
+// note records the old and the new state of a resource.
 func (r *reshaping) note(before, after *store.Resource) {
 	one := before
 	if one == nil {
@@ -38,11 +38,11 @@ func (r *reshaping) note(before, after *store.Resource) {
 	r.moves = append(r.moves, resource.Respan{Before: before, After: after})
 }
 
-// change writes a resource anew, whatever space it takes then.
+// change writes a resource without the placement rules.
 func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
 	after, err := r.c.Following().Change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			s.shape().reshaped = true
+		if s, ok := o.(spaceObject); ok {
+			s.spaceHead().reshaped = true
 		}
 		change(o)
 	})
@@ -52,35 +52,35 @@ func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*
 	return after, err
 }
 
-// shaper is a block or a network.
-type shaper interface{ shape() *SpaceHead }
+// spaceObject is a block or a network.
+type spaceObject interface{ spaceHead() *SpaceHead }
 
-func (x *SpaceHead) shape() *SpaceHead { return x }
+func (x *SpaceHead) spaceHead() *SpaceHead { return x }
 
-// resize gives a block or network another range.
+// resize changes the range of a block or network.
 func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource, error) {
 	return r.change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			s.shape().Range = schema.Range{Range: to}
+		if s, ok := o.(spaceObject); ok {
+			s.spaceHead().Range = schema.Range{Range: to}
 		}
 	})
 }
 
-// create makes a block or network like another one, with the same policy and its own range.
+// create creates a block or network with the policy of another one and its own range.
 func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*store.Resource, error) {
 	t, ok := r.c.API.Type(like.Type)
 	if !ok {
-		return nil, fmt.Errorf("there is no type %s", like.Type)
+		return nil, fmt.Errorf("unknown type %s", like.Type)
 	}
 	o, err := r.c.API.Object(like)
 	if err != nil {
 		return nil, err
 	}
-	s, ok := o.(shaper)
+	s, ok := o.(spaceObject)
 	if !ok {
-		return nil, fmt.Errorf("%s takes no space", like.Type)
+		return nil, fmt.Errorf("%s does not use address space", like.Type)
 	}
-	s.shape().reshaped, s.shape().Range = true, schema.Range{Range: to}
+	s.spaceHead().reshaped, s.spaceHead().Range = true, schema.Range{Range: to}
 	h := schema.HeadOf(o)
 	h.ID, h.Name = 0, name
 	row, err := r.c.Following().Create(t, o)
@@ -108,10 +108,10 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	return row, nil
 }
 
-// shared are the links that a part of a block or network has, too.
+// shared lists the links that are copied to a part of a block or network.
 var shared = []string{"defaultZones", "restrictedZones", "tags"}
 
-// reparent puts resources below another parent.
+// reparent changes the parent of resources.
 func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {
 	after, err := r.c.Tx.Reparent(rows, parent)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {
 	return nil
 }
 
-// deleteWithoutRelease deletes a block or network whose content has gone elsewhere.
+// deleteWithoutRelease deletes a block or network whose content was moved to another one.
 func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 	if err := r.c.Dissolve(row); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 	return nil
 }
 
-// finish changes what is free.
+// finish updates free space.
 func (r *reshaping) finish() error {
 	blocked, err := Reallocate(r.c.Tx, r.moves)
 	if blocked != nil {
@@ -146,8 +146,8 @@ func (r *reshaping) finish() error {
 	return err
 }
 
-// inTheWay words a refusal, by problem.Conflict or problem.BadRequest, that lists resources.
-func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
+// conflictError returns an error, created by problem.Conflict or problem.BadRequest, that lists resources.
+func conflictError(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
 		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
@@ -155,7 +155,7 @@ func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, co
 	return refuse(code, "%s: %s", sentence, list)
 }
 
-// spanText gives a single address as one.
+// spanText returns the range of a resource as text. For an address resource this is the address.
 func spanText(r *store.Resource) string {
 	if string(r.Low) == string(r.High) && r.Collection == "addresses" {
 		return store.KeyAddr(r.Low).String()
@@ -163,8 +163,8 @@ func spanText(r *store.Resource) string {
 	return spanOf(r)
 }
 
-// content gives what lies right below a block or network and takes space there.
-func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
+// readContent returns the resources right below a block or network that use or cover its space.
+func readContent(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
 	for _, collection := range spacesIn(tx).all {
 		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
 		if err != nil {
@@ -175,14 +175,14 @@ func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err e
 	return all, nil
 }
 
-// RangeOf is the space of a row.
+// RangeOf returns the range of a resource.
 func RangeOf(r *store.Resource) space.Range {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
 }
 
-// resized checks a new range that a PUT gives a block or network: it lies within the block above,
-// clear of its siblings, and holds all that lies below. AfterWrite changes what is free.
-func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
+// checkResize checks the new range of an existing block or network: it must be within the parent, not overlap siblings, and contain all
+// children. AfterWrite updates free space.
+func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
 	old := RangeOf(c.Row)
 	if r.SizeOnly {
 		p := netip.PrefixFrom(old.Low, r.Bits)
@@ -217,7 +217,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 			return err
 		}
 	}
-	below, err := content(c.Tx, c.Row)
+	below, err := readContent(c.Tx, c.Row)
 	if err != nil {
 		return err
 	}
@@ -232,25 +232,24 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		}
 	}
 	if len(outside) > 0 {
-		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
 			fmt.Sprintf("range: these would not lie within %s any more", r), outside)
 	}
 	return nil
 }
 
-// reallocateResized changes what is free where a block or network was resized.
+// reallocateResized updates free space after a block or network was resized.
 func reallocateResized(c *resource.Change, id int64) error {
 	after, err := c.Tx.Get(id)
 	if err != nil {
 		return err
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	r.note(c.Row, after)
 	return r.finish()
 }
 
-// siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
-// It must hold them whole.
+// siblingsWithin returns the siblings that become children of a new block; none if its space is free. The block must contain them entirely.
 func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
 	for _, collection := range spacesIn(c.Tx).holders {
 		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
@@ -267,21 +266,21 @@ func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside [
 	return inside, nil
 }
 
-// reparentSiblings puts the siblings into the block that is about to be made around them.
+// reparentSiblings makes the siblings children of the new block, which is created afterwards.
 func (x *SpaceHead) reparentSiblings(c *resource.Change, inside []*store.Resource) (err error) {
 	if x.ID, err = c.Tx.NewID(); err != nil {
 		return err
 	}
-	x.around = reshape(c)
-	return x.around.reparent(inside, x.ID)
+	x.adopting = newReshaping(c)
+	return x.adopting.reparent(inside, x.ID)
 }
 
-// adoptSiblings changes what is free where a block was made around siblings.
+// adoptSiblings updates free space after a block was created around siblings.
 func (x *SpaceHead) adoptSiblings(c *resource.Change) error {
 	row, err := c.Tx.Get(x.ID)
 	if err != nil {
 		return err
 	}
-	x.around.note(nil, row)
-	return x.around.finish()
+	x.adopting.note(nil, row)
+	return x.adopting.finish()
 }

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerSplits declares the collection of splits, which say what was done, and what came of it.
+// registerSplits declares the collection of splits, which are kept as records of the operation and link to the resulting parts.
 func registerSplits(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "splits", Estimate: resource.Carried(false, "block", "network")},
 		&IPv4BlockSplit{}, &IPv4NetworkSplit{})
@@ -22,19 +22,19 @@ func registerSplits(r *resource.Registry) {
 	}
 }
 
-// IPv4BlockSplit is the splitting of a block in two, and the record of it.
+// IPv4BlockSplit splits a block in two. It is kept as a record of the operation.
 type IPv4BlockSplit struct {
 	schema.Head `head:"readOnly" parents:"configurations|blocks" did:"Split IPv4Block"`
 	schema.Recorded
-	// Block is the block that is split; it keeps the part below the split point.
+	// Block is the block to split; it keeps the part below the split point.
 	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
-	// SplitPointAddress is the first address of the new block; the middle where it is not given.
+	// SplitPointAddress is the first address of the new block; the default is the middle.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
 }
 
-// BeforeWrite says what is wrong with the split point, and in its name what is split, for the history.
+// BeforeWrite checks the split point and sets the name to a description of the split for the history.
 func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
-	row, err := subject(c, "block", x.Block, "IPv4Block", x.Parent)
+	row, err := findSubject(c, "block", x.Block, "IPv4Block", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 		if !ok || p.Bits() == p.Addr().BitLen() {
 			return problem.Invalid("splitPointAddress", "is needed: %s has no middle", whole)
 		}
-		x.SplitPointAddress = halves(p)[1].Low
+		x.SplitPointAddress = splitPrefix(p)[1].Low
 	}
 	if !whole.Has(x.SplitPointAddress) || x.SplitPointAddress == whole.Low {
 		return problem.Invalid("splitPointAddress", "%s does not split %s", x.SplitPointAddress, whole)
@@ -68,16 +68,15 @@ func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
 	return splitInto(c, row, parts, x.ID, "blocks")
 }
 
-// halves are the two halves of a prefix.
-func halves(p netip.Prefix) [2]space.Range {
+// splitPrefix returns the two halves of a prefix.
+func splitPrefix(p netip.Prefix) [2]space.Range {
 	lower := netip.PrefixFrom(p.Addr(), p.Bits()+1)
 	first := space.FromPrefix(lower)
 	return [2]space.Range{first, {Low: first.High.Next(), High: space.FromPrefix(p).High}}
 }
 
-// subject finds the resource that a split or merge is about: the one named, which must be the one that
-// the request was sent below or lie below it.
-func subject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
+// findSubject returns the resource that a split or merge refers to. It must be the resource that the request was sent to, or be below it.
+func findSubject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
 	id := ref.ID
 	if id == 0 {
 		return nil, problem.Invalid(field, "is needed")
@@ -105,10 +104,10 @@ func subject(c *resource.Change, field string, ref schema.Ref, kind string, belo
 	}
 }
 
-// splitInto gives a block or network the first of the parts, and makes others like it for the rest,
-// with what lies in them. record is the resource of record, field its links to the parts.
+// splitInto resizes a block or network to the first part and creates a similar resource for each other part, with the content in its range.
+// It links the record of the split, in the given field, to the parts.
 func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, record int64, field string) error {
-	below, err := content(c.Tx, row)
+	below, err := readContent(c.Tx, row)
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 	into := make([][]*store.Resource, len(parts))
 	var lost []*store.Resource
 	for _, child := range below {
-		// The parts are in order: the one that begins at or before the child can hold it.
+		// The parts are sorted: only the last one that starts at or before the child can contain it.
 		i, found := slices.BinarySearchFunc(parts, store.KeyAddr(child.Low), func(p space.Range, a netip.Addr) int { return p.Low.Compare(a) })
 		if !found {
 			i--
@@ -133,10 +132,10 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		into[i] = append(into[i], child)
 	}
 	if len(lost) > 0 {
-		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
 			fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
 	}
-	r := reshape(c)
+	r := newReshaping(c)
 	first, err := r.resize(row, parts[0])
 	if err != nil {
 		return err
@@ -166,7 +165,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 	return linkParts(c, record, field, made)
 }
 
-// linkParts links the record of a split or merge to what came of it.
+// linkParts links the record of a split or merge to the resulting resources.
 func linkParts(c *resource.Change, record int64, field string, parts []*store.Resource) error {
 	for _, part := range parts {
 		row, err := c.Tx.Get(record)
@@ -180,28 +179,27 @@ func linkParts(c *resource.Change, record int64, field string, parts []*store.Re
 	return nil
 }
 
-// IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it.
+// IPv4NetworkSplit splits a network into equal parts. It is kept as a record of the operation.
 type IPv4NetworkSplit struct {
 	schema.Head `head:"readOnly" parents:"blocks" did:"Split IPv4Network"`
 	schema.Recorded
-	// Network is the network that is split; it keeps the first part.
+	// Network is the network to split; it keeps the first part.
 	Network schema.Ref `api:"network,required" ref:"IPv4Network"`
-	// NetworkCount is how many networks there are then: a power of two.
+	// NetworkCount is the number of resulting networks: a power of two.
 	NetworkCount int64 `api:"networkCount,required" min:"2" max:"1024"`
-	// GatewayPreserved says whether the gateway stays the one of the part that it lies in; it does
-	// where nothing is said.
+	// GatewayPreserved keeps the gateway in the part that contains it. The default is true.
 	GatewayPreserved *bool `api:"gatewayPreserved,writeOnly"`
-	// DefaultGatewayAssigned says whether parts without a gateway get their first host address as one.
+	// DefaultGatewayAssigned assigns the first host as gateway to each part without a gateway.
 	DefaultGatewayAssigned *bool `api:"defaultGatewayAssigned,writeOnly"`
-	// ConflictResolutionStrategy says what a template does to what is there.
+	// ConflictResolutionStrategy is the treatment of resources that conflict with the template.
 	ConflictResolutionStrategy string `api:"conflictResolutionStrategy,writeOnly" enum:"USE_EXISTING|OVERWRITE"`
-	// Template is the template that the parts get.
+	// Template is the template that is assigned to the parts.
 	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
 }
 
-// BeforeWrite says what is wrong with the count, and in its name what is split, for the history.
+// BeforeWrite checks the count and sets the name to a description of the split for the history.
 func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
-	row, err := subject(c, "network", x.Network, "IPv4Network", x.Parent)
+	row, err := findSubject(c, "network", x.Network, "IPv4Network", x.Parent)
 	if err != nil {
 		return err
 	}
@@ -225,7 +223,7 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	kept, err := x.freeGateway(c, row)
+	kept, err := x.removeGateway(c, row)
 	if err != nil {
 		return err
 	}
@@ -246,18 +244,18 @@ func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	for _, id := range links {
-		if err := x.gatewayOf(c, id, kept); err != nil {
+		if err := x.setGateway(c, id, kept); err != nil {
 			return err
 		}
-		if err := x.lay(c, id); err != nil {
+		if err := x.applyTemplate(c, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lay gives a part the template that the split asks for, and applies it.
-func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
+// applyTemplate assigns the template of the split to a part and applies it.
+func (x *IPv4NetworkSplit) applyTemplate(c *resource.Change, id int64) error {
 	if x.Template.ID == 0 {
 		return nil
 	}
@@ -269,16 +267,15 @@ func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
 		return err
 	}
 	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
-	a.x.Begin(c)
+	a.x.Start(c)
 	if x.ConflictResolutionStrategy == Overwrite {
 		a.x.ConflictResolutionStrategy = Overwrite
 	}
 	return a.run(x.Template.ID)
 }
 
-// freeGateway takes the network's gateway away, so that each part gets its own, and gives it where it
-// is to be preserved.
-func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) (kept netip.Addr, err error) {
+// removeGateway removes the gateway of the network, so that each part can get its own. It returns the gateway if it is to be preserved.
+func (x *IPv4NetworkSplit) removeGateway(c *resource.Change, row *store.Resource) (kept netip.Addr, err error) {
 	o, err := c.API.Object(row)
 	if err != nil {
 		return kept, err
@@ -296,8 +293,8 @@ func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) 
 	return n.Gateway, nil
 }
 
-// gatewayOf gives a part the gateway that it keeps, or its default one where that is wanted.
-func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Addr) error {
+// setGateway sets the preserved gateway of a part, or its default gateway if the split asks for it.
+func (x *IPv4NetworkSplit) setGateway(c *resource.Change, id int64, kept netip.Addr) error {
 	row, err := c.Tx.Get(id)
 	if err != nil {
 		return err

@@ -13,31 +13,31 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerTemplates declares the collections of templates and what stands in them.
+// registerTemplates declares the collections of templates and template items.
 func registerTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations"}}, &IPv4Template{})
 	r.Collection(resource.Collection{Name: "templateItems", Parents: []string{"templates"}},
 		&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{})
-	r.Computed(resource.ComputedSub{Below: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: conflicting})
+	r.Computed(resource.ComputedSub{Below: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: findAllConflicts})
 }
 
-// TemplateHead is what every template has.
+// TemplateHead has the common fields of all templates.
 type TemplateHead struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration the template lies in.
+	// Configuration is the configuration that contains the template.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
-// IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by
-// their places in a network.
+// IPv4Template is a layout for networks. Its items place the gateway, reserved addresses, DHCP ranges and IP groups at offsets within a
+// network.
 type IPv4Template struct {
 	TemplateHead `parents:"configurations"`
-	// TemplateItems are its items: with their ids those that are there and stay, without one new ones. A body that gives them makes them all
-	// that it has.
+	// TemplateItems is the complete list of items. An item with an id changes the existing item, an item without an id is created. Existing
+	// items that are not in the list are deleted, except the gateway item.
 	TemplateItems json.RawMessage `api:"templateItems,writeOnly,list"`
 }
 
-// AfterWrite gives a new template its gateway, the first host, and the items that a request has in it.
+// AfterWrite creates the gateway item of a new template, at the first host, and saves the items of the request.
 func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 	if c.Creates() {
 		t, _ := c.API.Type(gatewayItem)
@@ -48,13 +48,13 @@ func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	return x.keepItems(c)
+	return x.replaceItems(c)
 }
 
-// gatewayItem is the type of the item that says where the gateway is.
+// gatewayItem is the type of the item for the gateway.
 const gatewayItem = "IPv4GatewayTemplateItem"
 
-// The ways in which an item of a template says where it lies.
+// Formats of the position of a template item.
 const (
 	fromStart        = "OFFSET_SIZE_FROM_START"
 	fromEnd          = "OFFSET_SIZE_FROM_END"
@@ -63,9 +63,9 @@ const (
 	percentFromEnd   = "OFFSET_PERCENTAGE_FROM_END"
 )
 
-// placeOf gives what lies in a network from an offset on, so many addresses, or up to another offset; ok is
-// false where not all of it is hosts.
-func placeOf(network space.Range, format string, start, end, size int64) (r space.Range, ok bool) {
+// locateItem returns the range of an item in a network. The range starts at an offset and has a size, or ends at another offset, depending
+// on format. ok is false if part of the range is not a host.
+func locateItem(network space.Range, format string, start, end, size int64) (r space.Range, ok bool) {
 	hosts := space.Hosts(network)
 	count := big.NewInt(size)
 	if strings.Contains(format, "PERCENTAGE") {
@@ -93,14 +93,14 @@ func placeOf(network space.Range, format string, start, end, size int64) (r spac
 	return r, hosts.Contains(r)
 }
 
-// TemplateItem is what every part of an IPv4 template has.
+// TemplateItem has the common field of all items of an IPv4 template.
 type TemplateItem struct {
-	// StartOffset is how far from the network's first address, or from its last one, the part begins.
+	// StartOffset is the distance of the item from the first or the last address of the network.
 	StartOffset int64 `api:"startOffset,required" min:"1"`
 }
 
-// belongs refuses an item in anything but an IPv4 template.
-func belongs(c *resource.Change, h *schema.Head) error {
+// checkItemParent rejects an item whose parent is not an IPv4 template.
+func checkItemParent(c *resource.Change, h *schema.Head) error {
 	parent, err := c.Tx.Get(h.Parent)
 	if err == nil && parent.Type != "IPv4Template" {
 		return problem.Invalid("type", "an %s belongs to an IPv4Template, not to %s %d", h.Type, parent.Type, parent.ID)
@@ -108,84 +108,88 @@ func belongs(c *resource.Change, h *schema.Head) error {
 	return err
 }
 
-// part is an item of a template as it is laid out in a network.
-type part interface {
+// layoutItem is a template item that has a range in a network.
+type layoutItem interface {
 	schema.Object
-	in(network space.Range) (space.Range, bool)
+	locate(network space.Range) (space.Range, bool)
 }
 
-// IPv4GatewayTemplateItem says where the gateway is.
+// IPv4GatewayTemplateItem is the position of the gateway.
 type IPv4GatewayTemplateItem struct {
 	schema.Head `head:"readOnly" post:"no"`
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
 }
 
-func (x *IPv4GatewayTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, 1)
+func (x *IPv4GatewayTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, 1)
 }
 
-// BeforeWrite refuses an item outside of an IPv4 template.
-func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
+// BeforeWrite rejects an item outside of an IPv4 template.
+func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error {
+	return checkItemParent(c, &x.Head)
+}
 
-// IPv4ReservedRangeTemplateItem says which addresses are reserved.
+// IPv4ReservedRangeTemplateItem is a range of reserved addresses.
 type IPv4ReservedRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
-	// Size is how many addresses it has.
+	// Size is the number of addresses.
 	Size int64 `api:"size,required" min:"1"`
 }
 
-func (x *IPv4ReservedRangeTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
+func (x *IPv4ReservedRangeTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
-// maxReserved is how many addresses one item may reserve.
+// maxReserved is the maximum number of addresses in one reserved range.
 const maxReserved = 65536
 
-// BeforeWrite refuses an item outside of an IPv4 template, and one of more addresses than are made at once.
+// BeforeWrite rejects an item outside of an IPv4 template and an item with more than maxReserved addresses.
 func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	if x.Size > maxReserved {
 		return problem.Invalid("size", "%d is more than %d, which is the most that an item reserves", x.Size, maxReserved)
 	}
-	return belongs(c, &x.Head)
+	return checkItemParent(c, &x.Head)
 }
 
-// IPv4GroupTemplateItem says where an IP group lies.
+// IPv4GroupTemplateItem is the position of an IP group.
 type IPv4GroupTemplateItem struct {
 	schema.Head `head:"required,nonblank"`
 	TemplateItem
-	// RangeDefinitionFormat says from which end the offset counts.
+	// RangeDefinitionFormat selects the end of the network that the offset counts from.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
-	// Size is how many addresses it has.
+	// Size is the number of addresses.
 	Size int64 `api:"size,required" min:"1"`
 }
 
-func (x *IPv4GroupTemplateItem) in(network space.Range) (space.Range, bool) {
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
+func (x *IPv4GroupTemplateItem) locate(network space.Range) (space.Range, bool) {
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
-// BeforeWrite refuses an item outside of an IPv4 template.
-func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
+// BeforeWrite rejects an item outside of an IPv4 template.
+func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error {
+	return checkItemParent(c, &x.Head)
+}
 
-// IPv4DHCPRangeTemplateItem says where a DHCP range lies.
+// IPv4DHCPRangeTemplateItem is the position of a DHCP range.
 type IPv4DHCPRangeTemplateItem struct {
 	schema.Head
 	TemplateItem
-	// RangeDefinitionFormat says how the range is written down.
+	// RangeDefinitionFormat is the format of the position.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END|OFFSETS|OFFSET_PERCENTAGE_FROM_START|OFFSET_PERCENTAGE_FROM_END"`
-	// EndOffset is how far from the network's first address the range ends, with OFFSETS.
+	// EndOffset is the distance of the last address from the first address of the network. It is required with OFFSETS.
 	EndOffset *int64 `api:"endOffset" min:"1"`
-	// Size is how many addresses, or how many percent of the hosts, it has.
+	// Size is the number of addresses, or a percentage of the hosts.
 	Size *int64 `api:"size" min:"1"`
-	// SplitAroundStaticAddresses says whether the range leaves out static addresses within it.
+	// SplitAroundStaticAddresses excludes static addresses from the range.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 }
 
-func (x *IPv4DHCPRangeTemplateItem) in(network space.Range) (space.Range, bool) {
+func (x *IPv4DHCPRangeTemplateItem) locate(network space.Range) (space.Range, bool) {
 	end, size := int64(0), int64(0)
 	if x.EndOffset != nil {
 		end = *x.EndOffset
@@ -193,10 +197,10 @@ func (x *IPv4DHCPRangeTemplateItem) in(network space.Range) (space.Range, bool) 
 	if x.Size != nil {
 		size = *x.Size
 	}
-	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
+	return locateItem(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
 }
 
-// BeforeWrite asks for what the format needs.
+// BeforeWrite rejects an item that lacks a field required by its format.
 func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	switch offsets := x.RangeDefinitionFormat == byOffsets; {
 	case offsets && x.EndOffset == nil:
@@ -208,11 +212,11 @@ func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	case strings.Contains(x.RangeDefinitionFormat, "PERCENTAGE") && *x.Size > 100:
 		return problem.Invalid("size", "%d is more than 100 percent", *x.Size)
 	}
-	return belongs(c, &x.Head)
+	return checkItemParent(c, &x.Head)
 }
 
-// partsOf reads the items of an IPv4 template, the gateway first.
-func partsOf(c *resource.Change, template int64) (parts []part, err error) {
+// readItems returns the items of an IPv4 template, the gateway first.
+func readItems(c *resource.Change, template int64) (parts []layoutItem, err error) {
 	ids, err := c.Tx.Children(template)
 	if err != nil {
 		return nil, err
@@ -229,16 +233,16 @@ func partsOf(c *resource.Change, template int64) (parts []part, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if p, ok := o.(part); ok {
+		if p, ok := o.(layoutItem); ok {
 			parts = append(parts, p)
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(parts, func(a, b layoutItem) int { return rank(a) - rank(b) })
 	return parts, nil
 }
 
-// rank is the order in which items are applied: what needs addresses comes before what lies over them.
-func rank(p part) int {
+// rank returns the position of an item when a template is applied. Items that allocate addresses come before items that cover them.
+func rank(p layoutItem) int {
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:
 		return 0
@@ -248,7 +252,7 @@ func rank(p part) int {
 	return 2
 }
 
-// TemplatedRows gives the networks, or zones, that have a template.
+// TemplatedRows returns the resources of type kind, networks or zones, that have the template.
 func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Resource, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{template}, Field: "template"}},
 		func(r *store.Resource) error {
@@ -260,24 +264,24 @@ func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Res
 	return rows, err
 }
 
-// conflicting gives the resources that are in the way of a template in the networks that have it.
-func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
+// findAllConflicts returns the ids of the resources that conflict with a template in the networks that have it.
+func findAllConflicts(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
 	networks, err := TemplatedRows(tx, template.ID, "IPv4Network")
 	if err != nil {
 		return nil, err
 	}
-	parts, err := partsOf(c, template.ID)
+	parts, err := readItems(c, template.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, network := range networks {
 		for _, p := range parts {
-			r, ok := p.in(RangeOf(network))
+			r, ok := p.locate(RangeOf(network))
 			if !ok {
 				continue
 			}
-			found, err := inTheWayOf(c, network, p, r)
+			found, err := findConflicts(c, network, p, r)
 			if err != nil {
 				return nil, err
 			}
@@ -290,8 +294,8 @@ func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids
 	return slices.Compact(ids), nil
 }
 
-// inTheWayOf gives what is in the way of an item that is to lie at r in a network.
-func inTheWayOf(c *resource.Change, network *store.Resource, p part, r space.Range) (found []*store.Resource, err error) {
+// findConflicts returns the resources of a network that conflict with an item at range r.
+func findConflicts(c *resource.Change, network *store.Resource, p layoutItem, r space.Range) (found []*store.Resource, err error) {
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	collection := "addresses"
 	switch p.(type) {
@@ -325,7 +329,7 @@ func inTheWayOf(c *resource.Change, network *store.Resource, p part, r space.Ran
 	if _, ok := p.(*IPv4GatewayTemplateItem); !ok {
 		return found, nil
 	}
-	// Another gateway is in the way as well.
+	// A different gateway is a conflict as well.
 	o, err := c.API.Object(network)
 	if err != nil {
 		return nil, err

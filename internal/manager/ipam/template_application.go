@@ -14,34 +14,34 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerTemplateApplications declares the collection of applications of templates, which say what was done.
+// registerTemplateApplications declares the collection of template applications, which are kept as records.
 func registerTemplateApplications(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templateApplications"}, &IPv4TemplateApplication{})
 }
 
-// What a template does to what is in its way.
+// Strategies for conflicts with existing resources.
 const (
 	useExisting     = "USE_EXISTING"
 	Overwrite       = "OVERWRITE"
 	AbortOnConflict = "ABORT"
 )
 
-// Application is what every application of a template has.
+// Application has the common fields of all template applications.
 type Application struct {
 	schema.Head `head:"readOnly"`
-	// State is how far it is: COMPLETED, or COMPLETED_WITH_WARNINGS where something was in the way.
+	// State is the progress. It is COMPLETED_WITH_WARNINGS if there were conflicts.
 	State string `api:"state,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
-	// StartDateTime is when it began.
+	// StartDateTime is the start time.
 	StartDateTime time.Time `api:"startDateTime,readOnly"`
-	// CompletionDateTime is when it ended.
+	// CompletionDateTime is the end time.
 	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
-	// ConflictResolutionStrategy says what is done to what is in the way: USE_EXISTING, which leaves it,
-	// where nothing is said; OVERWRITE; or ABORT, which lists it and changes nothing.
+	// ConflictResolutionStrategy is the treatment of conflicting resources. USE_EXISTING, the default, keeps them; OVERWRITE replaces them;
+	// ABORT lists them and changes nothing.
 	ConflictResolutionStrategy string `api:"conflictResolutionStrategy" enum:"USE_EXISTING|OVERWRITE|ABORT"`
 }
 
-// Begin fills in what an application is before it has done anything.
-func (x *Application) Begin(c *resource.Change) {
+// Start sets the default strategy, the state and the times of a new application.
+func (x *Application) Start(c *resource.Change) {
 	if x.ConflictResolutionStrategy == "" {
 		x.ConflictResolutionStrategy = useExisting
 	}
@@ -49,8 +49,8 @@ func (x *Application) Begin(c *resource.Change) {
 	x.CompletionDateTime = x.StartDateTime
 }
 
-// TemplateSubjects gives what a template is applied to, and the template: one network or zone, or all that have
-// the template.
+// TemplateSubjects returns the resources that a template is applied to. If the parent of the application has the type kind, it is the only
+// one. If the parent is the template, these are all resources that have it.
 func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind string) (rows []*store.Resource, err error) {
 	above, err := c.Tx.Get(parent)
 	if err != nil {
@@ -67,20 +67,20 @@ func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind strin
 	return []*store.Resource{above}, nil
 }
 
-// IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it.
+// IPv4TemplateApplication applies IPv4 templates to networks. It is kept as a record of the operation.
 type IPv4TemplateApplication struct {
 	Application `parents:"networks|templates|addresses|blocks|ranges"`
-	// DeploymentOptionsApplied says whether deployment options are applied.
+	// DeploymentOptionsApplied enables deployment options.
 	DeploymentOptionsApplied *bool `api:"deploymentOptionsApplied"`
-	// GatewayItemApplied says whether the gateway is; it is where nothing is said, like the others.
+	// GatewayItemApplied enables the gateway item. The default of this and the following fields is true.
 	GatewayItemApplied *bool `api:"gatewayItemApplied"`
-	// ReservedRangeItemsApplied says whether reserved addresses are.
+	// ReservedRangeItemsApplied enables reserved range items.
 	ReservedRangeItemsApplied *bool `api:"reservedRangeItemsApplied"`
-	// DHCPRangeItemsApplied says whether DHCP ranges are.
+	// DHCPRangeItemsApplied enables DHCP range items.
 	DHCPRangeItemsApplied *bool `api:"dhcpRangeItemsApplied"`
-	// IPGroupItemsApplied says whether IP groups are.
+	// IPGroupItemsApplied enables IP group items.
 	IPGroupItemsApplied *bool `api:"ipGroupItemsApplied"`
-	// OrphanedAddressConversionStrategy is the state that addresses get which a DHCP range leaves outside.
+	// OrphanedAddressConversionStrategy is the new state of addresses that are no longer in a DHCP range.
 	OrphanedAddressConversionStrategy string `api:"orphanedAddressConversionStrategy" enum:"STATIC|DHCP_RESERVED|UNASSIGNED"`
 }
 
@@ -89,7 +89,7 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	x.Begin(c)
+	x.Start(c)
 	networks, err := x.networks(c)
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// networks gives the networks that templates are applied to: of a block those below it, however deep, that have a template; of a range or
-// an address the one that it lies in; else what TemplateSubjects gives.
+// networks returns the networks that templates are applied to. For a block these are all networks below it that have a template. For a
+// range or address it is the network that contains it. Otherwise TemplateSubjects decides.
 func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resource, error) {
 	at, err := c.Tx.Head(x.Parent)
 	if err != nil {
@@ -132,7 +132,7 @@ func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resourc
 	return TemplateSubjects(c, at.ID, "IPv4Network", "IPv4Template")
 }
 
-// templatedBelow gives the networks below a block that have a template.
+// templatedBelow returns the networks below a block, at any depth, that have a template.
 func templatedBelow(tx *store.Tx, block int64) (networks []*store.Resource, err error) {
 	for blocks := []int64{block}; len(blocks) > 0; blocks = blocks[1:] {
 		if err := tx.List(store.Query{From: store.Resources, Where: store.HasParent(blocks[0])}, func(r *store.Resource) error {
@@ -150,7 +150,7 @@ func templatedBelow(tx *store.Tx, block int64) (networks []*store.Resource, err 
 	return networks, nil
 }
 
-// networkApplication is the applying of a template to one network.
+// networkApplication applies a template to one network.
 type networkApplication struct {
 	c        *resource.Change
 	x        *IPv4TemplateApplication
@@ -158,31 +158,31 @@ type networkApplication struct {
 	warnings []string
 }
 
-// wanted reports whether items of that kind are applied.
-func (x *IPv4TemplateApplication) wanted(p part) bool {
-	said := x.DHCPRangeItemsApplied
+// appliesTo reports whether items of the type of p are applied.
+func (x *IPv4TemplateApplication) appliesTo(p layoutItem) bool {
+	flag := x.DHCPRangeItemsApplied
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:
-		said = x.GatewayItemApplied
+		flag = x.GatewayItemApplied
 	case *IPv4ReservedRangeTemplateItem:
-		said = x.ReservedRangeItemsApplied
+		flag = x.ReservedRangeItemsApplied
 	case *IPv4GroupTemplateItem:
-		said = x.IPGroupItemsApplied
+		flag = x.IPGroupItemsApplied
 	}
-	return said == nil || *said
+	return flag == nil || *flag
 }
 
 func (a *networkApplication) run(template int64) error {
-	parts, err := partsOf(a.c, template)
+	parts, err := readItems(a.c, template)
 	if err != nil {
 		return err
 	}
 	var all []*store.Resource
 	for _, p := range parts {
-		if !a.x.wanted(p) {
+		if !a.x.appliesTo(p) {
 			continue
 		}
-		r, ok := p.in(RangeOf(a.network))
+		r, ok := p.locate(RangeOf(a.network))
 		if !ok {
 			if a.x.ConflictResolutionStrategy == AbortOnConflict {
 				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
@@ -191,7 +191,7 @@ func (a *networkApplication) run(template int64) error {
 			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", schema.HeadOf(p).ID))
 			continue
 		}
-		found, err := inTheWayOf(a.c, a.network, p, r)
+		found, err := findConflicts(a.c, a.network, p, r)
 		if err != nil {
 			return err
 		}
@@ -199,38 +199,38 @@ func (a *networkApplication) run(template int64) error {
 			all = append(all, found...)
 			continue
 		}
-		if err := a.lay(p, r, found); err != nil {
+		if err := a.applyItem(p, r, found); err != nil {
 			return err
 		}
 	}
 	if len(all) > 0 {
-		return inTheWay(problem.Conflict, "TemplateConflict",
+		return conflictError(problem.Conflict, "TemplateConflict",
 			fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
 				a.network.ID), all)
 	}
 	if a.x.ConflictResolutionStrategy != AbortOnConflict {
 		return nil
 	}
-	// Nothing is in the way: now it is done.
+	// No resource conflicts with the items: apply them.
 	quiet := *a.x
 	quiet.ConflictResolutionStrategy = useExisting
 	again := &networkApplication{c: a.c, x: &quiet, network: a.network}
 	return again.run(template)
 }
 
-// lay puts one item into the network.
-func (a *networkApplication) lay(p part, r space.Range, found []*store.Resource) error {
+// applyItem applies one item to the network.
+func (a *networkApplication) applyItem(p layoutItem, r space.Range, found []*store.Resource) error {
 	switch p.(type) {
 	case *IPv4GatewayTemplateItem:
-		return a.layGateway(r.Low, found)
+		return a.applyGateway(r.Low, found)
 	case *IPv4ReservedRangeTemplateItem:
-		return a.reserve(r, found)
+		return a.applyReserved(r, found)
 	}
-	return a.layRange(p, r, found)
+	return a.applyRange(p, r, found)
 }
 
-// kept notes that something that was in the way has been left.
-func (a *networkApplication) kept(found []*store.Resource) {
+// warnKept adds a warning for each conflicting resource that was kept.
+func (a *networkApplication) warnKept(found []*store.Resource) {
 	for _, r := range found {
 		a.warnings = append(a.warnings, fmt.Sprintf("%s %d, %s, was there and has been kept", r.Type, r.ID, spanText(r)))
 	}
@@ -240,7 +240,7 @@ func (a *networkApplication) change() *resource.Change {
 	return a.c.Following()
 }
 
-func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) error {
+func (a *networkApplication) applyGateway(at netip.Addr, found []*store.Resource) error {
 	o, err := a.c.API.Object(a.network)
 	if err != nil {
 		return err
@@ -250,11 +250,11 @@ func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) 
 		return nil
 	}
 	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
-		a.kept(found)
+		a.warnKept(found)
 		return nil
 	}
 	for _, r := range found {
-		if RangeOf(r).Low == at { // a host is where the gateway is to be
+		if RangeOf(r).Low == at { // a host has the address of the new gateway
 			if err := a.change().Delete(r); err != nil {
 				return err
 			}
@@ -264,9 +264,9 @@ func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) 
 	return err
 }
 
-func (a *networkApplication) reserve(r space.Range, found []*store.Resource) error {
+func (a *networkApplication) applyReserved(r space.Range, found []*store.Resource) error {
 	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
-		a.kept(found)
+		a.warnKept(found)
 	} else {
 		for _, row := range found {
 			o, err := a.c.API.Object(row)
@@ -274,7 +274,7 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 				return err
 			}
 			if x, ok := o.(*IPv4Address); ok && x.State == gateway {
-				a.kept([]*store.Resource{row})
+				a.warnKept([]*store.Resource{row})
 				continue
 			}
 			if _, err := a.change().Change(row, func(o schema.Object) { o.(*IPv4Address).State = "RESERVED" }); err != nil {
@@ -306,15 +306,15 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 	return err
 }
 
-// layRange makes a DHCP range or an IP group.
-func (a *networkApplication) layRange(p part, r space.Range, found []*store.Resource) error {
+// applyRange creates a DHCP range or an IP group.
+func (a *networkApplication) applyRange(p layoutItem, r space.Range, found []*store.Resource) error {
 	if len(found) > 0 && a.x.ConflictResolutionStrategy != Overwrite {
-		a.kept(found)
+		a.warnKept(found)
 		return nil
 	}
 	for _, row := range found {
 		if state := a.x.OrphanedAddressConversionStrategy; state != "" && row.Collection == "ranges" {
-			if err := orphan(a.change(), a.network.ID, RangeOf(row), r, state); err != nil {
+			if err := convertOrphans(a.change(), a.network.ID, RangeOf(row), r, state); err != nil {
 				return err
 			}
 		}
@@ -333,7 +333,7 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 		o = &IPv4Group{RangeHead: head}
 	}
 	same, err := a.c.Tx.Overlapping(a.network.ID, collection, store.AddrKey(r.Low), store.AddrKey(r.High), 0)
-	if err == nil && RangeOf(same) == r { // it was applied before
+	if err == nil && RangeOf(same) == r { // the item was applied before
 		return nil
 	}
 	h := schema.HeadOf(o)

@@ -12,31 +12,31 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Items of a template in its own body, as release 9.6 has them.
+// Template items as part of the body of a template, as in release 9.6.
 
-// maxTemplateItems is how many items a body may give: each is compared with those that are there.
+// maxTemplateItems is the maximum number of items in a body. It is limited because each item is compared with the existing ones.
 const maxTemplateItems = 250
 
-// templateItems are the items of a template, and those of a body that are to be all that it has.
+// templateItems contains the stored items of a template and the items of a request body that replace them.
 type templateItems struct {
-	// there are the items that the template has, by their ids; gateway is the one that every template has, 0 where it has gone.
-	there   map[int64]*store.Resource
-	gateway int64
-	// given are the items of the body; named says which of those that are there each of them is, 0 where it is a new one.
-	given []map[string]json.RawMessage
-	named []int64
+	// existing contains the stored items by id. gateway is the id of the gateway item, 0 if it was deleted.
+	existing map[int64]*store.Resource
+	gateway  int64
+	// items are the items of the body. matched contains the id of the existing item for each of them, 0 for a new item.
+	items   []map[string]json.RawMessage
+	matched []int64
 }
 
-// keepItems makes the items that a body gives all that a template has: those that it names by their ids are changed as it says, others are
-// made, and the rest is deleted but for the gateway: an item of its type is the gateway, named or not.
-func (x *IPv4Template) keepItems(c *resource.Change) error {
+// replaceItems replaces the items of a template by those of the body. An item with an id changes the existing item, others are created.
+// Existing items that are not in the body are deleted, except the gateway. An item of the gateway type always changes the gateway.
+func (x *IPv4Template) replaceItems(c *resource.Change) error {
 	if _, given := c.Sent["templateItems"]; !given {
 		return nil
 	}
-	items := templateItems{there: map[int64]*store.Resource{}}
+	items := templateItems{existing: map[int64]*store.Resource{}}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("templateItems"), store.HasParent(x.ID)}},
 		func(r *store.Resource) error {
-			if items.there[r.ID] = r.Clone(); r.Type == gatewayItem {
+			if items.existing[r.ID] = r.Clone(); r.Type == gatewayItem {
 				items.gateway = r.ID
 			}
 			return nil
@@ -46,29 +46,29 @@ func (x *IPv4Template) keepItems(c *resource.Change) error {
 	if err := items.read(x.TemplateItems); err != nil {
 		return err
 	}
-	if err := items.nameAlike(c.API); err != nil {
+	if err := items.matchUnchanged(c.API); err != nil {
 		return err
 	}
-	for _, id := range slices.Sorted(maps.Keys(items.there)) {
-		if id != items.gateway && !slices.Contains(items.named, id) {
-			if err := c.Following().Delete(items.there[id]); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(items.existing)) {
+		if id != items.gateway && !slices.Contains(items.matched, id) {
+			if err := c.Following().Delete(items.existing[id]); err != nil {
 				return err
 			}
 		}
 	}
-	for i, members := range items.given {
-		ignored, err := x.keepItem(c, items.there[items.named[i]], members)
+	for i, members := range items.items {
+		ignored, err := x.saveItem(c, items.existing[items.matched[i]], members)
 		if err != nil {
-			return problem.At(itemAt(i), err)
+			return problem.At(itemPath(i), err)
 		}
 		for _, name := range ignored {
-			c.Ignored = append(c.Ignored, itemAt(i)+"."+name)
+			c.Ignored = append(c.Ignored, itemPath(i)+"."+name)
 		}
 	}
 	return nil
 }
 
-// read reads the items of a body; null is none.
+// read parses the items of a body. null is an empty list.
 func (l *templateItems) read(text json.RawMessage) error {
 	var raw []json.RawMessage
 	if text != nil {
@@ -76,48 +76,48 @@ func (l *templateItems) read(text json.RawMessage) error {
 			return problem.Invalid("templateItems", "must be a list of at most %d objects", maxTemplateItems)
 		}
 	}
-	l.given, l.named = make([]map[string]json.RawMessage, len(raw)), make([]int64, len(raw))
+	l.items, l.matched = make([]map[string]json.RawMessage, len(raw)), make([]int64, len(raw))
 	for i := range raw {
-		if json.Unmarshal(raw[i], &l.given[i]) != nil || l.given[i] == nil {
+		if json.Unmarshal(raw[i], &l.items[i]) != nil || l.items[i] == nil {
 			return problem.Field("JsonDeserializationError", "templateItems", "entry %d must be an object", i)
 		}
-		id, err := itemNamed(l.given[i], l.gateway)
+		id, err := itemID(l.items[i], l.gateway)
 		switch {
 		case err != nil || id == 0:
-		case l.there[id] == nil:
+		case l.existing[id] == nil:
 			err = problem.Invalid("id", "the template has no item %d", id)
-		case slices.Contains(l.named[:i], id) && id == l.gateway:
+		case slices.Contains(l.matched[:i], id) && id == l.gateway:
 			err = problem.Invalid("type", "a template has one gateway, and the list has two")
-		case slices.Contains(l.named[:i], id):
+		case slices.Contains(l.matched[:i], id):
 			err = problem.Invalid("id", "item %d is there twice", id)
 		}
 		if err != nil {
-			return problem.At(itemAt(i), err)
+			return problem.At(itemPath(i), err)
 		}
-		l.named[i] = id
+		l.matched[i] = id
 	}
 	return nil
 }
 
-// nameAlike names items that say what one is that is there, and that no other item is about: a body that is sent again changes nothing.
-func (l *templateItems) nameAlike(a *resource.API) error {
+// matchUnchanged matches items without an id to equal existing items, so that a repeated request changes nothing.
+func (l *templateItems) matchUnchanged(a *resource.API) error {
 	left := map[int64]schema.Object{}
-	for id, row := range l.there {
+	for id, row := range l.existing {
 		o, err := a.Object(row)
 		if err != nil {
 			return err
 		}
-		if left[id] = o; slices.Contains(l.named, id) {
+		if left[id] = o; slices.Contains(l.matched, id) {
 			delete(left, id)
 		}
 	}
-	for i, members := range l.given {
-		if l.named[i] != 0 {
+	for i, members := range l.items {
+		if l.matched[i] != 0 {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(left)) {
-			if saysOf(a.TypeNamed(l.there[id].Type), left[id], members) {
-				l.named[i] = id
+			if isUnchanged(a.TypeNamed(l.existing[id].Type), left[id], members) {
+				l.matched[i] = id
 				delete(left, id)
 				break
 			}
@@ -126,8 +126,8 @@ func (l *templateItems) nameAlike(a *resource.API) error {
 	return nil
 }
 
-// saysOf reports whether members say of an object nothing but what it is.
-func saysOf(t *schema.Type, o schema.Object, members map[string]json.RawMessage) bool {
+// isUnchanged reports whether the members of a body equal the fields of an existing object of type t.
+func isUnchanged(t *schema.Type, o schema.Object, members map[string]json.RawMessage) bool {
 	var typeName string
 	if json.Unmarshal(members["type"], &typeName) != nil || typeName != t.Name {
 		return false
@@ -144,11 +144,11 @@ func saysOf(t *schema.Type, o schema.Object, members map[string]json.RawMessage)
 	return true
 }
 
-// itemAt is the place of an item in a body.
-func itemAt(i int) string { return fmt.Sprintf("templateItems[%d]", i) }
+// itemPath returns the path of an item in a body, for error messages.
+func itemPath(i int) string { return fmt.Sprintf("templateItems[%d]", i) }
 
-// keepItem changes an item that is there as members say, or makes one. It gives the members that are no fields of it.
-func (x *IPv4Template) keepItem(c *resource.Change, row *store.Resource, members map[string]json.RawMessage) (ignored []string, err error) {
+// saveItem changes an existing item, or creates one if row is nil. It returns the members of the body that are not fields of the item.
+func (x *IPv4Template) saveItem(c *resource.Change, row *store.Resource, members map[string]json.RawMessage) (ignored []string, err error) {
 	n := c.Following()
 	n.Sent, n.Ignored = members, nil
 	if row != nil {
@@ -160,10 +160,10 @@ func (x *IPv4Template) keepItem(c *resource.Change, row *store.Resource, members
 	return n.Ignored, err
 }
 
-// itemNamed gives the id of the item that a body is about; 0 where it is about a new one.
-func itemNamed(members map[string]json.RawMessage, gateway int64) (id int64, err error) {
+// itemID returns the id of the existing item that a body changes; 0 for a new item.
+func itemID(members map[string]json.RawMessage, gateway int64) (id int64, err error) {
 	var typeName string
-	_ = json.Unmarshal(members["type"], &typeName) // what is no text is refused with the item
+	_ = json.Unmarshal(members["type"], &typeName) // creating the item reports an invalid type
 	if raw, ok := members["id"]; ok && string(raw) != "null" {
 		if json.Unmarshal(raw, &id) != nil || id < 1 {
 			return 0, problem.Field("InvalidResourceId", "id", "must be a positive number")

@@ -11,26 +11,26 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Water levels: the usage of blocks and networks against their marks. An event tells when it rises above
-// the high one, falls below the low one, or comes back between them.
+// Water levels compare the usage of blocks and networks with their marks. An event is raised when usage rises above the high mark, falls
+// below the low mark, or returns to the range between them.
 const (
 	levelNormal = "NORMAL"
 	levelHigh   = "HIGH"
 	levelLow    = "LOW"
 )
 
-// Fields that say when somebody is told, and when an address is asked before it is assigned.
+// Names of the fields for the water marks and for the ping before an address is assigned.
 const (
 	lowWaterMark     = "lowWaterMark"
 	highWaterMark    = "highWaterMark"
 	pingBeforeAssign = "pingBeforeAssignEnabled"
 )
 
-// marks looks after the water levels of blocks, networks and DHCP ranges.
+// marks updates the water levels of blocks, networks and DHCP ranges.
 type marks struct{ settings *inheritance }
 
-// counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
-func (m *marks) counted(tx *store.Tx, containers []int64) error {
+// updateLevels updates the water levels of IPv4 containers whose usage changed, and of all blocks above them.
+func (m *marks) updateLevels(tx *store.Tx, containers []int64) error {
 	if used, err := m.settings.inUse(tx); err != nil || !used.marks {
 		return err
 	}
@@ -45,7 +45,7 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		}
 	}
 	slices.Sort(ids)
-	holds, err := m.settings.holdIn(tx, ids)
+	settings, err := m.settings.resolve(tx, ids)
 	if err != nil {
 		return err
 	}
@@ -54,20 +54,20 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		return err
 	}
 	for _, id := range ids {
-		used, size, err := filled(tx, rows[id], usage[id])
+		used, size, err := usedAndSize(tx, rows[id], usage[id])
 		if err != nil {
 			return err
 		}
 		if rows[id].Collection == "blocks" {
-			if used, err = m.alone(tx, rows[id], holds[id], used, size); err != nil {
+			if used, err = m.lockNearMark(tx, rows[id], settings[id], used, size); err != nil {
 				return err
 			}
 		}
-		if err := m.level(tx, rows[id], holds[id], used, size); err != nil {
+		if err := m.updateLevel(tx, rows[id], settings[id], used, size); err != nil {
 			return err
 		}
 		if rows[id].Collection == "networks" {
-			if err := m.ranges(tx, rows[id], holds[id]); err != nil {
+			if err := m.updateRangeLevels(tx, rows[id], settings[id]); err != nil {
 				return err
 			}
 		}
@@ -75,18 +75,17 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 	return nil
 }
 
-// nearMark is how many addresses from a mark on the usage of a block is near it: more than can be assigned at
-// a time in its networks by all managers together.
+// nearMark is the distance, in addresses, within which the usage of a block counts as near a mark. It is more than all managers together
+// can assign at a time in the networks of the block.
 const nearMark = 1024
 
-// alone makes sure that nobody else looks at the level of a block at the same time, where its usage is near a
-// mark: of changes in two of its networks that run side by side neither sees what the other one adds, and
-// together they may pass the mark. It gives the usage as it is then. The blocks of a change are looked at in
-// the order of their numbers, so that two changes never wait for each other.
-func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) (int64, error) {
+// lockNearMark locks the row of a block whose usage is near a mark, and returns its usage read under the lock. Without the lock, concurrent
+// changes in two networks of the block could pass the mark together without either seeing it. The blocks of a change are locked in the
+// order of their ids, which prevents deadlocks.
+func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, settings *Settings, used int64, size *big.Int) (int64, error) {
 	near := false
 	for _, name := range []string{lowWaterMark, highWaterMark} {
-		if percent, ok := holds.number(name); ok {
+		if percent, ok := settings.number(name); ok {
 			distance := new(big.Int).Sub(share(used), mark(size, percent))
 			near = near || distance.CmpAbs(share(nearMark)) <= 0
 		}
@@ -102,12 +101,12 @@ func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *Settings, used int
 	if err != nil {
 		return used, err
 	}
-	used, _, err = filled(tx, r, usage[r.ID])
+	used, _, err = usedAndSize(tx, r, usage[r.ID])
 	return used, err
 }
 
-// ranges looks at the levels of a network's DHCP ranges, of what they hold but for their exclusions.
-func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) error {
+// updateRangeLevels updates the water levels of the DHCP ranges of a network. Excluded addresses are not counted.
+func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, settings *Settings) error {
 	found, err := tx.Below(network.ID, "ranges", network.Low, network.High)
 	if err != nil {
 		return err
@@ -121,44 +120,45 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) e
 		return err
 	}
 	for i, r := range found {
-		own, err := m.settings.fields().below(holds, r)
+		own, err := m.settings.fields().derive(settings, r)
 		if err != nil {
 			return err
 		}
 		out := usages[i][excluded]
 		delete(usages[i], excluded)
-		if err := m.level(tx, r, own, usages[i].Used(), new(big.Int).Sub(wholes[i].Size(), big.NewInt(out))); err != nil {
+		if err := m.updateLevel(tx, r, own, usages[i].Used(), new(big.Int).Sub(wholes[i].Size(), big.NewInt(out))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// level looks at the level of one resource, of which so many addresses are used.
-func (m *marks) level(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) error {
-	low, lows := holds.number(lowWaterMark)
-	high, highs := holds.number(highWaterMark)
-	before, err := levelOf(tx, r.ID)
-	if err != nil || !lows && !highs && before == "" {
+// updateLevel updates the water level of one resource with the given number of used addresses.
+func (m *marks) updateLevel(tx *store.Tx, r *store.Resource, settings *Settings, used int64, size *big.Int) error {
+	low, hasLow := settings.number(lowWaterMark)
+	high, hasHigh := settings.number(highWaterMark)
+	before, err := readLevel(tx, r.ID)
+	if err != nil || !hasLow && !hasHigh && before == "" {
 		return err
 	}
 	level := levelNormal
 	switch {
-	case highs && share(used).Cmp(mark(size, high)) > 0:
+	case hasHigh && share(used).Cmp(mark(size, high)) > 0:
 		level = levelHigh
-	case lows && share(used).Cmp(mark(size, low)) < 0:
+	case hasLow && share(used).Cmp(mark(size, low)) < 0:
 		level = levelLow
 	}
-	return m.move(tx, r, before, level, used, size)
+	return m.setLevel(tx, r, before, level, used, size)
 }
 
-// share and mark are n and a percentage of size, as they compare with each other.
+// share and mark return a number of addresses and a percentage of size in the same unit, so that they can be compared.
 func share(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(100)) }
 
 func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size, big.NewInt(percent)) }
 
-// filled gives how many addresses of a block or network count as used, and how many there are.
-func filled(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int, err error) {
+// usedAndSize returns the number of used addresses of a block or network and its total number of addresses. In a configuration with
+// blockUsageCalculation NETWORK_ALLOCATION, the addresses of networks count as used in a block.
+func usedAndSize(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int, err error) {
 	if r.Collection == "networks" {
 		return u.Used(), space.Hosts(RangeOf(r)).Size(), nil
 	}
@@ -179,8 +179,8 @@ func filled(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int
 	return u.Used(), RangeOf(r).Size(), err
 }
 
-// levelOf gives the level of a resource when it was last looked at; empty where it never was.
-func levelOf(tx *store.Tx, id int64) (level string, err error) {
+// readLevel returns the stored water level of a resource; empty if it was never computed.
+func readLevel(tx *store.Tx, id int64) (level string, err error) {
 	err = tx.Each(func(scan func(...any) error) error { return scan(&level) }, "SELECT level FROM water WHERE container = ?", id)
 	if err != nil {
 		return "", fmt.Errorf("reading a water level: %w", err)
@@ -188,8 +188,8 @@ func levelOf(tx *store.Tx, id int64) (level string, err error) {
 	return level, nil
 }
 
-// move writes a level where it is another one, and tells.
-func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used int64, size *big.Int) error {
+// setLevel stores a changed water level and raises an event.
+func (m *marks) setLevel(tx *store.Tx, r *store.Resource, before, after string, used int64, size *big.Int) error {
 	if before == after {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used
 		r.ID, after); err != nil {
 		return fmt.Errorf("writing a water level: %w", err)
 	}
-	if before == "" && after != levelHigh { // it has not fallen: it was never higher
+	if before == "" && after != levelHigh { // it has not fallen below a mark: this is the first level
 		return nil
 	}
 	kind, how := "WARNING", "is above its high water mark"
@@ -211,7 +211,7 @@ func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used
 		Message: fmt.Sprintf("The usage of %s %s %s: %d of %s addresses, %d%%", r.Type, nameOf(r), how, used, size, percent(used, size))}, r.ID)
 }
 
-// nameOf names a block, a network or a range by its range, and its own name where it has one.
+// nameOf returns the range of a block, network or DHCP range, followed by its name if it has one.
 func nameOf(r *store.Resource) string {
 	text := spanOf(r)
 	if r.Collection == "ranges" {

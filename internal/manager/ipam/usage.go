@@ -13,18 +13,18 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// assignable are the states that an IPv4 address may be given, unassigned is that of one that is not there.
+// assignable lists the states of a stored IPv4 address. unassigned is the state of an address that is not stored.
 var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
 
 const unassigned = "UNASSIGNED"
 
-// excluded is the state of what a DHCP range leaves out.
+// excluded is the state of the addresses in the exclusion ranges of a DHCP range.
 const excluded = "DHCP_EXCLUDED"
 
-// shownStates are the states that usage shows, in their order.
+// shownStates lists the states in the order of the usage field.
 var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
 
-// usageText gives the addresses by state as JSON; size is how many there are in all.
+// usageText returns the number of addresses by state as JSON. size is the total number of addresses.
 func usageText(u Usage, size *big.Int) []byte {
 	b := append(make([]byte, 0, 160), '{')
 	for _, state := range shownStates {
@@ -47,7 +47,7 @@ func usageText(u Usage, size *big.Int) []byte {
 	return b
 }
 
-// percent is n of size in whole percent, rounded down.
+// percent returns n as a percentage of size, rounded down; 0 if size is 0.
 func percent(n int64, size *big.Int) int64 {
 	if size.Sign() == 0 {
 		return 0
@@ -56,8 +56,8 @@ func percent(n int64, size *big.Int) int64 {
 	return share.Div(share, size).Int64()
 }
 
-// blockUsage gives how much of a block is assigned to addresses, and allocated to networks: in whole percent as published, and as a number
-// of addresses (ours).
+// blockUsage returns the share of a block that is assigned to addresses and allocated to networks. The percentages are published API
+// fields; the number of addresses is an extension of Portolan.
 func blockUsage(u Usage, size *big.Int) []byte {
 	type share struct {
 		Assigned   int64 `json:"assigned"`
@@ -78,17 +78,17 @@ func blockUsage(u Usage, size *big.Int) []byte {
 	return text
 }
 
-// shownRange reads the range out of the body of a row that is about to be shown.
+// shownRange parses the field range of a response body.
 func shownRange(body *store.Object) (space.Range, error) {
-	return space.Parse(string(bytes.Trim(body.Get("range"), `"`))) // in which nothing is escaped
+	return space.Parse(string(bytes.Trim(body.Get("range"), `"`))) // a range needs no JSON escapes
 }
 
-// completeSpace shows usage and what comes down in blocks and networks.
+// completeSpace adds usage and inherited values to the bodies of blocks and networks.
 func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	ids, parents := make([]int64, len(rows)), []int64{}
 	for i, r := range rows {
 		ids[i] = r.ID
-		if r.Parent != r.Configuration && !slices.Contains(parents, r.Parent) { // a configuration has nothing that comes down
+		if r.Parent != r.Configuration && !slices.Contains(parents, r.Parent) { // configurations have no inheritable values
 			parents = append(parents, r.Parent)
 		}
 	}
@@ -96,7 +96,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
-	above, err := settingsOf(tx).holdIn(tx, parents)
+	above, err := settingsOf(tx).resolve(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 				body.Set("usagePercentage", blockUsage(usage[r.ID], whole.Size()))
 			}
 		}
-		settingsOf(tx).fields().show(above[r.Parent], r, own[r.ID], &body)
+		settingsOf(tx).fields().addInherited(above[r.Parent], r, own[r.ID], &body)
 		r.Body = body.Text()
 	}
 	return nil
 }
 
-// ownZones gives which lists of zones blocks and networks have of their own.
+// ownZones returns the zone lists that each block or network sets itself, by id and field name.
 func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
 	rows, err := tx.Linked(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
 	if err != nil {
@@ -144,7 +144,7 @@ func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
 	return own, nil
 }
 
-// completeRanges shows usage and what comes down in DHCP ranges.
+// completeRanges adds usage and inherited values to the bodies of DHCP ranges.
 func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	parents := []int64{}
 	for _, r := range rows {
@@ -152,7 +152,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 			parents = append(parents, r.Parent)
 		}
 	}
-	above, err := settingsOf(tx).holdIn(tx, parents)
+	above, err := settingsOf(tx).resolve(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -171,19 +171,19 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	}
 	for i, r := range rows {
 		bodies[i].Set("usage", usageText(usages[i], wholes[i].Size()))
-		settingsOf(tx).fields().show(above[r.Parent], r, nil, &bodies[i])
+		settingsOf(tx).fields().addInherited(above[r.Parent], r, nil, &bodies[i])
 		r.Body = bodies[i].Text()
 	}
 	return nil
 }
 
-// rangeUsage counts what lies in each of some DHCP ranges: addresses by state, and those that are excluded.
+// rangeUsage counts the addresses of each DHCP range by state, and its excluded addresses that are not in use.
 func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]Usage, error) {
 	type part struct {
 		of       int
 		excludes space.Range
 	}
-	var parts []part // behind the ranges themselves
+	var parts []part // counted after the ranges themselves
 	spans := make([]store.Span, len(rows))
 	span := func(r *store.Resource, in space.Range) store.Span {
 		return store.Span{Parent: r.Parent, Low: store.AddrKey(in.Low), High: store.AddrKey(in.High)}
@@ -218,7 +218,7 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 	return usages, nil
 }
 
-// completeAddresses shows the IP group that an IPv4 address lies in.
+// completeAddresses adds the reference to the IP group that contains an IPv4 address.
 func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 	if used, err := settingsOf(tx).inUse(tx); err != nil || !used.groups {
 		return err

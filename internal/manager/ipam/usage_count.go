@@ -11,14 +11,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Usage says how full a network or a block is: how many addresses of each state lie in it, at any depth.
-// networkSpace is one of its keys.
+// Usage counts the addresses of a network or block by state, at any depth. The key networkSpace is not a state.
 type Usage map[string]int64
 
-// networkSpace is the key of Usage under which stands how many addresses the IPv4 networks there take up.
+// networkSpace is the Usage key for the number of addresses that the IPv4 networks of a block or network span.
 const networkSpace = "networks"
 
-// Used is how many addresses there are, of whatever state.
+// Used returns the number of addresses in any state. It leaves out networkSpace.
 func (u Usage) Used() (n int64) {
 	for state, count := range u {
 		if state != networkSpace {
@@ -28,16 +27,17 @@ func (u Usage) Used() (n int64) {
 	return n
 }
 
-// usageTable has a row for each container and state; on PostgreSQL several, of which the sum counts.
+// usageTable has a row for each container and state. On PostgreSQL several rows may exist for a pair; their sum counts.
 var usageTable = store.Table{Name: "usage", Columns: []string{"container", "state", "n"}, Key: 2,
 	Derived: "counted anew from the addresses"}
 
-// usageBeside is the usage of a block or network as it is read with its row (parseUsage).
+// usageBeside is the SQL expression that reads the usage of a block or network together with its row (see parseUsage).
 const usageBeside = "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"
 
-// UsageOf reads how full blocks and networks are. Those in which there is nothing are not in the answer.
+// UsageOf returns the usage of blocks and networks by id. A container without usage may be missing from the map. Inside a write transaction
+// it first writes the pending delta, so that the result includes the transaction's own changes.
 func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
-	if d := usageDeltaOf(tx); d != nil { // what the transaction did so far counts
+	if d := usageDeltaOf(tx); d != nil { // include the pending changes of this transaction
 		if err := d.write(); err != nil {
 			return nil, err
 		}
@@ -56,14 +56,14 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 		all[id] = u
 	}
 	if len(others) > 0 {
-		written, err := writtenUsage(tx, others)
+		written, err := storedUsage(tx, others)
 		maps.Copy(all, written)
 		return all, err
 	}
 	return all, nil
 }
 
-// addressCounts says how many addresses of each state lie in a block or network, at any depth.
+// addressCounts is the number of addresses of each state in a block or network, at any depth.
 var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
 	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
 		all, err := UsageOf(tx, []int64{above.ID})
@@ -76,13 +76,13 @@ var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many ad
 		return counts, err
 	}}
 
-// readAtOnce is how many containers one statement reads.
-const readAtOnce = 500
+// usageBatch is the number of containers that one statement reads.
+const usageBatch = 500
 
-// writtenUsage reads what is written.
-func writtenUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
+// storedUsage reads the usage table, without the pending changes of the transaction.
+func storedUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	all := make(map[int64]Usage, len(ids))
-	for part := range slices.Chunk(ids, readAtOnce) {
+	for part := range slices.Chunk(ids, usageBatch) {
 		list, args := store.In(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id, n int64
@@ -103,21 +103,20 @@ func writtenUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	return all, nil
 }
 
-// usageDelta is what a transaction changes of the usage of blocks and networks; it is written at the end, or where
-// somebody asks.
+// usageDelta collects the usage changes of a transaction. They are written before the commit, or earlier when UsageOf reads usage.
 type usageDelta struct {
 	tx *store.Tx
-	// ancestors are those of the space extension.
+	// ancestors is the cache of the space extension.
 	ancestors *store.Cache[int64, []int64]
-	// direct is what was put into networks, and taken out of them, by network and state.
+	// direct is the change of usage by network and state, without the change that passes on to the blocks above.
 	direct map[int64]Usage
-	// from are blocks and networks that were moved or deleted, with what they lay in before.
+	// from maps the blocks and networks that were moved or deleted to their previous parents.
 	from map[int64]int64
-	// touched are those whose usage was changed, and written.
+	// touched lists the containers whose usage was changed and written.
 	touched []int64
 }
 
-// markDirty lets the water level of a block or network be looked at, though nothing was put into it.
+// markDirty schedules a check of the water level of a block or network whose usage did not change.
 func markDirty(tx *store.Tx, container int64) {
 	d := usageDeltaOf(tx)
 	d.touched = append(d.touched, container)
@@ -133,8 +132,8 @@ func (c *usageDelta) add(container int64, state string, n int64) {
 	c.direct[container][state] += n
 }
 
-// count notes what a change does to the usage of blocks and networks; before is nil for what is made, after for what is
-// deleted.
+// count records the effect of a change on the usage of blocks and networks. before is nil for a created resource, after is nil for a
+// deleted one.
 func (c *usageDelta) count(before, after *store.Resource) error {
 	r := after
 	if r == nil {
@@ -145,10 +144,10 @@ func (c *usageDelta) count(before, after *store.Resource) error {
 		return c.countAddress(before, after)
 	case "networks":
 		if before != nil && before.Low[0] == 4 {
-			c.add(before.ID, networkSpace, -size4(before))
+			c.add(before.ID, networkSpace, -ipv4Size(before))
 		}
 		if after != nil && after.Low[0] == 4 {
-			c.add(after.ID, networkSpace, size4(after))
+			c.add(after.ID, networkSpace, ipv4Size(after))
 		}
 	case "blocks":
 	default:
@@ -189,28 +188,27 @@ func (c *usageDelta) countAddress(before, after *store.Resource) error {
 	return nil
 }
 
-// size4 is how many addresses an IPv4 network has.
-func size4(r *store.Resource) int64 {
+// ipv4Size returns the number of addresses of an IPv4 network.
+func ipv4Size(r *store.Resource) int64 {
 	number := func(key []byte) int64 {
 		return int64(key[13])<<24 | int64(key[14])<<16 | int64(key[15])<<8 | int64(key[16])
 	}
 	return number(r.High) - number(r.Low) + 1
 }
 
-// addUsage stands before and behind what selects containers, states and numbers to be added to the usage.
+// addUsage is the SQL before and after a SELECT of containers, states and numbers. The statement adds the numbers to the usage table.
 var addUsage = [2]store.SQL{
 	{SQLite: "INSERT INTO usage (container, state, n) ", PostgreSQL: "INSERT INTO usage (container, state, n) "},
 	{SQLite: " ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"}}
 
-// foldUsage sums up the usage of the containers up, where several rows may stand for one. Rows that another transaction is
-// summing up are left to it.
+// foldUsage replaces the rows of the containers in "up" by one row for each state. It skips rows that another transaction has locked.
 const foldUsage = ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container = ANY (ARRAY(SELECT id " +
 	"FROM " +
 	"up)) FOR UPDATE SKIP LOCKED))" +
 	" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY " +
 	"container, state"
 
-// write writes what was counted since it was written last.
+// write writes the changes that were counted since the last write.
 func (c *usageDelta) write() error {
 	if len(c.direct) == 0 && len(c.from) == 0 {
 		return nil
@@ -248,7 +246,7 @@ func (c *usageDelta) write() error {
 	return nil
 }
 
-// addUpwards adds to the usage of a container and of those above it.
+// addUpwards adds n to the usage of a container and of all blocks above it.
 func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
 	if c.tx.RoundTrips() {
 		return c.tx.Write(c.tx.Upwards("blocks")+c.tx.SQL(addUsage[0])+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up", id, state, n)
@@ -258,7 +256,7 @@ func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
 		return err
 	}
 	if len(chain) == 0 {
-		return fmt.Errorf("addresses were counted in %d, which is not there", id)
+		return fmt.Errorf("counting addresses: container %d does not exist", id)
 	}
 	args := make([]any, 0, 3*len(chain))
 	for _, container := range chain {
@@ -267,10 +265,10 @@ func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
 	return c.tx.Write(c.tx.SQL(addUsage[0])+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+c.tx.SQL(addUsage[1]), args...)
 }
 
-// ancestorsTopic is touched where a block or network comes, goes or gets another parent.
+// ancestorsTopic is touched when a block or network is created or deleted, or changes its parent.
 const ancestorsTopic = "ancestors"
 
-// chain gives a block or network and the blocks above it, nearest first.
+// chain returns the id of a block or network followed by the ids of the blocks above it, nearest first.
 func (c *usageDelta) chain(id int64) (ids []int64, err error) {
 	if known, ok := c.ancestors.Get(c.tx, id); ok {
 		return known, nil
@@ -287,7 +285,7 @@ func (c *usageDelta) chain(id int64) (ids []int64, err error) {
 	return ids, err
 }
 
-// countUsage gives what the usage of all blocks and networks is by counting everything.
+// countUsage computes the usage of all blocks and networks from the stored addresses.
 func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	all, parents, networks := map[int64]Usage{}, map[int64]int64{}, []int64{}
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -298,8 +296,8 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		parents[r.ID], all[r.ID] = r.Parent, Usage{}
 		if r.Collection == "networks" {
 			networks = append(networks, r.ID)
-			if len(r.Low) == 17 && len(r.High) == 17 && r.Low[0] == 4 { // one without its span is another fault
-				all[r.ID][networkSpace] = size4(r)
+			if len(r.Low) == 17 && len(r.High) == 17 && r.Low[0] == 4 { // verifySpans reports a network without a span
+				all[r.ID][networkSpace] = ipv4Size(r)
 			}
 		}
 		return nil
@@ -312,7 +310,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		if err := scan(&id, &state, &n); err != nil {
 			return err
 		}
-		if all[id] != nil { // what lies nowhere is another fault
+		if all[id] != nil { // an address outside of every network is a different fault
 			all[id][state] = n
 		}
 		return nil
@@ -322,8 +320,8 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	for _, id := range networks {
 		depth := 0
 		for at := parents[id]; all[at] != nil; at = parents[at] {
-			if depth++; depth > len(all) { // one lies below itself
-				return nil, fmt.Errorf("counting usage: what lies above network %d goes round", id)
+			if depth++; depth > len(all) { // a cycle: a block is its own ancestor
+				return nil, fmt.Errorf("counting usage: the ancestors of network %d form a cycle", id)
 			}
 			for state, n := range all[id] {
 				all[at][state] += n
@@ -333,7 +331,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	return all, nil
 }
 
-// recountUsage writes the usage of all blocks and networks anew.
+// recountUsage replaces the usage of all blocks and networks by newly counted values.
 func recountUsage(tx *store.Tx) error {
 	all, err := countUsage(tx)
 	if err != nil {
@@ -351,7 +349,7 @@ func recountUsage(tx *store.Tx) error {
 	return tx.Bulk(&usageTable, rows)
 }
 
-// parseUsage reads "STATE n,STATE n"; a state may stand there more than once.
+// parseUsage parses "STATE n,STATE n". A state may occur more than once; the numbers are added.
 func parseUsage(text string) (Usage, error) {
 	u := Usage{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -9,17 +9,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// move writes what was counted where blocks and networks were moved or deleted, and gives those
-// that are there whose usage may have changed. Nothing has been written so far: the table has what was
-// there before the transaction, the resources are as they are after it.
+// move writes the pending usage changes of a transaction that moved or deleted blocks or networks. It returns the existing containers whose
+// usage may have changed. Until then nothing was written: the usage table has the state before the transaction, the resource table the
+// state after it.
 //
-// What is moved carries its usage along: it is taken out of all that lay above it, up to the next one
-// that is itself moved, and put into all that lies above it now, likewise, once everything below it is
-// settled.
+// A moved container carries its usage along. move subtracts this usage from the former ancestors, up to the nearest one that was moved as
+// well. Then it adds the usage to the new ancestors in the same way, after everything below the container is settled.
 func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched []int64, err error) {
 	t := &tree{tx: c.tx, heads: map[int64]*store.Head{}, from: from, delta: map[int64]Usage{}}
 	moved := slices.Sorted(maps.Keys(from))
-	old, err := writtenUsage(c.tx, moved)
+	old, err := storedUsage(c.tx, moved)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 			return nil, err
 		}
 		if h == nil {
-			return nil, fmt.Errorf("addresses were counted in %d, which is not there", id)
+			return nil, fmt.Errorf("counting addresses: container %d does not exist", id)
 		}
 		if err := t.climb(h.Parent, direct[id], 1); err != nil {
 			return nil, err
@@ -62,10 +61,10 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 	return t.write()
 }
 
-// tree is the tree of blocks and networks while usage moves in it.
+// tree is the tree of blocks and networks while move changes its usage.
 type tree struct {
 	tx *store.Tx
-	// heads are those that are there, nil for those that are not.
+	// heads caches the containers by id; nil for an id that is not an existing block or network.
 	heads map[int64]*store.Head
 	from  map[int64]int64
 	delta map[int64]Usage
@@ -96,8 +95,8 @@ func (t *tree) put(id int64, u Usage, sign int64) {
 	}
 }
 
-// climb puts usage into a container and those above it, up to the first one that was moved: so far the
-// tree is what it was.
+// climb adds usage to a container and to its ancestors, up to and including the first one that was moved. Above that one the former and the
+// new tree differ.
 func (t *tree) climb(id int64, u Usage, sign int64) error {
 	for {
 		h, err := t.head(id)
@@ -116,7 +115,7 @@ func (t *tree) climb(id int64, u Usage, sign int64) error {
 	}
 }
 
-// deepestFirst gives those of the moved that are still there, what lies below another one before it.
+// deepestFirst returns the moved containers that still exist. Each one comes before its ancestors.
 func (t *tree) deepestFirst(moved []int64) (left []int64, err error) {
 	depth := map[int64]int{}
 	for _, id := range moved {
@@ -138,7 +137,7 @@ func (t *tree) deepestFirst(moved []int64) (left []int64, err error) {
 	return left, nil
 }
 
-// write writes what has gathered.
+// write writes the collected changes and deletes the usage of deleted containers.
 func (t *tree) write() (touched []int64, err error) {
 	for _, id := range slices.Sorted(maps.Keys(t.delta)) {
 		h, err := t.head(id)

@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// verifySpace lists what is wrong in the tables of the space extension.
+// verifySpace reports inconsistencies in the tables of the space extension and in the resources with address space.
 func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
 	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyWater, verifyClients,
 		verifyReservations} {
@@ -20,8 +20,8 @@ func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
 	return nil
 }
 
-// verifyFree checks that the free space of every block and network is exactly what is not used in it. What is
-// used and what is free is read once for all of them, in the order of the containers.
+// verifyFree checks that the free space of every block and network is exactly its unused space. One query reads used and free intervals of
+// all containers, ordered by container and address.
 func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
 	if err := tx.Faulty(fault, "container %d has free space and is not there%s",
 		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
@@ -51,7 +51,7 @@ func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
 		if err := scan(&container, &low, &high, &free); err != nil {
 			return err
 		}
-		if w := containers[container]; w != nil { // what lies elsewhere is another fault, or none
+		if w := containers[container]; w != nil { // the parent is not a container: a different fault, or none
 			w.step(fault, store.KeyAddr(low), store.KeyAddr(high), free)
 		}
 		return nil
@@ -65,8 +65,8 @@ func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
 	return nil
 }
 
-// walk goes through a container's used and free intervals: they must follow one another without a gap or an
-// overlap, and no two free ones may touch.
+// walk checks the used and free intervals of one container. They must follow one another without a gap or an overlap, and two free
+// intervals must not touch.
 type walk struct {
 	id      int64
 	kind    string
@@ -85,11 +85,11 @@ func (w *walk) step(fault func(string, ...any), from, to netip.Addr, free bool) 
 func (w *walk) end(fault func(string, ...any)) {
 	end := w.whole.High.Next()
 	if w.next != end && (w.next.IsValid() || end.IsValid()) {
-		fault("the space of %s %d ends at %s, its free and used space before %s", w.kind, w.id, w.whole.High, orEnd(w.next))
+		fault("the space of %s %d ends at %s, its free and used space before %s", w.kind, w.id, w.whole.High, addressOrEnd(w.next))
 	}
 }
 
-// verifyUsage checks that what is written of the usage of blocks and networks is what counting gives.
+// verifyUsage checks that the stored usage of blocks and networks equals newly counted usage.
 func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	counted, err := countUsage(tx)
 	if err != nil {
@@ -99,7 +99,7 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
-	written, err := writtenUsage(tx, slices.Sorted(maps.Keys(counted)))
+	written, err := storedUsage(tx, slices.Sorted(maps.Keys(counted)))
 	if err != nil {
 		return err
 	}
@@ -111,25 +111,25 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	return nil
 }
 
-func orEnd(a netip.Addr) string {
+func addressOrEnd(a netip.Addr) string {
 	if !a.IsValid() {
 		return "the end of all addresses"
 	}
 	return a.String()
 }
 
-// verifySpans checks that siblings never overlap and that everything lies within its parent.
+// verifySpans checks that siblings do not overlap and that every resource is within its parent.
 func verifySpans(tx *store.Tx, fault func(string, ...any)) error {
-	last := map[bool]*store.Resource{} // of what takes space, and of what lies over it
+	last := map[bool]*store.Resource{} // the previous resource that takes space (true) or covers it (false)
 	err := tx.List(store.Query{From: store.Resources,
 		Where: store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "ne"},
 		Order: []store.Order{{By: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}},
 			{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}}},
 	}, func(r *store.Resource) error {
-		if r.Collection == "ipGroups" { // which may lie over ranges
+		if r.Collection == "ipGroups" { // groups may overlap DHCP ranges
 			return nil
 		}
-		takes := spaced(tx, r)
+		takes := takesSpace(tx, r)
 		if l := last[takes]; l != nil && l.Parent == r.Parent && string(r.Low) <= string(l.High) {
 			fault("%s %d, %s, overlaps %s %d, %s", r.Type, r.ID, spanOf(r), l.Type, l.ID, spanOf(l))
 		}
@@ -144,14 +144,14 @@ func verifySpans(tx *store.Tx, fault func(string, ...any)) error {
 			"p.low OR r.high > p.high)")
 }
 
-// verifyClients checks that hardware addresses and client identifiers stand once in a configuration.
+// verifyClients checks that hardware addresses and client identifiers are unique within a configuration.
 func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
 	return tx.Faulty(fault, "configuration %d has more than one client %q",
 		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
 			"collection, key HAVING count(*) > 1")
 }
 
-// verifyWater checks that water levels are those of blocks, networks and ranges that are there.
+// verifyWater checks that every water level has an existing block, network or range.
 func verifyWater(tx *store.Tx, fault func(string, ...any)) error {
 	return tx.Faulty(fault, "the water level of %d, %s, is kept, which is not there",
 		"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL")

@@ -8,6 +8,7 @@ import (
 
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // What is applied is there as it was sent, however it was before; a second time nothing changes; what has the tag and is not sent goes.
@@ -125,7 +126,7 @@ func TestApplyTags(t *testing.T) {
 		t.Errorf("who may only read gave it %s tags", n)
 	}
 	m.ID("/api/v2/users", `{"name":"ada","email":"a@x","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	r := m.Do("POST", "/api/v2/apply", `{"tag":"tags/north","resources":[{"type":"User","name":"ada"}]}`, basicAuth("ada", "a-long-password"))
+	r := m.Do("POST", "/api/v2/apply", `{"tag":"tags/north","resources":[{"type":"User","name":"ada"}]}`, apitest.BasicAuth("ada", "a-long-password"))
 	if r.StatusCode < 400 {
 		t.Errorf("ada tags herself: %s", r.Body)
 	}

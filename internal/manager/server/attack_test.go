@@ -199,7 +199,7 @@ func TestAttackNames(t *testing.T) {
 			"Authorization: Basic "+s.Text("basicAuthenticationCredentials"))
 	}
 	for _, name := range []string{"a\x00b", "a\xff", strings.Repeat("é", 4000)} {
-		if r := m.Do("GET", "/api/v2/networks", "", basicAuth(name, "x")); r.StatusCode != 401 && r.StatusCode != 429 {
+		if r := m.Do("GET", "/api/v2/networks", "", apitest.BasicAuth(name, "x")); r.StatusCode != 401 && r.StatusCode != 429 {
 			t.Errorf("%.20q: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
@@ -486,7 +486,7 @@ func TestPrivilegesAct(t *testing.T) {
 		t.Helper()
 		id = m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+`","email":"e@x","accessType":"API",`+privileges+`}`)
 		m.Right(id, "", "VIEW", "")
-		return id, basicAuth(name, adminPassword)
+		return id, apitest.BasicAuth(name, adminPassword)
 	}
 	_, hidden := login("hidden", `"securityPrivilege":"NO_ACCESS"`) // historyPrivilege HIDE is the default
 	for _, path := range []string{"/api/v2/transactions", "/api/v2/configurations/" + configuration + "/transactions"} {
@@ -516,7 +516,7 @@ func TestPrivilegesAct(t *testing.T) {
 	if r := m.Want(200, "PATCH", "/api/v2/users/"+id, `{"password":"my new password"}`, reset); r.Text("passwordResetRequired") != "false" {
 		t.Errorf("the user is %s", r.Body)
 	}
-	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("resets", "my new password"))
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("resets", "my new password"))
 	id, again := login("again", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "nothing else", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
@@ -533,7 +533,7 @@ func TestPrivilegesAct(t *testing.T) {
 	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
 	m.refusedAs(list, 403, "AccessDenied", "", "POST", "/api/v2/users/100000/tags", `{"id":`+tag+`}`)
 	if r := m.Want(200, "GET", "/api/v2/transactions?"+filter("user.email:startsWith('a')"), "",
-		basicAuth("seer", adminPassword)); r.Text("count") != "0" {
+		apitest.BasicAuth("seer", adminPassword)); r.Text("count") != "0" {
 		t.Errorf("users are found out by what they have: %s", r.Body)
 	}
 	// One's own password, and nothing else.

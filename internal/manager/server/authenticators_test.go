@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
 )
 
@@ -62,7 +63,7 @@ func TestSigningInByADirectory(t *testing.T) {
 		t.Errorf("the password of who searches is shown: %s", made.Body)
 	}
 	people := made.Text("id")
-	as := basicAuth("carol", "carols password")
+	as := apitest.BasicAuth("carol", "carols password")
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
 
 	// A group of the directory.
@@ -87,9 +88,9 @@ func TestSigningInByADirectory(t *testing.T) {
 		t.Errorf("the history says %s", r.Body)
 	}
 	m.Refused(403, "OperationNotPermitted", "authenticator", "POST", "/api/v2/groups/"+group+"/users", `{"id":100000}`)
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("star*", "a star"))
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("*", "carols password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "wrong"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("star*", "a star"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("*", "carols password"))
 	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
 	if session.Text("user.name") != "carol" && session.Text("username") != "carol" {
 		t.Errorf("the session is %s", session.Body)
@@ -118,7 +119,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	d.Stop()
 	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
-	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
 
 	// It can go when nobody is of it any more; sessions do not keep it.
 	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
@@ -164,7 +165,7 @@ func TestSigningInByTokens(t *testing.T) {
 	}
 	// Out of the group there, out of it here.
 	m.Want(200, "GET", "/api/v2/configurations", "", token("carol", "others")).None(t)
-	m.Want(401, "GET", "/api/v2/configurations", "", basicAuth("carol", "carol"))
+	m.Want(401, "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "carol"))
 	m.Want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
 	m.Want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
 	m.sound()
@@ -179,7 +180,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.Right(group, configuration, "VIEW", "")
-	as := basicAuth("carol", "carols password")
+	as := apitest.BasicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
 
@@ -193,13 +194,13 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	asSession := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
 	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":null,"password":"kept here now"}`)
 	for name, header := range map[string]string{"the session from before": asSession, "the directory's password": as,
-		"in other letters": basicAuth("CAROL", "carols password")} {
+		"in other letters": apitest.BasicAuth("CAROL", "carols password")} {
 		if r := m.Do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 && r.StatusCode != 429 {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	m.Want(200, "GET", "/api/v2/users/"+carol+"/groups", "").None(t)
-	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("carol", "kept here now")).None(t)
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "kept here now")).None(t)
 
 	// Tokens: those of one issuer are not another's to ask about, and a wrong one keeps nobody else from a good one.
 	var asked atomic.Int64
@@ -236,7 +237,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
 	waits := 0
 	for range 12 {
-		if r := m.Do("GET", "/api/v2/configurations", "", basicAuth("admin", "wrong")); r.StatusCode == 429 {
+		if r := m.Do("GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", "wrong")); r.StatusCode == 429 {
 			waits++
 		}
 		m.Do("GET", "/api/v2/configurations", "", token("dave", -time.Hour))
@@ -257,14 +258,14 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	group := m.ID("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.Right(group, configuration, "VIEW", "")
-	as := basicAuth("carol", "carols password")
+	as := apitest.BasicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	// While nobody can be asked, nobody is told whether a password is right, and a stranger no more than that.
 	m.Want(200, "PATCH", post+"/"+people, `{"secondaryAuthenticator":null}`)
-	for _, header := range []string{as, basicAuth("carol", "wrong"), basicAuth("carol", "wrong again")} {
+	for _, header := range []string{as, apitest.BasicAuth("carol", "wrong"), apitest.BasicAuth("carol", "wrong again")} {
 		m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
 	}
 }
@@ -286,13 +287,13 @@ func TestSigningInByTACACSAndKerberos(t *testing.T) {
 	switches := m.ID(post, body(`,"groupAttribute":"group"`))
 	m.Refused(400, "AuthenticatorMismatch", "TACACSPlusAuthenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS","authenticator":{"id":`+
 		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))+`}}`)
-	as := basicAuth("carol", "carols password")
+	as := apitest.BasicAuth("carol", "carols password")
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as) // in no group that is known here
 	group := m.ID("/api/v2/groups", `{"name":"netops","groupType":"TACACS_PLUS","authenticator":{"id":`+switches+`}}`)
 	configuration := m.ID("/api/v2/configurations", `{"name":"theirs"}`)
 	m.Right(group, configuration, "VIEW", "")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "wrong"))
 	m.Refused(400, "MissingRequiredField", "sharedSecret", "PATCH", post+"/"+switches, `{"hostname":"127.0.0.2"}`) // who does not know it
 
 	realm := authntest.Kerberos(t, "daves password")
@@ -308,9 +309,9 @@ func TestSigningInByTACACSAndKerberos(t *testing.T) {
 	}
 	m.ID("/api/v2/users", `{"type":"User","name":"dave","email":"d@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","authenticator":{"id":`+
 		made.Text("id")+`}}`)
-	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "wrong"))
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "daves password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "wrong"))
 	// Another center, which does not know the service's key, lets nobody in.
 	m.Want(200, "PATCH", post+"/"+made.Text("id"), `{"keytab":"`+realm.Stale+`"}`)
-	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", basicAuth("dave", "daves password"))
+	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "daves password"))
 }

@@ -59,7 +59,7 @@ func TestCookies(t *testing.T) {
 	}
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-session", "POST", "/api/v2/sessions", credentials, none, "x-portolan-session: jar")
 	// Whatever a browser remembers for who asks, a page of others changes nothing with it.
-	for _, ambient := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
+	for _, ambient := range []string{apitest.BasicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
 		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
 	}
 	m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
@@ -97,9 +97,9 @@ func TestDoorsOfUsers(t *testing.T) {
 		}
 		if access == "GUI" {
 			m.Refused(401, "InvalidAuthorizationCredentials", "", "POST", "/api/v2/sessions", sign, "Authorization:")
-			m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth(access, secret))
+			m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", apitest.BasicAuth(access, secret))
 		} else {
-			m.Want(200, "GET", "/api/v2/networks", "", basicAuth(access, secret))
+			m.Want(200, "GET", "/api/v2/networks", "", apitest.BasicAuth(access, secret))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestRightsOnLabels(t *testing.T) {
 	north, south, bare := point("north-1", `{"site":"north","role":"edge"}`), point("south-1", `{"site":"south","role":"core"}`), point("bare", "")
 	user := func(name string) (id, as string) {
 		id = m.ID("/api/v2/users", `{"name":"`+name+`","password":"`+adminPassword+`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE"}`)
-		token := m.Want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"administrator"}`, basicAuth(name, adminPassword), "Content-Type: application/json")
+		token := m.Want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"administrator"}`, apitest.BasicAuth(name, adminPassword), "Content-Type: application/json")
 		return id, "Authorization: Bearer " + token.Text("token")
 	}
 	ada, as := user("ada")
@@ -86,7 +86,7 @@ func TestRightsOnLabels(t *testing.T) {
 	m.refusedAs(as, 403, "AccessDenied", "CHANGE", "PATCH", fleetOf+"/"+bare, `{"description":"mine"}`)
 	m.Want(204, "DELETE", fleetOf+"/"+south, "", as)
 	// A token that reads alone reads alone.
-	token := m.Want(201, "POST", "/api/v2/tokens", `{"name":"reads","role":"analyst"}`, basicAuth("ada", adminPassword), "Content-Type: application/json")
+	token := m.Want(201, "POST", "/api/v2/tokens", `{"name":"reads","role":"analyst"}`, apitest.BasicAuth("ada", adminPassword), "Content-Type: application/json")
 	m.refusedAs("Authorization: Bearer "+token.Text("token"), 403, "AccessDenied", "", "PATCH", fleetOf+"/"+north, `{"description":"read"}`)
 	// Rights are given by administrators, and go with their users.
 	m.refusedAs(as, 403, "AccessDenied", "", "POST", "/api/v2/fleetRights", `{"userScope":{"id":`+ada+`},"labels":["site"],"accessLevel":"FULL"}`)

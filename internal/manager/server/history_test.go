@@ -13,6 +13,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/history"
+	"portolan/internal/testkit/apitest"
 )
 
 // The history says who made a change, by which credential, from where and by which program, and is found by all of it.
@@ -42,7 +43,7 @@ func TestHistoryTellsWho(t *testing.T) {
 	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	basic := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by session"}`, basic)
-	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, basicAuth("admin", adminPassword))
+	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, apitest.BasicAuth("admin", adminPassword))
 	r := m.Want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", "")
 	if r.Text("data.0.credential") != "password" || r.Text("data.1.credential") != "session "+session.Text("id") {
 		t.Errorf("the credentials are %s", r.Body)

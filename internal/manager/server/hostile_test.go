@@ -127,10 +127,10 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	wrong := map[string]string{"none": "Authorization:", "expired": "Authorization: Bearer " + expired,
 		"revoked": "Authorization: Bearer " + revoked,
 		"cut off": "Authorization: Bearer " + m.Token[:len(m.Token)-1], "longer": "Authorization: Bearer " + m.Token + "x",
-		"another scheme": "Authorization: Digest " + m.Token, "a token as a password": basicAuth("admin", m.Token),
+		"another scheme": "Authorization: Digest " + m.Token, "a token as a password": apitest.BasicAuth("admin", m.Token),
 		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
 		"the secret of a key set": "Authorization: Bearer " + secret,
-		"a key set":               basicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
+		"a key set":               apitest.BasicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
 		"the number of a user": "Authorization: Bearer " + other,
 		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.Token}
 	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")

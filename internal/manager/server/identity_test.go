@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // clock is a clock that a test moves.
@@ -19,10 +19,6 @@ type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
-
-func basicAuth(user, secret string) string {
-	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
-}
 
 func TestSessions(t *testing.T) {
 	var c clock
@@ -66,7 +62,7 @@ func TestSessions(t *testing.T) {
 		"Cookie: API_TOKEN="+s.Text("apiToken"), "Sec-Fetch-Site: cross-site")
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: API_TOKEN=pts_made-up")
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/sessions/current", "", "Authorization: Bearer pts_made-up")
-	for _, as := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
+	for _, as := range []string{apitest.BasicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
 		r := m.Want(200, "GET", "/api/v2/sessions/current", "", as)
 		if r.Text("type") != "UserSession" || r.Get("id") != nil || r.Get("_links.up") != nil || r.Text("readOnly") != "false" ||
 			r.Text("state") != "LOGGED_IN" {
@@ -78,7 +74,7 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	// The token belongs to its user's name; a name alone or another one is nothing.
-	m.Refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", basicAuth("root", s.Text("apiToken")))
+	m.Refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", apitest.BasicAuth("root", s.Text("apiToken")))
 
 	out := m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, basic, "Content-Type: application/merge-patch+json")
 	if out.Text("state") != "LOGGED_OUT" || out.Text("logoutDateTime") == "" {
@@ -88,13 +84,13 @@ func TestSessions(t *testing.T) {
 	m.Refused(409, "SessionEnded", "LOGGED_OUT", "PATCH", "/api/v2/sessions/"+s.Text("id"), `{"state":"TERMINATED"}`)
 
 	// A login as Basic credentials, without a body; a session that may only read.
-	m.Want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
+	m.Want(201, "POST", "/api/v2/sessions", "", apitest.BasicAuth("admin", adminPassword))
 	reader := m.Want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
 	m.Refused(403, "ReadOnlySession", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`,
 		"Authorization: Basic "+reader.Text("basicAuthenticationCredentials"))
 
 	readers := "Authorization: Basic " + reader.Text("basicAuthenticationCredentials")
-	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, apitest.BasicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, readers)
 	m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, readers)
 	reader = m.Want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
@@ -155,12 +151,12 @@ func TestUsers(t *testing.T) {
 		t.Errorf("the password shows: %s", user.Body)
 	}
 	at := "/api/v2/users/" + user.Text("id")
-	ann := basicAuth("ann", "first password")
+	ann := apitest.BasicAuth("ann", "first password")
 	m.Want(200, "GET", "/api/v2/networks", "", ann)
 	m.Refused(403, "AccessDenied", "ann may not make", "POST", "/api/v2/configurations", `{"name":"x"}`, ann)
 	session := m.Want(201, "POST", "/api/v2/sessions", "", ann)
 	// One sees one's own sessions, and no others.
-	admins := m.Want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
+	admins := m.Want(201, "POST", "/api/v2/sessions", "", apitest.BasicAuth("admin", adminPassword))
 	m.Want(404, "GET", "/api/v2/sessions/"+admins.Text("id"), "", ann)
 	if got := m.Want(200, "GET", "/api/v2/sessions?total=true", "", ann).Text("totalCount"); got != "1" {
 		t.Errorf("ann sees %s sessions", got)
@@ -171,12 +167,12 @@ func TestUsers(t *testing.T) {
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", ann)
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "",
 		"Authorization: Basic "+session.Text("basicAuthenticationCredentials"))
-	m.Want(200, "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.Want(200, "GET", "/api/v2/networks", "", apitest.BasicAuth("ann", "second password"))
 	m.Want(200, "PATCH", at, `{"accountLocked":true}`)
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", apitest.BasicAuth("ann", "second password"))
 	m.Want(200, "PATCH", at, `{"accountLocked":false}`)
 	m.Want(204, "DELETE", at, "")
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", apitest.BasicAuth("ann", "second password"))
 	m.Verify()
 }
 
@@ -194,7 +190,7 @@ func TestBearerTokens(t *testing.T) {
 	m.Refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
 	m.Refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
 	// The token was made by the administrator, whose sessions it may see and not end.
-	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, apitest.BasicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, header)
 	m.Refused(403, "AccessDenied", "analyst", "DELETE", "/user/api/v1/fleetInstances/x", ``, header)
 	c.advance(2 * time.Hour)
@@ -214,7 +210,7 @@ func TestBearerTokens(t *testing.T) {
 		t.Errorf("a revoked token gets %d", r.StatusCode)
 	}
 	for _, header := range []string{"Authorization:", "Authorization: Bearer", "Authorization: Bearer a b",
-		basicAuth("admin", adminPassword)} {
+		apitest.BasicAuth("admin", adminPassword)} {
 		if r := m.Do("GET", "/user/api/v1/fleetInstances", "", header); r.StatusCode != 401 || r.Text("code") != "InvalidAuthorizationToken" {
 			t.Errorf("%q gets %d %s", header, r.StatusCode, r.Body)
 		}

@@ -388,7 +388,7 @@ func TestImportRefusals(t *testing.T) {
 		t.Errorf("%d parts of files stay", n)
 	}
 	m.ID("/api/v2/users", `{"name":"reader","password":"long enough 1","securityPrivilege":"NO_ACCESS","accessType":"API","email":"r@example.com"}`)
-	reader := basicAuth("reader", "long enough 1")
+	reader := apitest.BasicAuth("reader", "long enough 1")
 	m.Want(403, "POST", "/api/v2/imports", body, kind, reader)
 	if r := m.Want(200, "GET", "/api/v2/imports", "", reader); r.Text("count") != "0" {
 		t.Errorf("a reader sees %s", r.Body)

@@ -399,7 +399,7 @@ func TestRestrictedRangesInBody(t *testing.T) {
 	// Who does not see a block leaves it where it is.
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
-	as := basicAuth("bob", "a-long-password")
+	as := apitest.BasicAuth("bob", "a-long-password")
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"restrictedRanges":[]}`, apitest.MergePatch, as)
 	if got := ranges("/api/v2/views/" + view); !slices.Equal(got, []string{block, network}) {
 		t.Errorf("bob, who sees none, left %s", got)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // People make and revoke tokens of theirs; a token makes none, and nobody sees another's.
@@ -15,7 +17,7 @@ func TestOwnTokens(t *testing.T) {
 		m.Want(201, "POST", "/api/v2/users", `{"name":"`+name+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"`+
 			secret+`"}`)
 	}
-	ada, bob, admin := basicAuth("ada", secret), basicAuth("bob", secret), basicAuth("admin", adminPassword)
+	ada, bob, admin := apitest.BasicAuth("ada", secret), apitest.BasicAuth("bob", secret), apitest.BasicAuth("admin", adminPassword)
 	made := m.Want(201, "POST", at, `{"name":"ci"}`, ada)
 	if made.Text("user") != "ada" || made.Text("role") != "analyst" || !strings.HasPrefix(made.Text("token"), "ptl_") ||
 		made.Header.Get("Location") != at+"/"+made.Text("id") {
@@ -86,7 +88,7 @@ func TestOwnTokens(t *testing.T) {
 func TestTokenEndsItself(t *testing.T) {
 	m := startAlone(t)
 	made := func(name string) (id, token string) {
-		r := m.Want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"analyst"}`, basicAuth("admin", adminPassword))
+		r := m.Want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"analyst"}`, apitest.BasicAuth("admin", adminPassword))
 		return r.Text("id"), r.Text("token")
 	}
 	first, token := made("first")
@@ -101,7 +103,7 @@ func TestScopesOfTokens(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, block, network := m.Basics()
 	_, own := m.User("ada", "NO_ACCESS")
-	admin := basicAuth("admin", adminPassword)
+	admin := apitest.BasicAuth("admin", adminPassword)
 	made := func(scopes string) string {
 		t.Helper()
 		r := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator","scopes":`+scopes+`}`, admin)

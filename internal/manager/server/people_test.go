@@ -109,7 +109,7 @@ func TestTasksAndFavorites(t *testing.T) {
 	m.Want(204, "DELETE", favorites+"/"+network, "")
 	ada := m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
-	as := basicAuth("ada", adminPassword)
+	as := apitest.BasicAuth("ada", adminPassword)
 	m.refusedAs(as, 404, "InlinedResourceNotFound", "id", "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`)
 	m.Right(ada, network, "VIEW", "")
 	m.Want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")

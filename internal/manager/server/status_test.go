@@ -18,6 +18,7 @@ import (
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/server/middleware"
+	"portolan/internal/testkit/apitest"
 )
 
 // The status is shown to those who see everything, says where addresses run out, and the metrics say the same.
@@ -52,7 +53,7 @@ func TestStatus(t *testing.T) {
 	m.Want(405, "POST", "/api/v2/status", `{}`)
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/status", "", "Authorization: Bearer ptl_none")
 	m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", basicAuth("carol", "a-long-password"))
+	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
 }
 
 // What is wrong is an alarm, with what to do; what is well is none.
@@ -254,8 +255,8 @@ func TestSetPassword(t *testing.T) {
 	if err := SetPassword(t.Context(), m.Address, "admin", "a-new-password"); err != nil {
 		t.Fatal(err)
 	}
-	m.Want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", "a-new-password"))
-	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", "a-new-password"))
+	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "",
 		"Authorization: Basic "+s.Text("basicAuthenticationCredentials"))
 }

@@ -210,14 +210,14 @@ func TestSigningInByCertificate(t *testing.T) {
 		set(false)
 	}
 	// In no other way; tokens that ada has made go on.
-	m.Want(401, "GET", "/api/v2/networks", "", basicAuth("ada", adminPassword))
+	m.Want(401, "GET", "/api/v2/networks", "", apitest.BasicAuth("ada", adminPassword))
 	m.Want(401, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+adminPassword+`"}`, "Authorization:", "Content-Type: application/json")
 	// What users need stays, and one administrator needs none.
 	m.Refused(403, "ResourceInUse", "x509Required", "DELETE", "/api/v2/authenticators/"+cards, "")
 	admin := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
 	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, apitest.MergePatch)
 	m.Want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, apitest.MergePatch)
-	m.Want(200, "GET", "/api/v2/users/"+ada, "", basicAuth("ada", adminPassword))
+	m.Want(200, "GET", "/api/v2/users/"+ada, "", apitest.BasicAuth("ada", adminPassword))
 	m.Want(204, "DELETE", "/api/v2/authenticators/"+cards, "")
 	m.sound()
 }

@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -188,3 +189,8 @@ func (c *Client) Verify() {
 
 // MergePatch is the header of a PATCH (RFC 7396).
 const MergePatch = "Content-Type: application/merge-patch+json"
+
+// BasicAuth returns the header that signs a user in with a password, or a name with a token.
+func BasicAuth(user, secret string) string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
+}

@@ -112,3 +112,10 @@ func HasWords(text, words string) bool {
 func ServerBody(name, address string) string {
 	return `{"type":"Server","name":"` + name + `","profile":"DNS_DHCP_SERVER_60","connected":true,"interfaces":[{"managementAddress":"` + address + `"}]}`
 }
+
+// PolicyBody creates a signing policy of a NAME.
+const PolicyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256","signatureValidityPeriod":"P10D",` +
+	`"signatureResigningPeriod":"P2D","zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
+	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P3D",` +
+	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D","keySigningKeyOverlapPeriod":"P30D",` +
+	`"keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// registerDynamicAddresses declares what is kept of addresses that were assigned because an update, or another server, named them.
+// registerDynamicAddresses declares the table of addresses that were assigned because an update or a followed server named them.
 func registerDynamicAddresses(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "dynamicAddresses", Migrations: dynamicAddressMigrations,
 		Tables: []store.Table{{Name: "dynamic_address", Columns: []string{"address"}, Key: 1}}})
@@ -17,9 +17,9 @@ func registerDynamicAddresses(r *resource.Registry) {
 //go:embed migrations/*/0012_dynamic_address.sql
 var dynamicAddressMigrations embed.FS
 
-// markFresh notes the addresses that were assigned because the change names them.
-func (u *updater) markFresh() error {
-	for _, f := range u.make.fresh {
+// markAssigned records the addresses that were assigned because the change names them.
+func (u *updater) markAssigned() error {
+	for _, f := range u.importer.assigned {
 		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
 		if err != nil {
 			return err
@@ -33,8 +33,8 @@ func (u *updater) markFresh() error {
 	return nil
 }
 
-// release gives addresses back that were assigned because an update named them, and that nothing else has to do with.
-func (u *updater) release(addresses []int64) error {
+// releaseAddresses deletes addresses that were assigned because an update named them and that have no other use.
+func (u *updater) releaseAddresses(addresses []int64) error {
 	for _, id := range addresses {
 		var ours int
 		if err := u.c.Tx.QueryRow("SELECT count(*) FROM dynamic_address WHERE address = ?", id).Scan(&ours); err != nil {

@@ -14,13 +14,13 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// keyStatement is a key as tsig-keygen prints it, and as the configuration of BIND has it.
+// keyStatement matches a key as printed by tsig-keygen and in a BIND configuration.
 var keyStatement = regexp.MustCompile(`(?s)key\s+"?([^\s"{]+)"?\s*\{(.*?)\}`)
 
-// keyPart is a part of it.
+// keyPart matches the algorithm or the secret of a key.
 var keyPart = regexp.MustCompile(`(algorithm|secret)\s+"?([^\s";]+)"?\s*;`)
 
-// ReadKey reads a key from a file as tsig-keygen prints it.
+// ReadKey reads a key from a file in the format of tsig-keygen.
 func ReadKey(file string) (*TransferKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -41,10 +41,10 @@ func ReadKey(file string) (*TransferKey, error) {
 	return k, nil
 }
 
-// FetchZone writes a zone as a server gives it (CopyZone), as text that naming.ReadZone reads.
+// FetchZone transfers a zone from a server (see CopyZone) and writes it as text that naming.ReadZone reads.
 func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
 	text := bufio.NewWriter(out)
-	if err := eachOfZone(ctx, server, zone, key, func(rr dns.RR) error {
+	if err := eachZoneRecord(ctx, server, zone, key, func(rr dns.RR) error {
 		_, err := text.WriteString(rr.String() + "\n")
 		return err
 	}); err != nil {
@@ -53,7 +53,7 @@ func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out i
 	return text.Flush()
 }
 
-// withPort is a server with its port.
+// withPort returns the server with a port; the default is 53.
 func withPort(server string) string {
 	if _, _, err := net.SplitHostPort(server); err != nil {
 		return net.JoinHostPort(strings.Trim(server, "[]"), "53")

@@ -12,9 +12,9 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// Different gives what the names of a zone are to have whose records are not those that another server has: for each, all records that it
-// is to have, none where it goes. The SOA and the name servers of the zone itself follow from options and roles, signatures from keys,
-// and what lies in zones below is theirs.
+// Different compares a zone with the records of another server. It returns the names with differences, each with all records that it must
+// have; none if the name must be deleted. It ignores the SOA and NS records of the zone itself, which come from options and roles,
+// signatures, and the content of zones below. The result includes names with generic address records that can be hosts now (findStrays).
 func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wire.RR) (map[string][]wire.RR, error) {
 	apex, err := dns.FQDN(zone.Key)
 	if err != nil {
@@ -25,7 +25,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wi
 	if err != nil {
 		return nil, err
 	}
-	sums := map[string]uint64{} // by name: of what it has less what it is to have, 0 where that is the same
+	sums := map[string]uint64{} // by name: a hash of the current records minus the wanted ones; 0 if equal
 	seed := maphash.MakeSeed()
 	add := func(rr wire.RR, times uint64) {
 		var h maphash.Hash
@@ -36,18 +36,18 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wi
 	}
 	z := &dns.ZoneReader{Tx: tx, API: a}
 	if err := z.Read(zone, func(rr wire.RR) bool {
-		if isFollowed(rr, apex, nil) { // also what a zone below has now, which is to go from here
+		if isFollowed(rr, apex, nil) { // includes names of zones below, which must be deleted from this zone
 			add(rr, 1)
 		}
 		return false
 	}); err != nil {
 		return nil, err
 	}
-	stray, err := strays(tx, a, zone)
+	stray, err := findStrays(tx, a, zone)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{} // a transfer may have a record twice
+	seen := map[string]bool{} // a transfer may contain a record twice
 	for _, rr := range records {
 		if key := sameRecord(rr); isFollowed(rr, apex, below) && !seen[key] {
 			seen[key] = true
@@ -71,8 +71,8 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []wi
 	return wanted, nil
 }
 
-// strays gives the names of a zone that have addresses of networks without being hosts, since the networks were made later.
-func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
+// findStrays returns the names of a zone with generic address records that can be hosts, because their networks were created later.
+func findStrays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
 	var generic []*store.Resource
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"), store.HasParent(zone.ID),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "GenericRecord"}}},
@@ -94,7 +94,7 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 			if !is {
 				continue
 			}
-			fits, err := i.fits(r.Key, addr)
+			fits, err := i.isHostAddress(r.Key, addr)
 			if err != nil {
 				return nil, err
 			}
@@ -104,11 +104,11 @@ func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]boo
 	return found, nil
 }
 
-// isFollowed reports whether a record is one of those that a view follows.
+// isFollowed reports whether a record is copied from a followed server.
 func isFollowed(rr wire.RR, apex string, below map[string]bool) bool {
 	h := rr.Header()
 	name := wire.CanonicalName(h.Name)
-	if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
+	if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && isApexType(h.Rrtype) ||
 		!wire.IsSubDomain(apex, name) {
 		return false
 	}
@@ -125,7 +125,7 @@ func isFollowed(rr wire.RR, apex string, below map[string]bool) bool {
 	return true
 }
 
-// zonesBelow gives the names of the zones right below a zone.
+// zonesBelow returns the names of the zones right below a zone.
 func zonesBelow(tx *store.Tx, zone *store.Resource) (map[string]bool, error) {
 	below := map[string]bool{}
 	return below, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), store.HasParent(zone.ID)}},
@@ -138,38 +138,39 @@ func zonesBelow(tx *store.Tx, zone *store.Resource) (map[string]bool, error) {
 		})
 }
 
-// Follow makes names of a zone what Different has given. It says what is not kept of them.
+// Follow applies the result of Different to a zone. It returns a message for each record that was skipped.
 func Follow(c *resource.Change, zone *store.Resource, names map[string][]wire.RR) (left []string, err error) {
 	f, err := followerOf(c.Tx)
 	if err != nil {
 		return nil, err
 	}
-	f.follows = true
+	f.isOwn = true
 	u, err := newUpdater(c, zone)
 	if err != nil {
 		return nil, err
 	}
 	for name, wanted := range names {
-		n, err := u.at(name)
+		n, err := u.loadName(name)
 		if err != nil {
 			return nil, err
 		}
-		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
+		n.wanted = slices.DeleteFunc(n.wanted, func(rr wire.RR) bool { return n.name != u.apex || !isApexType(rr.Header().Rrtype) })
 		for _, rr := range wanted {
-			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
+			// PTR records of hosts exist already.
+			if !slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }) {
 				n.wanted = append(n.wanted, rr)
 			}
 		}
 	}
 	slices.Sort(u.order)
-	u.refits = true
-	if _, err = u.realizeAll(); err != nil {
+	u.convertsToHosts = true
+	if _, err = u.writeAll(); err != nil {
 		return nil, err
 	}
-	return u.make.done.Skipped, u.markFresh()
+	return u.importer.done.Skipped, u.markAssigned()
 }
 
-// InOrder gives the names that Different has given in the order in which they can be made: hosts before what leads to them, aliases last.
+// InOrder returns the names of a result of Different in the order of creation: hosts before records that link to them, aliases last.
 func InOrder(names map[string][]wire.RR) []string {
 	rank := map[string]int{}
 	order := make([]string, 0, len(names))

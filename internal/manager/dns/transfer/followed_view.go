@@ -9,18 +9,18 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// followedName is the name of the extension that keeps the records of followed views as they are followed.
+// followedName is the name of the store extension that protects the records of followed views.
 const followedName = "followedViews"
 
-// registerFollowed declares it. It keeps nothing: it refuses what somebody else would change.
+// registerFollowed declares the extension. It has no tables; it rejects changes of followed records.
 func registerFollowed(r *resource.Registry) {
 	f := &followedViews{}
-	r.Extension(&store.Extension{Name: followedName, State: f, Opened: f.open, Follow: f.follow})
+	r.Extension(&store.Extension{Name: followedName, State: f, Opened: f.open, Follow: f.newFollower})
 }
 
-// followedViews knows the views that follow a server.
+// followedViews caches the views that follow a server.
 type followedViews struct {
-	// known are those of all configurations, under the one key there is.
+	// known contains the ids of the views of all configurations, under a single key.
 	known *store.Cache[struct{}, map[int64]bool]
 }
 
@@ -28,8 +28,8 @@ func (f *followedViews) open(s *store.Store) {
 	f.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]bool]{Topics: []string{"views"}, Late: true, Max: 1})
 }
 
-// of gives the followed views.
-func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
+// list returns the followed views.
+func (f *followedViews) list(tx *store.Tx) (map[int64]bool, error) {
 	if known, ok := f.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -46,26 +46,26 @@ func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
 	return found, err
 }
 
-// follow begins to follow a transaction.
-func (f *followedViews) follow(tx *store.Tx) store.Follower {
+// newFollower returns the follower of a transaction.
+func (f *followedViews) newFollower(tx *store.Tx) store.Follower {
 	return &viewFollower{views: f, tx: tx, records: map[int64]*store.Resource{}, zones: map[int64]int64{},
 		renamed: map[int64]bool{}}
 }
 
-// viewFollower sees what a transaction changes of followed views.
+// viewFollower observes the changes of a transaction in followed views.
 type viewFollower struct {
 	views *followedViews
 	tx    *store.Tx
-	// follows says that the transaction is the one that follows.
-	follows bool
-	// records are the zones of which it changes records, each with one of those; zones are those that it makes, moves or deletes, with the
-	// view that they were in before, 0 for none. renamed are the external hosts that have another name.
+	// isOwn is set if the transaction itself copies records from a followed server.
+	isOwn bool
+	// records maps the zones with changed records to one of these records. zones maps created, moved and deleted zones to their previous
+	// view, 0 for none. renamed contains the external hosts whose name changed.
 	records map[int64]*store.Resource
 	zones   map[int64]int64
 	renamed map[int64]bool
 }
 
-// followerOf gives what follows a transaction.
+// followerOf returns the follower of a transaction.
 func followerOf(tx *store.Tx) (*viewFollower, error) {
 	f, ok := tx.Follower(tx.Extension(followedName)).(*viewFollower)
 	if !ok {
@@ -74,7 +74,7 @@ func followerOf(tx *store.Tx) (*viewFollower, error) {
 	return f, nil
 }
 
-// Changed notes the zones whose records change. A move of a zone moves its records.
+// Changed records the zones whose records change. A move of a zone moves its records.
 func (f *viewFollower) Changed(before, after *store.Resource) error {
 	r := after
 	if r == nil {
@@ -102,19 +102,19 @@ func (f *viewFollower) Changed(before, after *store.Resource) error {
 	return nil
 }
 
-// BeforeCommit keeps nothing.
+// BeforeCommit does nothing.
 func (f *viewFollower) BeforeCommit() error { return nil }
 
-// Refuse refuses changes of records that somebody else makes: the next look at the server would undo them.
+// Refuse rejects changes of followed records, because the next copy from the server would undo them.
 func (f *viewFollower) Refuse() error {
-	if f.follows || len(f.records) == 0 {
+	if f.isOwn || len(f.records) == 0 {
 		return nil
 	}
-	followed, err := f.views.of(f.tx)
+	followed, err := f.views.list(f.tx)
 	if err != nil || len(followed) == 0 {
 		return err
 	}
-	for id := range f.renamed { // what leads to an external host has its name
+	for id := range f.renamed { // a link to an external host is served with its name
 		links, err := f.tx.Referring(id)
 		if err != nil {
 			return err
@@ -131,15 +131,15 @@ func (f *viewFollower) Refuse() error {
 		}
 	}
 	for id, record := range f.records {
-		if err := f.refuse(followed, id, record); err != nil {
+		if err := f.checkZone(followed, id, record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// refuse refuses the change of a record, where its zone is followed, and was before.
-func (f *viewFollower) refuse(followed map[int64]bool, id int64, record *store.Resource) error {
+// checkZone rejects the change of a record if its zone is followed and was followed before the transaction.
+func (f *viewFollower) checkZone(followed map[int64]bool, id int64, record *store.Resource) error {
 	zone, err := f.tx.Get(id)
 	if store.IsNotFound(err) {
 		return nil

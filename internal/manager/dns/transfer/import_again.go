@@ -15,29 +15,30 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// zoneDifference is what a file of a zone has, beside the zone as it is.
+// zoneDifference is the difference between the records of a file and the existing zone.
 type zoneDifference struct {
-	// there is how many records of the file the zone has, missing are the others whose names have no records that the file does not have.
-	there   int
-	missing []wire.RR
-	// names are those that get other records than they have, and wanted the records that they get, by their names.
+	// existing is the number of records that the zone already has. missing are the other records, without those at names that also have
+	// records outside of the file.
+	existing int
+	missing  []wire.RR
+	// names are the names whose records change, wanted contains all records for each of them.
 	names  []string
 	wanted map[string][]wire.RR
-	// words are the records that the zone has and the file has not, changes those that have another TTL in the file.
-	words, changes []string
-	// addresses are those of records that are deleted.
+	// differences lists records that the file lacks, changes lists records with a different TTL in the file.
+	differences, changes []string
+	// addresses are the addresses of records that are deleted.
 	addresses []netip.Addr
-	// known says that the zone is there.
-	known bool
+	// zoneExists reports whether the zone exists.
+	zoneExists bool
 }
 
-// maxDifferences is how many differences are worded; of further ones it is said how many there are.
+// maxDifferences is the maximum number of listed differences. Further ones are only counted.
 const maxDifferences = 100_000
 
-// recordSum is a number by which records of zones differ that differ in name, type, TTL or data.
+// recordSum returns a hash of the name, type, TTL and data of a record.
 func recordSum(seed maphash.Seed, rr wire.RR) uint64 { return maphash.String(seed, sameRecord(rr)) }
 
-// compare gives the difference between records of a file and the zone as it is; all are missing where it is not there.
+// compare returns the difference between the records of a file and the zone. If the zone does not exist, all records are missing.
 func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view, name string, records []wire.RR) (*zoneDifference, error) {
 	d := &zoneDifference{missing: records, wanted: map[string][]wire.RR{}}
 	v, err := dns.FindView(tx, configuration, view)
@@ -48,7 +49,7 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 	if err != nil || zone == nil {
 		return d, err
 	}
-	seed, inFile := maphash.MakeSeed(), map[uint64]bool{} // whether the zone has it, too
+	seed, inFile := maphash.MakeSeed(), map[uint64]bool{} // true if the zone has the record
 	for _, rr := range records {
 		inFile[recordSum(seed, rr)] = false
 	}
@@ -69,7 +70,7 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 			d.names, d.wanted[at] = append(d.names, at), nil
 		}
 	}
-	d.missing, d.known = nil, true
+	d.missing, d.zoneExists = nil, true
 	for _, rr := range records {
 		at := wire.CanonicalName(rr.Header().Name)
 		_, differs := d.wanted[at]
@@ -77,26 +78,26 @@ func (i *zoneImport) compare(tx *store.Tx, a *resource.API, configuration, view,
 			d.wanted[at] = append(d.wanted[at], rr)
 		}
 		if inFile[recordSum(seed, rr)] {
-			d.there++
+			d.existing++
 		} else if !differs {
 			d.missing = append(d.missing, rr)
 		}
 	}
-	d.keepOthers(z.Records, i.prune)
+	d.addOthers(z.Records, i.prune)
 	return d, nil
 }
 
-// worded is a record in a line.
-func worded(rr wire.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
+// recordLine returns a record on one line.
+func recordLine(rr wire.RR) string { return strings.Join(strings.Fields(rr.String()), " ") }
 
-// keepOthers words the records that the file does not have, and keeps them unless they are pruned.
-func (d *zoneDifference) keepOthers(others []wire.RR, prune bool) {
+// addOthers lists the records that the file lacks, and keeps them unless the import prunes.
+func (d *zoneDifference) addOthers(others []wire.RR, prune bool) {
 	further := 0
 	for _, rr := range others {
 		at := wire.CanonicalName(rr.Header().Name)
 		if same := slices.IndexFunc(d.wanted[at], func(one wire.RR) bool { return dataOf(one) == dataOf(rr) }); same >= 0 {
 			if len(d.changes) < maxDifferences {
-				d.changes = append(d.changes, fmt.Sprintf("%s: the time to live becomes %d", worded(rr), d.wanted[at][same].Header().Ttl))
+				d.changes = append(d.changes, fmt.Sprintf("%s: the time to live becomes %d", recordLine(rr), d.wanted[at][same].Header().Ttl))
 			}
 			continue
 		}
@@ -105,19 +106,19 @@ func (d *zoneDifference) keepOthers(others []wire.RR, prune bool) {
 		} else if a, ok := addressOf(rr); ok && !slices.Contains(d.addresses, a) {
 			d.addresses = append(d.addresses, a)
 		}
-		if len(d.words) < maxDifferences {
-			d.words = append(d.words, worded(rr))
+		if len(d.differences) < maxDifferences {
+			d.differences = append(d.differences, recordLine(rr))
 		} else {
 			further++
 		}
 	}
 	if further > 0 {
-		d.words = append(d.words, fmt.Sprintf("and %d more", further))
+		d.differences = append(d.differences, fmt.Sprintf("and %d more", further))
 	}
 }
 
-// unnamed gives a line for each address of a deleted record that is assigned in the configuration and that no record has any more.
-func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []string, err error) {
+// listUnnamed returns a line for each address of a deleted record that is still assigned but no longer has a record.
+func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines []string, err error) {
 	for _, a := range d.addresses {
 		network, err := ipam.NetworkOf(tx, configuration, a)
 		if store.IsNotFound(err) {
@@ -131,7 +132,7 @@ func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []str
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 { // it is not assigned
+		if len(rows) == 0 { // the address is not assigned
 			continue
 		}
 		links, err := tx.Referring(rows[0].ID)
@@ -146,16 +147,16 @@ func (d *zoneDifference) unnamed(tx *store.Tx, configuration int64) (lines []str
 	return lines, nil
 }
 
-// namesAtOnce is how many names that are there are changed in one step.
-const namesAtOnce = 200
+// nameBatch is the number of existing names that one step changes.
+const nameBatch = 200
 
-// steps gives what is to be done: first names that are there, then what is missing.
+// steps returns the steps of the import: first changes of existing names, then missing records.
 func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
-		if d.known && i.authority != nil && !yield(func() error { return i.changeAuthority(i.authority) }) {
+		if d.zoneExists && i.authority != nil && !yield(func() error { return i.changeAuthority(i.authority) }) {
 			return
 		}
-		for names := range slices.Chunk(d.names, namesAtOnce) {
+		for names := range slices.Chunk(d.names, nameBatch) {
 			if !yield(func() error { return i.changeNames(names, d.wanted) }) {
 				return
 			}
@@ -168,20 +169,21 @@ func (i *zoneImport) steps(zone string, d *zoneDifference) iter.Seq[func() error
 	}
 }
 
-// changeNames has names of the zone have the records that are wanted, and no others.
+// changeNames replaces the records of names by the wanted records.
 func (i *zoneImport) changeNames(names []string, wanted map[string][]wire.RR) error {
 	apex, err := dns.FQDN(i.zone.Key)
 	if err != nil {
 		return err
 	}
-	u := &updater{c: i.c, zone: i.zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[wire.RR]string{}, make: i}
+	u := &updater{c: i.c, zone: i.zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{},
+		dataCache: map[wire.RR]string{}, importer: i}
 	for _, name := range names {
-		n, err := u.at(name)
+		n, err := u.loadName(name)
 		if err != nil {
 			return err
 		}
 		n.wanted = slices.DeleteFunc(slices.Clone(wanted[name]), func(rr wire.RR) bool { return rr.Header().Rrtype == wire.TypeSOA })
 	}
-	_, err = u.realizeAll()
+	_, err = u.writeAll()
 	return err
 }

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// byName gives records by their names, in the order in which those come first.
-func byName(records []wire.RR) (all [][]wire.RR) {
+// groupByName groups records by name, in the order of the first record of each name.
+func groupByName(records []wire.RR) (all [][]wire.RR) {
 	at := map[string]int{}
 	for _, rr := range records {
 		name := wire.CanonicalName(rr.Header().Name)
@@ -26,33 +26,33 @@ func byName(records []wire.RR) (all [][]wire.RR) {
 	return all
 }
 
-// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
-// kept as records of their own data, but where updates change what is there.
-func (i *zoneImport) makeHost(records []wire.RR) error {
-	label := textOf(wire.CanonicalName(records[0].Header().Name))
+// createHost creates a host record for the addresses of a name. A host has a single TTL. In an import, addresses of the other type with a
+// different TTL become generic records; in an update, the host gets the lowest TTL.
+func (i *zoneImport) createHost(records []wire.RR) error {
+	label := cleanName(wire.CanonicalName(records[0].Header().Name))
 	host := &dns.HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
 	host.Addresses.Given = true
 	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
-	least := map[uint16]uint32{} // of each kind
+	minTTL := map[uint16]uint32{} // lowest TTL by record type
 	for _, rr := range records {
 		h := rr.Header()
-		if known, ok := least[h.Rrtype]; !ok || h.Ttl < known {
-			least[h.Rrtype] = h.Ttl
+		if known, ok := minTTL[h.Rrtype]; !ok || h.Ttl < known {
+			minTTL[h.Rrtype] = h.Ttl
 		}
-		if ttl = min(ttl, h.Ttl); !i.lends {
-			ttl = least[kind]
+		if ttl = min(ttl, h.Ttl); !i.releasesAddresses {
+			ttl = minTTL[kind]
 		}
 	}
 	for _, rr := range records {
-		if h := rr.Header(); !i.lends && least[h.Rrtype] != ttl {
-			if err := i.makeGeneric(rr); err != nil {
+		if h := rr.Header(); !i.releasesAddresses && minTTL[h.Rrtype] != ttl {
+			if err := i.createGeneric(rr); err != nil {
 				return err
 			}
 			continue
 		}
 		addr, _ := addressOf(rr)
-		fits, err := i.fits(label, addr)
+		fits, err := i.isHostAddress(label, addr)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (i *zoneImport) makeHost(records []wire.RR) error {
 			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
 			continue
 		}
-		if err := i.makeGeneric(rr); err != nil {
+		if err := i.createGeneric(rr); err != nil {
 			return err
 		}
 	}
@@ -70,8 +70,8 @@ func (i *zoneImport) makeHost(records []wire.RR) error {
 	return i.create(records[0], host, ttl)
 }
 
-// fits reports whether an address can be that of a host of a name: it lies in a network.
-func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
+// isHostAddress reports whether an address can belong to a host with this name: it must be a host address of a network.
+func (i *zoneImport) isHostAddress(name string, addr netip.Addr) (bool, error) {
 	network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
 	if store.IsNotFound(err) {
 		return false, nil
@@ -79,19 +79,19 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 	if err != nil || !ipam.Usable(network).Has(addr) || naming.Check(name, naming.HostName) != nil {
 		return false, err
 	}
-	if i.lends {
+	if i.releasesAddresses {
 		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
 		if err != nil {
 			return false, err
 		}
 		if len(there) == 0 {
-			i.fresh = append(i.fresh, freshAddress{network.ID, addr})
+			i.assigned = append(i.assigned, assignedAddress{network.ID, addr})
 		}
 	}
 	return true, nil
 }
 
-// sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
+// sameRecord returns a text that is equal for equal records. Names are compared without regard to case (RFC 4343), texts are not.
 func sameRecord(rr wire.RR) string {
 	switch rr.(type) {
 	case *wire.A, *wire.AAAA, *wire.CNAME, *wire.MX, *wire.NS, *wire.PTR, *wire.SOA, *wire.SRV, *wire.SVCB, *wire.HTTPS:

@@ -12,7 +12,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// aliasJobs gives the making of aliases, those first whose targets are no alias that is still to be made.
+// aliasJobs returns the jobs that create aliases. An alias whose target is another new alias is created after it.
 func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
 		waiting := map[string]bool{}
@@ -30,7 +30,7 @@ func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 					later = append(later, rr)
 					continue
 				}
-				if !yield(func() error { return i.makeAlias(alias) }) {
+				if !yield(func() error { return i.createAlias(alias) }) {
 					return
 				}
 				delete(waiting, wire.CanonicalName(rr.Header().Name))
@@ -49,22 +49,22 @@ func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 	}
 }
 
-func (i *zoneImport) makeAlias(alias *wire.CNAME) error {
+func (i *zoneImport) createAlias(alias *wire.CNAME) error {
 	if alias.Target == dns.RootName {
-		return i.refused(alias, problem.Invalid("linkedRecord", "an alias of the root: an AliasRecord leads to a name"))
+		return i.skipRefused(alias, problem.Invalid("linkedRecord", "an alias of the root: an AliasRecord leads to a name"))
 	}
-	link, err := i.target(alias.Target)
+	link, err := i.findTarget(alias.Target)
 	if err != nil {
-		return i.refused(alias, err)
+		return i.skipRefused(alias, err)
 	}
 	o := &dns.AliasRecord{LinkedRecord: link}
 	o.Type = "AliasRecord"
 	return i.create(alias, o, alias.Header().Ttl)
 }
 
-// target finds the record that a name leads to, or makes it an external host.
-func (i *zoneImport) target(name string) (schema.Ref, error) {
-	name = textOf(name)
+// findTarget returns the record with a name, or creates an external host for the name.
+func (i *zoneImport) findTarget(name string) (schema.Ref, error) {
+	name = cleanName(name)
 	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", name)
 	if err != nil {
 		return schema.Ref{}, err
@@ -77,17 +77,17 @@ func (i *zoneImport) target(name string) (schema.Ref, error) {
 	return dns.ExternalHost(i.c, i.view, name)
 }
 
-// textOf gives a name that the DNS library wrote as names are written here.
-func textOf(name string) string {
+// cleanName converts a name from the form of the DNS library to the form of this package.
+func cleanName(name string) string {
 	text, err := naming.ASCII(naming.Clean(name))
-	if err != nil { // it is no name, and whatever checks it says so
+	if err != nil { // invalid names are rejected later
 		return name
 	}
 	return text
 }
 
-// adopt has records lead to one that is new, which have led to an external host of its name: that is none any more.
-func (i *zoneImport) adopt(row *store.Resource) error {
+// replaceExternalHost redirects links from an external host to a new record of the same name, and deletes the external host.
+func (i *zoneImport) replaceExternalHost(row *store.Resource) error {
 	if !slices.Contains(linkable, row.Type) {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (i *zoneImport) adopt(row *store.Resource) error {
 		if r.Type != dns.ExternalHostType {
 			continue
 		}
-		if err := i.leadTo(r.ID, func() (schema.Ref, error) { return schema.Ref{ID: row.ID}, nil }); err != nil {
+		if err := i.relink(r.ID, func() (schema.Ref, error) { return schema.Ref{ID: row.ID}, nil }); err != nil {
 			return err
 		}
 		if err := i.c.Following().Delete(r); err != nil {
@@ -109,8 +109,8 @@ func (i *zoneImport) adopt(row *store.Resource) error {
 	return nil
 }
 
-// leadTo has the records that lead to one lead to another.
-func (i *zoneImport) leadTo(from int64, to func() (schema.Ref, error)) error {
+// relink redirects the links from one record to another.
+func (i *zoneImport) relink(from int64, to func() (schema.Ref, error)) error {
 	links, err := i.c.Tx.Referring(from)
 	if err != nil {
 		return err
@@ -136,5 +136,5 @@ func (i *zoneImport) leadTo(from int64, to func() (schema.Ref, error)) error {
 	return nil
 }
 
-// linkable are the types of records that all records which lead to another may lead to.
+// linkable are the record types that all linking records can link to.
 var linkable = []string{"HostRecord", "AliasRecord", "GenericRecord", dns.ExternalHostType}

@@ -13,11 +13,11 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// authorityType is the option that says what the SOA of a zone says.
+// authorityType is the type of the deployment option with the SOA data of a zone.
 const authorityType = "StartOfAuthority"
 
-// authorityOf gives the SOA among records; nil where there is none.
-func authorityOf(records []dns.RR) *dns.SOA {
+// findSOA returns the SOA record; nil if there is none.
+func findSOA(records []dns.RR) *dns.SOA {
 	for _, rr := range records {
 		if soa, ok := rr.(*dns.SOA); ok {
 			return soa
@@ -26,18 +26,18 @@ func authorityOf(records []dns.RR) *dns.SOA {
 	return nil
 }
 
-// keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which
-// those go on that are deployed. The primary server follows from the roles.
-func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
-	err := i.makeAuthority(zone, authorityParts(soa))
+// importAuthority stores the SOA data of a zone that the import created: its times, mail address and serial. Deployed serials continue from
+// it. The primary server is derived from the roles.
+func (i *zoneImport) importAuthority(zone *store.Resource, soa *dns.SOA) error {
+	err := i.createAuthority(zone, authorityParts(soa))
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
 		return i.skip(soa, p.Message)
 	}
 	return err
 }
 
-// authorityParts are the parts of the option that say what an SOA says: TTL, primary server, mail address, serial, refresh, retry, expire
-// and minimum.
+// authorityParts returns the values of the option for an SOA record: TTL, primary server, mail address, serial, refresh, retry, expire and
+// minimum.
 func authorityParts(soa *dns.SOA) []any {
 	mail := any(nil)
 	if address, ok := mailAddress(soa.Mbox); ok {
@@ -47,15 +47,15 @@ func authorityParts(soa *dns.SOA) []any {
 	if soa.Serial+1 == 0 {
 		serial = "auto"
 	}
-	return []any{second(soa.Hdr.Ttl, 0), nil, mail, serial, second(soa.Refresh, 1), second(soa.Retry, 1), second(soa.Expire, 1),
-		second(soa.Minttl, 0)}
+	return []any{secondsOrNil(soa.Hdr.Ttl, 0), nil, mail, serial, secondsOrNil(soa.Refresh, 1), secondsOrNil(soa.Retry, 1),
+		secondsOrNil(soa.Expire, 1), secondsOrNil(soa.Minttl, 0)}
 }
 
-// authorityNames name those parts.
+// authorityNames are the names of these values, for messages.
 var authorityNames = []string{"TTL", "primary server", "mail address", "serial", "refresh", "retry", "expire", "minimum"}
 
-// changeAuthority has the zone, which is there, say what the SOA of a file says, but for its serial and its primary server, which are its
-// own. A zone without an option of its own, such as one that was created as the parent of another one, gets the SOA of the file.
+// changeAuthority updates the SOA data of an existing zone, except the serial and the primary server. A zone without its own option, such
+// as an intermediate zone, gets the SOA data of the file.
 func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	row, err := authorityOption(i.c.Tx, i.zone)
 	if err != nil {
@@ -63,13 +63,13 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	}
 	if row == nil {
 		i.done.Changes = append(i.done.Changes, "SOA: the zone gets that of the file")
-		return i.keepAuthority(i.zone, soa)
+		return i.importAuthority(i.zone, soa)
 	}
 	var body struct {
 		Value []any `json:"value"`
 	}
 	reader := json.NewDecoder(bytes.NewReader(row.Body))
-	reader.UseNumber() // a number is compared by its digits
+	reader.UseNumber() // preserves the digits of numbers for the comparison
 	if err := reader.Decode(&body); err != nil || len(body.Value) != len(authorityNames) {
 		return err
 	}
@@ -90,7 +90,7 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	}
 	t := i.c.API.TypeNamed(authorityType)
 	if _, err := i.c.Following("value").Change(row, func(o schema.Object) {
-		_, _ = t.Decode(o, map[string]json.RawMessage{"value": value}, false) // what it refuses is refused when it is written
+		_, _ = t.Decode(o, map[string]json.RawMessage{"value": value}, false) // the write reports invalid values
 	}); err != nil {
 		if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 {
 			return i.skip(soa, p.Message)
@@ -102,7 +102,7 @@ func (i *zoneImport) changeAuthority(soa *dns.SOA) error {
 	return nil
 }
 
-// authorityOption gives the option of a zone itself that says what its SOA says; nil where there is none.
+// authorityOption returns the SOA option of a zone itself; nil if there is none.
 func authorityOption(tx *store.Tx, zone *store.Resource) (row *store.Resource, err error) {
 	return row, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.HasParent(zone.ID)}}, func(r *store.Resource) error {
@@ -113,14 +113,14 @@ func authorityOption(tx *store.Tx, zone *store.Resource) (row *store.Resource, e
 	})
 }
 
-func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
+func (i *zoneImport) createAuthority(zone *store.Resource, parts []any) error {
 	value, err := json.Marshal(parts)
 	if err != nil {
 		return err
 	}
 	t, ok := i.c.API.Type(authorityType)
 	if !ok {
-		return fmt.Errorf("there is no type %s", authorityType)
+		return fmt.Errorf("unknown type %s", authorityType)
 	}
 	o := t.New()
 	if _, problems := t.Decode(o, map[string]json.RawMessage{"value": value}, true); len(problems) > 0 {
@@ -134,15 +134,15 @@ func (i *zoneImport) makeAuthority(zone *store.Resource, parts []any) error {
 	return err
 }
 
-// second gives a number of seconds as the option takes it; nil, which stands for the default, outside of its bounds.
-func second(n, least uint32) any {
+// secondsOrNil returns n as a value of the option, or nil, which means the default, if n is out of range.
+func secondsOrNil(n, least uint32) any {
 	if n < least || n > 1<<31-1 {
 		return nil
 	}
 	return n
 }
 
-// mailAddress reads a name that stands for a mail address (RFC 1035 section 8).
+// mailAddress converts a name to a mail address (RFC 1035 section 8).
 func mailAddress(name string) (address string, ok bool) {
 	labels := dns.SplitDomainName(name)
 	if len(labels) < 2 {
@@ -151,17 +151,17 @@ func mailAddress(name string) (address string, ok bool) {
 	return strings.ReplaceAll(labels[0], `\.`, ".") + "@" + strings.Join(labels[1:], "."), true
 }
 
-// FollowAuthority keeps what the SOA of a zone says that is followed, where nothing is said of it here yet: who goes on with the zone goes
-// on with its times.
+// FollowAuthority stores the SOA data of a followed zone if the zone has no SOA option yet, so that its times stay the same after following
+// ends.
 func FollowAuthority(c *resource.Change, zone *store.Resource, soa *dns.SOA) error {
 	f, err := followerOf(c.Tx)
 	if err != nil {
 		return err
 	}
-	f.follows = true
+	f.isOwn = true
 	if row, err := authorityOption(c.Tx, zone); err != nil || row != nil {
 		return err
 	}
 	i := &zoneImport{c: c, zone: zone, done: &ImportedZone{}}
-	return i.keepAuthority(zone, soa)
+	return i.importAuthority(zone, soa)
 }

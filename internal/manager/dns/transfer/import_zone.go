@@ -19,27 +19,28 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// ImportedZone tells what an import made.
+// ImportedZone is the result of a zone import.
 type ImportedZone struct {
 	Zone string
-	// Made is how many resources were created; Changed and Deleted how many names of a zone that was there have other records now, or none.
+	// Made is the number of created resources. Changed and Deleted count the names of an existing zone with changed records or without
+	// records.
 	Made, Changed, Deleted int
-	// There is how many records were there already.
+	// There is the number of records that already existed.
 	There int
-	// Skipped are records that were left out, with the reason; Differences are records that the zone has and the file has not; Changes are
-	// those that the zone has otherwise.
+	// Skipped lists records that were skipped, with the reason. Differences lists records of the zone that the file lacks. Changes lists
+	// changed records.
 	Skipped, Differences, Changes []string
-	// Unnamed are the addresses of deleted records that stay assigned without a record.
+	// Unnamed lists the addresses of deleted records that remain assigned without a record.
 	Unnamed []string
 }
 
-// errRootZone refuses a file of the root zone.
+// errRootZone rejects a file of the root zone.
 var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
 
-// ImportZone creates the zone and its records in the view, in one transaction or in steps. Addresses outside of the networks of the
-// configuration become GenericRecords; targets that are not in the view become external hosts. A record that a rule refuses is left out
-// with the reason or, where how is strict, the error. A zone that is there gets the records of the file: those that it has beside them are
-// differences, or deleted where how prunes.
+// ImportZone imports a zone with its records into a view, in one transaction or in steps. Addresses outside of the networks of the
+// configuration become GenericRecords, and unknown link targets become external hosts. A record that a rule rejects is skipped with the
+// reason; if how is strict, it is an error instead. An existing zone gets the records of the file. Its other records are listed as
+// differences, or deleted if how prunes.
 func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, err error,
 ) {
@@ -51,8 +52,8 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{again: true, authority: authorityOf(records), strict: how.Strict, prune: how.Prune, where: how.Where,
-		broken: map[string]string{}}
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune, where: how.Where,
+		refused: map[string]string{}}
 	var d *zoneDifference
 	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
 		d, err = i.compare(tx, a, configuration, view, zone, records)
@@ -60,19 +61,19 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	}); err != nil {
 		return done, err
 	}
-	done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+	done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
 	next, stop := iter.Pull(i.steps(zone, d))
 	defer stop()
 	step, count := how.Step(len(records)), 0
 	job, more := next()
-	for first := true; first || more; first = false { // a zone without records is made, too
+	for first := true; first || more; first = false { // a zone without records is created as well
 		var part []func() error
 		for ; more && len(part) < step; job, more = next() {
 			part = append(part, job)
 		}
 		before := done
 		by := store.Author{Name: "command line", Comment: "import"}
-		if err := i.whole(func() error {
+		if err := i.retry(func() error {
 			return a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
 				done = before
 				done.Skipped, done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
@@ -87,14 +88,14 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		how.Stepped(ctx, a.Store, count)
 	}
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
-		done.Unnamed, err = d.unnamed(tx, within)
+		done.Unnamed, err = d.listUnnamed(tx, within)
 		return err
 	})
 	return done, err
 }
 
-// TryZone is ImportZone that only tries it: nothing is kept, and the view need not be there. whole is false where it takes long, and was
-// ended: done is what came of it until then.
+// TryZone runs ImportZone in a transaction that is rolled back. The view does not have to exist. whole is false if the trial was stopped
+// because it took too long; done then contains the result so far.
 func TryZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []wire.RR, how ipam.Import) (
 	done ImportedZone, whole bool, err error,
 ) {
@@ -105,19 +106,19 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	if err != nil {
 		return done, false, err
 	}
-	i := &zoneImport{again: true, authority: authorityOf(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
-		broken: map[string]string{}}
-	err = i.whole(func() error {
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
+		refused: map[string]string{}}
+	err = i.retry(func() error {
 		return a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
 			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
 			i.c = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
-			err := ensureView(i.c, within, view)
+			err := createMissingView(i.c, within, view)
 			var d *zoneDifference
 			if err == nil {
 				d, err = i.compare(tx, a, configuration, view, zone, records)
 			}
 			if err == nil {
-				done.There, done.Differences, done.Changes = d.there, d.words, d.changes
+				done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
 				err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
 			}
 			if errors.Is(err, store.ErrTrialEnded) {
@@ -129,12 +130,12 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	return done, whole, err
 }
 
-// errHalfDone is a record that was refused when something was written for it already: the transaction is taken back, and begun again
+// errHalfDone rolls the transaction back because a record was rejected after a part of it was written. The transaction is then repeated
 // without the record.
 var errHalfDone = errors.New("a record was refused half done")
 
-// whole runs a transaction, again as long as it ends with errHalfDone: each time one more record is left out.
-func (i *zoneImport) whole(run func() error) error {
+// retry runs a transaction, and repeats it while it returns errHalfDone. Each time one more record is skipped.
+func (i *zoneImport) retry(run func() error) error {
 	for {
 		if err := run(); !errors.Is(err, errHalfDone) {
 			return err
@@ -142,39 +143,41 @@ func (i *zoneImport) whole(run func() error) error {
 	}
 }
 
-// zoneImport is one import. again passes over what is there.
+// zoneImport is an import of records into a zone. skipsExisting skips records that already exist.
 type zoneImport struct {
-	again bool
-	// strict has a record that is left out end the import; prune deletes records that the file does not have.
+	skipsExisting bool
+	// strict makes a skipped record an error. prune deletes records that the file lacks.
 	strict, prune bool
 	c             *resource.Change
 	view          *store.Resource
 	zone          *store.Resource
 	done          *ImportedZone
-	// where names the row of a record; nil where nobody knows. broken are the records, by sameRecord, that were refused half done, and why.
-	where  func(record any) string
-	broken map[string]string
-	// authority is the SOA that the zone has; nil where none is known.
+	// where returns the source row of a record; it may be nil. refused contains the reason by record (sameRecord) for records that were
+	// rejected after a part was written.
+	where   func(record any) string
+	refused map[string]string
+	// authority is the SOA record of the zone; it may be nil.
 	authority *wire.SOA
-	// dynamic marks what is made as made by an update.
+	// dynamic marks new records as created by an update.
 	dynamic bool
-	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
-	lends bool
-	fresh []freshAddress
+	// releasesAddresses records the assigned addresses, so that they are released together with their records. assigned lists the addresses
+	// that this change assigns.
+	releasesAddresses bool
+	assigned          []assignedAddress
 }
 
-// freshAddress is an address of a network that nobody had.
-type freshAddress struct {
+// assignedAddress is an address of a network that was not assigned before.
+type assignedAddress struct {
 	network int64
 	addr    netip.Addr
 }
 
-// run makes a part of the records in a transaction.
+// run imports a part of the records in a transaction.
 func (i *zoneImport) run(configuration, view, zone string, part []func() error) (err error) {
 	if i.view, err = dns.FindView(i.c.Tx, configuration, view); err != nil {
 		return err
 	}
-	if i.zone, err = i.makeZone(zone); err != nil {
+	if i.zone, err = i.findOrCreateZone(zone); err != nil {
 		return err
 	}
 	for _, job := range part {
@@ -185,12 +188,12 @@ func (i *zoneImport) run(configuration, view, zone string, part []func() error) 
 	return nil
 }
 
-// jobs gives what is to be done, in its order: hosts first, since the others lead to them; then data, then what links, aliases last of
-// all, since an alias may stand for any of them.
+// jobs returns the jobs that create the records. Hosts come first, because other records link to them. Other records follow, then records
+// with links. Aliases are last, because their target may be any record.
 func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error] {
 	return func(yield func(func() error) bool) {
 		var hosts, plain, links, aliases []wire.RR
-		seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
+		seen := map[string]bool{} // a transfer ends with a second SOA, and files may repeat lines
 		for _, rr := range records {
 			if key := sameRecord(rr); seen[key] {
 				continue
@@ -215,13 +218,13 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 				plain = append(plain, rr)
 			}
 		}
-		for _, host := range byName(hosts) {
-			if !yield(func() error { return i.makeHost(host) }) {
+		for _, host := range groupByName(hosts) {
+			if !yield(func() error { return i.createHost(host) }) {
 				return
 			}
 		}
 		for _, rr := range slices.Concat(plain, links) {
-			if !yield(func() error { return i.makeOne(rr) }) {
+			if !yield(func() error { return i.createRecord(rr) }) {
 				return
 			}
 		}
@@ -233,7 +236,7 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 	}
 }
 
-// skip leaves a record out, with the reason. Where the import is strict that is an error.
+// skip records a skipped record with the reason. With strict, it returns an error instead.
 func (i *zoneImport) skip(rr wire.RR, why string) error {
 	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype), why)
 	if i.where != nil {
@@ -248,16 +251,16 @@ func (i *zoneImport) skip(rr wire.RR, why string) error {
 	return nil
 }
 
-// refused skips a record where a rule refuses the name that it leads to, and gives other errors back.
-func (i *zoneImport) refused(rr wire.RR, err error) error {
+// skipRefused skips a record if a rule rejected its target. It returns other errors unchanged.
+func (i *zoneImport) skipRefused(rr wire.RR, err error) error {
 	if p, ok := problem.As(i.c.Concealed(err)); ok && p.Status < 500 && !i.dynamic {
 		return i.skip(rr, p.Message)
 	}
 	return err
 }
 
-// makeZone finds the zone, or makes it with the ones that are missing above it.
-func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
+// findOrCreateZone returns the zone, and creates it and missing zones above it if necessary.
+func (i *zoneImport) findOrCreateZone(name string) (*store.Resource, error) {
 	found, err := dns.FindZoneIn(i.c.Tx, i.view, name)
 	if err != nil || found != nil {
 		return found, err
@@ -270,21 +273,21 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 	if err != nil || i.authority == nil {
 		return made, err
 	}
-	return made, i.keepAuthority(made, i.authority)
+	return made, i.importAuthority(made, i.authority)
 }
 
-// create makes a record.
+// create creates a record.
 func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
-	if why, known := i.broken[sameRecord(rr)]; known {
+	if why, known := i.refused[sameRecord(rr)]; known {
 		return i.skip(rr, why)
 	}
 	h := o.(dns.ComparableRecord).AsRecord()
 	t, _ := i.c.API.Type(h.Type)
-	relative, in := naming.Relative(textOf(rr.Header().Name), i.zone.Key)
+	relative, in := naming.Relative(cleanName(rr.Header().Name), i.zone.Key)
 	if !in {
 		return i.skip(rr, "it lies outside of the zone")
 	}
-	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // which alone would be the zone itself
+	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // alone, the relative name would be taken for the zone itself
 		relative += "." + i.zone.Key + "."
 	}
 	seconds := int64(ttl)
@@ -296,18 +299,18 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
 	if err != nil {
 		p, ok := problem.As(i.c.Concealed(err))
-		if !ok { // no rule but the database refused it, and may say nothing more
+		if !ok { // a database error, not a rejection: the transaction may be unusable
 			return err
 		}
 		if there, e := i.isThere(o); there || e != nil {
 			return e
 		}
 		switch {
-		case p.Status >= 500 || i.dynamic || i.broken == nil:
+		case p.Status >= 500 || i.dynamic || i.refused == nil:
 		case i.c.Tx.Writes() == written:
 			return i.skip(rr, p.Message)
 		default:
-			i.broken[sameRecord(rr)] = p.Message
+			i.refused[sameRecord(rr)] = p.Message
 			return errHalfDone
 		}
 		other := problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype).String(), p.Message)
@@ -315,16 +318,16 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 		return other
 	}
 	i.done.Made++
-	if i.lends {
-		return i.adopt(row)
+	if i.releasesAddresses {
+		return i.replaceExternalHost(row)
 	}
 	return nil
 }
 
-// isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
+// isThere reports whether a rejected record already exists, and counts it, if the import skips existing records.
 func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 	x, ok := o.(dns.ComparableRecord)
-	if !ok || !i.again {
+	if !ok || !i.skipsExisting {
 		return false, nil
 	}
 	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.AsRecord().AbsoluteName)
@@ -376,7 +379,7 @@ func (i *zoneImport) claim(row *store.Resource) error {
 	return dns.MoveName(i.c, row, row.Key)
 }
 
-// hasAddresses reports whether a host that is there has the addresses of another one, and no others.
+// hasAddresses reports whether an existing host has exactly the addresses of another one.
 func (i *zoneImport) hasAddresses(id int64, host *dns.HostRecord) (bool, error) {
 	linked, err := i.c.Tx.Links(id, "addresses")
 	if err != nil {
@@ -398,19 +401,19 @@ func (i *zoneImport) hasAddresses(id int64, host *dns.HostRecord) (bool, error) 
 	return len(have) == len(host.Addresses.Items), nil
 }
 
-// EnsureView makes a view of a configuration where there is none of its name.
+// EnsureView creates a view of a configuration if it does not exist.
 func EnsureView(ctx context.Context, a *resource.API, configuration, name string) error {
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return err
 	}
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		return ensureView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
+		return createMissingView(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, within, name)
 	})
 }
 
-// OtherZones gives the names of the zones of a view that are none of those with the given names (naming.Key), and lie neither above nor
-// below one of them; none if there is no such view.
+// OtherZones returns the names of the zones of a view, except the known ones (naming.Key) and the zones above or below them. It returns
+// none if the view does not exist.
 func OtherZones(ctx context.Context, a *resource.API, configuration, view string, known []string) (names []string, err error) {
 	above := map[string]bool{}
 	for _, name := range known {
@@ -447,8 +450,8 @@ func OtherZones(ctx context.Context, a *resource.API, configuration, view string
 	return names, err
 }
 
-// ensureView makes the view of a configuration that has a name, where there is none.
-func ensureView(c *resource.Change, configuration int64, name string) error {
+// createMissingView creates the view of a configuration if it does not exist.
+func createMissingView(c *resource.Change, configuration int64, name string) error {
 	there, err := c.Tx.ByName("views", configuration, name)
 	if err != nil || len(there) > 0 {
 		return err

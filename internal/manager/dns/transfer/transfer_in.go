@@ -3,7 +3,7 @@ package transfer
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/md5"  //nolint:gosec // RFC 8945 section 6 has it still
+	"crypto/md5"  //nolint:gosec // still an algorithm of RFC 8945 section 6
 	"crypto/sha1" //nolint:gosec // as above
 	"crypto/sha256"
 	"crypto/sha512"
@@ -19,43 +19,43 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
+// TransferKey is a key that signs a transfer (RFC 8945). Name and Algorithm are names with the trailing dot, Secret is in base64.
 type TransferKey struct{ Name, Algorithm, Secret string }
 
-// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records and bytes there may be.
+// Limits of a transfer: the time for each message and for the entire transfer, and the number of records and bytes.
 const (
-	transferTime    = 30 * time.Second
-	transferWhole   = 30 * time.Minute
-	transferRecords = 20_000_000
-	transferBytes   = 512 << 20
+	messageTimeout     = 30 * time.Second
+	transferTimeout    = 30 * time.Minute
+	maxTransferRecords = 20_000_000
+	maxTransferBytes   = 512 << 20
 )
 
-// tsigHashes are the algorithms of keys (RFC 8945 section 6).
+// tsigHashes contains the hash functions of the key algorithms (RFC 8945 section 6).
 var tsigHashes = map[string]func() hash.Hash{dns.HmacMD5: md5.New, dns.HmacSHA1: sha1.New, dns.HmacSHA224: sha256.New224,
 	dns.HmacSHA256: sha256.New, dns.HmacSHA384: sha512.New384, dns.HmacSHA512: sha512.New}
 
-// conversation is a question over TCP, and its answers: signed by a key where that is not nil.
+// conversation is a query over TCP and its responses. They are signed if key is not nil.
 type conversation struct {
 	conn *dns.Conn
 	id   uint16
 	key  *TransferKey
-	// mac is that of the question, and then that of the last signed answer; unsigned are the answers since, which count as signed once the
-	// next one is (RFC 8945 section 5.3.1).
-	mac      []byte
-	unsigned []byte
-	many     int
-	answered bool
-	// bytes is how long the answers were.
+	// mac is the MAC of the query or of the last signed response. unsigned contains the responses since then, which the next signed
+	// response covers (RFC 8945 section 5.3.1).
+	mac           []byte
+	unsigned      []byte
+	unsignedCount int
+	answered      bool
+	// bytes is the total length of the responses.
 	bytes int
 }
 
-// mostUnsigned is how many messages may lie between two that are signed.
-const mostUnsigned = 99
+// maxUnsigned is the maximum number of unsigned messages between two signed ones.
+const maxUnsigned = 99
 
-// ask sends a question.
-func ask(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
+// sendQuery sends a query.
+func sendQuery(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
 	c := &conversation{conn: &dns.Conn{Conn: conn}, id: m.Id, key: key}
-	if err := conn.SetDeadline(time.Now().Add(transferTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
 	}
 	if key == nil {
@@ -73,17 +73,17 @@ func ask(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
 	return c, err
 }
 
-// next gives the next answer. What it says counts once end has found nothing wrong.
+// next returns the next response. Do not use its content before checkSigned succeeded.
 func (c *conversation) next() (*dns.Msg, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(transferTime)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
 	}
 	wire, err := c.conn.ReadMsgHeader(nil)
 	if err != nil {
 		return nil, err
 	}
-	if c.bytes += len(wire); c.bytes > transferBytes {
-		return nil, fmt.Errorf("it has more than %d MiB", transferBytes>>20)
+	if c.bytes += len(wire); c.bytes > maxTransferBytes {
+		return nil, fmt.Errorf("it has more than %d MiB", maxTransferBytes>>20)
 	}
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {
@@ -102,19 +102,19 @@ func (c *conversation) next() (*dns.Msg, error) {
 	return m, err
 }
 
-// end reports whether all answers were signed.
-func (c *conversation) end() error {
+// checkSigned returns an error if the last responses are not covered by a signature.
+func (c *conversation) checkSigned() error {
 	if len(c.unsigned) > 0 {
 		return errors.New("its last answer is not signed")
 	}
 	return nil
 }
 
-// verify checks the signature of an answer.
+// verify checks the signature of a response.
 func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	t := m.IsTsig()
 	if t == nil {
-		if c.many++; !c.answered || c.many > mostUnsigned {
+		if c.unsignedCount++; !c.answered || c.unsignedCount > maxUnsigned {
 			if m.Rcode != dns.RcodeSuccess {
 				return fmt.Errorf("it answers %s, and does not sign that", dns.RcodeToString[m.Rcode])
 			}
@@ -136,37 +136,37 @@ func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	if err != nil {
 		return err
 	}
-	want, err := c.sum(t, wire)
+	want, err := c.signature(t, wire)
 	if err != nil {
 		return err
 	}
 	if !hmac.Equal(mac, want) {
 		return errors.New("the signature of its answer is not good")
 	}
-	c.mac, c.unsigned, c.many = mac, nil, 0
+	c.mac, c.unsigned, c.unsignedCount = mac, nil, 0
 	return nil
 }
 
-// sum is the signature that an answer should have (RFC 8945 section 4.3).
-func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
-	begin := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
+// signature computes the expected MAC of a response (RFC 8945 section 4.3).
+func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
+	newHash := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
 	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
-	if err != nil || begin == nil {
+	if err != nil || newHash == nil {
 		return nil, fmt.Errorf("the key %s cannot be used: its algorithm, or its secret in base64", c.key.Name)
 	}
-	body, err := withoutLast(wire)
+	body, err := stripLastRecord(wire)
 	if err != nil {
 		return nil, err
 	}
 	binary.BigEndian.PutUint16(body, t.OrigId)
-	sum := hmac.New(begin, secret)
-	put := func(b []byte) { _, _ = sum.Write(b) }               // it never fails
+	sum := hmac.New(newHash, secret)
+	put := func(b []byte) { _, _ = sum.Write(b) }               // hash.Hash.Write never returns an error
 	put(binary.BigEndian.AppendUint16(nil, uint16(len(c.mac)))) //nolint:gosec // of a hash
 	put(c.mac)
 	put(c.unsigned)
 	put(body)
 	when := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(nil, t.TimeSigned), t.Fudge)[2:]
-	if c.answered { // later ones have the timers alone
+	if c.answered { // the following responses contain only the timers
 		put(when)
 		return sum.Sum(nil), nil
 	}
@@ -190,8 +190,8 @@ func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// withoutLast gives a message without its last record.
-func withoutLast(wire []byte) ([]byte, error) {
+// stripLastRecord returns a message without its last record.
+func stripLastRecord(wire []byte) ([]byte, error) {
 	const header = 12
 	if len(wire) < header {
 		return nil, errors.New("a message that is none")
@@ -220,17 +220,17 @@ func withoutLast(wire []byte) ([]byte, error) {
 	return body, nil
 }
 
-// over asks a server something over TCP, and gives each of its answers to fn until that says that it was the last one.
-func over(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, transferWhole)
+// exchange sends a query to a server over TCP, and calls fn with each response until fn reports the last one.
+func exchange(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", withPort(server))
+	conn, err := (&net.Dialer{Timeout: messageTimeout}).DialContext(ctx, "tcp", withPort(server))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	c, err := ask(conn, m, key)
+	c, err := sendQuery(conn, m, key)
 	if err != nil {
 		return err
 	}
@@ -244,17 +244,17 @@ func over(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn f
 			return err
 		}
 		if last {
-			return c.end()
+			return c.checkSigned()
 		}
 	}
 }
 
-// FetchAuthority asks a server for the SOA of a zone, over TCP, signed with the key where that is not nil.
+// FetchAuthority queries a server for the SOA record of a zone over TCP. The query is signed if key is not nil.
 func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) (soa *dns.SOA, err error) {
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
 	m.RecursionDesired = false
-	err = over(ctx, server, m, key, func(answer *dns.Msg) (bool, error) {
+	err = exchange(ctx, server, m, key, func(answer *dns.Msg) (bool, error) {
 		for _, rr := range answer.Answer {
 			if one, ok := rr.(*dns.SOA); ok && answer.Authoritative && dns.CanonicalName(one.Hdr.Name) == dns.CanonicalName(zone) {
 				soa = one
@@ -269,38 +269,40 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 	return soa, nil
 }
 
-// transfer takes the records of a transfer in (RFC 5936, RFC 1995), one behind the other.
+// transfer processes the records of a transfer (RFC 5936, RFC 1995) one by one.
 type transfer struct {
 	zone string
-	// from is the serial number that changes are asked from; asked says that they are.
-	from  uint32
-	asked bool
-	// first is the SOA that it begins with, count how many records came.
+	// from is the serial number of the known zone data. ixfr is set if changes were requested.
+	from uint32
+	ixfr bool
+	// first is the SOA record at the start, count the number of received records.
 	first *dns.SOA
 	count int
-	// steps says that it gives changes; adding that what comes next is added, and not removed. done says that it has come to its end.
-	steps, adding, done bool
-	at                  uint32
-	// record takes a record of the whole zone, the SOA at its beginning alone; change one of a change.
-	record func(dns.RR) error
-	change func(rr dns.RR, added bool) error
+	// incremental is set if the response contains changes. adding is set while the following records are added, not removed. done is set at
+	// the end of the transfer.
+	incremental, adding, done bool
+	serial                    uint32
+	// onRecord is called with each record of a complete zone; only the first SOA is included. onChange is called with each record of a
+	// change.
+	onRecord func(dns.RR) error
+	onChange func(rr dns.RR, added bool) error
 }
 
-// take takes a message in.
-func (t *transfer) take(m *dns.Msg) (last bool, err error) {
+// readMessage processes a message. It reports whether the transfer is complete.
+func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 	for _, rr := range m.Answer {
 		if t.done {
 			return true, errors.New("the transfer goes on behind its end")
 		}
-		if t.count++; t.count > transferRecords {
-			return true, fmt.Errorf("it has more than %d records", transferRecords)
+		if t.count++; t.count > maxTransferRecords {
+			return true, fmt.Errorf("it has more than %d records", maxTransferRecords)
 		}
-		if err := t.one(rr); err != nil {
+		if err := t.readRecord(rr); err != nil {
 			return true, err
 		}
 	}
-	if t.asked && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // nothing has changed, as RFC 1982 compares
-		t.steps, t.done = true, true
+	if t.ixfr && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // no changes: serials are compared as in RFC 1982
+		t.incremental, t.done = true, true
 	}
 	if t.count == 0 {
 		return true, errors.New("the transfer has no records")
@@ -308,8 +310,8 @@ func (t *transfer) take(m *dns.Msg) (last bool, err error) {
 	return t.done, nil
 }
 
-// one takes a record in.
-func (t *transfer) one(rr dns.RR) error {
+// readRecord processes a record.
+func (t *transfer) readRecord(rr dns.RR) error {
 	if h := rr.Header(); h.Rdlength == 0 && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL {
 		return fmt.Errorf("%s has a record of type %s without data", h.Name, dns.Type(h.Rrtype))
 	}
@@ -320,32 +322,32 @@ func (t *transfer) one(rr dns.RR) error {
 		return errors.New("the transfer does not begin with the SOA of the zone")
 	case t.count == 1:
 		t.first = soa
-		if !t.asked {
-			return t.record(rr)
+		if !t.ixfr {
+			return t.onRecord(rr)
 		}
 		return nil
-	case t.asked && t.count == 2:
-		if t.steps = is && soa.Serial == t.from && soa.Serial != t.first.Serial; t.steps {
-			t.at = soa.Serial
+	case t.ixfr && t.count == 2:
+		if t.incremental = is && soa.Serial == t.from && soa.Serial != t.first.Serial; t.incremental {
+			t.serial = soa.Serial
 			return nil
 		}
-		if err := t.record(t.first); err != nil { // all of it, then
+		if err := t.onRecord(t.first); err != nil { // the response is a complete zone
 			return err
 		}
 	}
 	switch {
-	case !t.steps && is:
+	case !t.incremental && is:
 		if t.done = soa.Serial == t.first.Serial; !t.done {
 			return errors.New("the transfer ends with another SOA than it begins with")
 		}
 		return nil
-	case !t.steps:
-		return t.record(rr)
+	case !t.incremental:
+		return t.onRecord(rr)
 	case !is:
-		return t.change(rr, t.adding)
-	case !t.adding: // behind what is removed
-		t.adding, t.at = true, soa.Serial
-	case soa.Serial != t.at:
+		return t.onChange(rr, t.adding)
+	case !t.adding: // the end of the removed records
+		t.adding, t.serial = true, soa.Serial
+	case soa.Serial != t.serial:
 		return errors.New("the changes do not follow each other")
 	case soa.Serial == t.first.Serial:
 		t.done = true
@@ -355,53 +357,53 @@ func (t *transfer) one(rr dns.RR) error {
 	return nil
 }
 
-// CopyZone gives the records of a zone as a server gives them (AXFR, RFC 5936), the SOA first. The server is an address or a name, with a
-// port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+// CopyZone returns the records of a zone from a server (AXFR, RFC 5936), the SOA first. The server is an address or a name, with an
+// optional port; the default is 53. It returns an error if the server refuses the transfer or the transfer is incomplete.
 func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all []dns.RR, err error) {
-	err = eachOfZone(ctx, server, zone, key, func(rr dns.RR) error {
+	err = eachZoneRecord(ctx, server, zone, key, func(rr dns.RR) error {
 		all = append(all, rr)
 		return nil
 	})
 	return all, err
 }
 
-func eachOfZone(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
+func eachZoneRecord(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
 	m := new(dns.Msg)
 	m.SetAxfr(dns.Fqdn(zone))
-	t := &transfer{zone: dns.CanonicalName(zone), record: fn}
-	if err := over(ctx, server, m, key, t.take); err != nil {
+	t := &transfer{zone: dns.CanonicalName(zone), onRecord: fn}
+	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
 		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
 	}
 	return nil
 }
 
-// ZoneChanges is what a server says of a zone that is known by an SOA.
+// ZoneChanges is the response of a server to a request for the changes of a zone.
 type ZoneChanges struct {
-	// SOA is the one that it has now.
+	// SOA is the current SOA record.
 	SOA *dns.SOA
-	// Whole are all records, the SOA first, where it does not say what has changed; nil where it does.
+	// Whole contains all records, the SOA first, if the server sent the complete zone; otherwise it is nil.
 	Whole []dns.RR
-	// Steps are what has changed, one behind the other; without the SOAs.
+	// Steps contains the changes in order, without the SOA records.
 	Steps []ZoneStep
 }
 
-// ZoneStep is records that were removed from a zone, or added to it.
+// ZoneStep contains the records that were removed from or added to a zone.
 type ZoneStep struct {
 	Added   bool
 	Records []dns.RR
 }
 
-// CopyChanges gives what has changed of a zone behind an SOA, as a server says (IXFR, RFC 1995).
+// CopyChanges requests the changes of a zone since a known SOA record from a server (IXFR, RFC 1995).
 func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, known *dns.SOA) (*ZoneChanges, error) {
 	m := new(dns.Msg)
 	m.SetIxfr(dns.Fqdn(zone), known.Serial, known.Ns, known.Mbox)
 	found := &ZoneChanges{}
-	t := &transfer{zone: dns.CanonicalName(zone), asked: true, from: known.Serial,
-		record: func(rr dns.RR) error {
+	t := &transfer{zone: dns.CanonicalName(zone), ixfr: true, from: known.Serial,
+		onRecord: func(rr dns.RR) error {
 			found.Whole = append(found.Whole, rr)
 			return nil
 		},
-		change: func(rr dns.RR, added bool) error {
+		onChange: func(rr dns.RR, added bool) error {
 			if n := len(found.Steps); n == 0 || found.Steps[n-1].Added != added {
 				found.Steps = append(found.Steps, ZoneStep{Added: added})
 			}
@@ -409,7 +411,7 @@ func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, kno
 			last.Records = append(last.Records, rr)
 			return nil
 		}}
-	if err := over(ctx, server, m, key, t.take); err != nil {
+	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
 		return nil, fmt.Errorf("copying what has changed of %s from %s: %w", zone, server, err)
 	}
 	found.SOA = t.first

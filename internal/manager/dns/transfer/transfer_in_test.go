@@ -14,8 +14,8 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// listens starts a server that does something with each connection, and gives its address.
-func listens(t testing.TB, do func(c net.Conn, question []byte)) string {
+// startServer starts a server that calls do for each connection, and returns its address.
+func startServer(t testing.TB, do func(c net.Conn, question []byte)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,8 +45,8 @@ func listens(t testing.TB, do func(c net.Conn, question []byte)) string {
 	return l.Addr().String()
 }
 
-// framed puts messages one behind the other, as over TCP.
-func framed(t testing.TB, id uint16, messages ...[]dns.RR) (out []byte) {
+// frame encodes messages one after the other, as over TCP.
+func frame(t testing.TB, id uint16, messages ...[]dns.RR) (out []byte) {
 	t.Helper()
 	for _, rrs := range messages {
 		m := new(dns.Msg)
@@ -60,7 +60,7 @@ func framed(t testing.TB, id uint16, messages ...[]dns.RR) (out []byte) {
 	return out
 }
 
-// zoneLines reads records, one in a line.
+// zoneLines parses records, one for each line.
 func zoneLines(t testing.TB, lines ...string) (all []dns.RR) {
 	t.Helper()
 	for _, line := range lines {
@@ -77,7 +77,7 @@ func soaLine(serial int) string {
 	return fmt.Sprintf("far.example. 60 SOA ns.far.example. h.far.example. %d 1 1 1 1", serial)
 }
 
-// A transfer that ends anywhere before its end is none, and neither is one with anything else in it.
+// TestTransferIsCut checks that a transfer that is cut anywhere before its end is rejected.
 func TestTransferIsCut(t *testing.T) {
 	lines := []string{soaLine(1), "far.example. 60 NS ns.far.example."}
 	for i := range 20 {
@@ -85,8 +85,8 @@ func TestTransferIsCut(t *testing.T) {
 	}
 	all := zoneLines(t, append(lines, soaLine(1))...)
 	cut := -1
-	at := listens(t, func(c net.Conn, question []byte) {
-		out := framed(t, binary.BigEndian.Uint16(question), all[:7], all[7:15], all[15:])
+	at := startServer(t, func(c net.Conn, question []byte) {
+		out := frame(t, binary.BigEndian.Uint16(question), all[:7], all[7:15], all[15:])
 		if cut >= 0 {
 			out = out[:min(cut, len(out)-1)]
 		}
@@ -96,7 +96,7 @@ func TestTransferIsCut(t *testing.T) {
 	if err != nil || len(got) != len(all)-1 {
 		t.Fatal(len(got), err)
 	}
-	whole := len(framed(t, 1, all[:7], all[7:15], all[15:]))
+	whole := len(frame(t, 1, all[:7], all[7:15], all[15:]))
 	for cut = range whole {
 		if got, err := CopyZone(t.Context(), at, "far.example", nil); err == nil {
 			t.Fatalf("cut after %d of %d bytes the zone has %d records", cut, whole, len(got))
@@ -104,7 +104,8 @@ func TestTransferIsCut(t *testing.T) {
 	}
 }
 
-// What changes is read step by step; what cannot be is refused, and whoever does not say what has changed gives all.
+// TestChangesAreRead checks that changes are read step by step, that invalid ones are rejected, and that a server may send the complete
+// zone instead.
 func TestChangesAreRead(t *testing.T) {
 	a := func(n int) string { return fmt.Sprintf("h%d.far.example. 60 A 192.0.2.%d", n, n) }
 	for _, c := range []struct {
@@ -125,12 +126,12 @@ func TestChangesAreRead(t *testing.T) {
 		{"no end", "error", [][]string{{soaLine(3), soaLine(1), a(1), soaLine(3), a(2)}}},
 		{"nothing at all", "error", [][]string{{}}},
 	} {
-		at := listens(t, func(conn net.Conn, question []byte) {
+		at := startServer(t, func(conn net.Conn, question []byte) {
 			var messages [][]dns.RR
 			for _, lines := range c.messages {
 				messages = append(messages, zoneLines(t, lines...))
 			}
-			_, _ = conn.Write(framed(t, binary.BigEndian.Uint16(question), messages...))
+			_, _ = conn.Write(frame(t, binary.BigEndian.Uint16(question), messages...))
 		})
 		known, _ := zoneLines(t, soaLine(1))[0].(*dns.SOA)
 		found, err := CopyChanges(t.Context(), at, "far.example", nil, known)
@@ -162,11 +163,12 @@ func TestChangesAreRead(t *testing.T) {
 	}
 }
 
-// Who is asked with a key has to sign all that it says: by that key, now, and what it says.
+// TestSignedTransferIn checks that, with a key, all responses must have a valid signature by this key, for the current time and the
+// received content.
 func TestSignedTransferIn(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	all := zoneLines(t, soaLine(1), "a.far.example. 60 A 192.0.2.1", "b.far.example. 60 A 192.0.2.2", soaLine(1))
-	// spoil changes the messages that were signed, or signs them otherwise.
+	// spoil changes the signed messages.
 	for what, c := range map[string]struct {
 		spoil func(number int, wire []byte) []byte
 		want  string
@@ -180,24 +182,24 @@ func TestSignedTransferIn(t *testing.T) {
 		}, "not good"},
 		"the first one unsigned": {func(number int, wire []byte) []byte {
 			if number == 0 {
-				return unsigned(t, wire)
+				return stripSignature(t, wire)
 			}
 			return wire
 		}, "not signed"},
 		"the last one unsigned": {func(number int, wire []byte) []byte {
 			if number == 2 {
-				return unsigned(t, wire)
+				return stripSignature(t, wire)
 			}
 			return wire
 		}, "not signed"},
-		"the one between unsigned": {func(number int, wire []byte) []byte { // whose sum those behind it have to have in them
+		"the one between unsigned": {func(number int, wire []byte) []byte { // the signatures of later messages must cover it
 			if number == 1 {
-				return unsigned(t, wire)
+				return stripSignature(t, wire)
 			}
 			return wire
 		}, "not good"},
 	} {
-		at := listens(t, func(conn net.Conn, question []byte) {
+		at := startServer(t, func(conn net.Conn, question []byte) {
 			q := new(dns.Msg)
 			if err := q.Unpack(question); err != nil || q.IsTsig() == nil {
 				return
@@ -224,29 +226,29 @@ func TestSignedTransferIn(t *testing.T) {
 	}
 }
 
-// unsigned takes the signature off a message.
-func unsigned(t testing.TB, wire []byte) []byte {
+// stripSignature removes the signature from a message.
+func stripSignature(t testing.TB, wire []byte) []byte {
 	t.Helper()
-	body, err := withoutLast(wire)
+	body, err := stripLastRecord(wire)
 	if err != nil {
 		t.Error(err)
 	}
 	return body
 }
 
-// Whatever comes, it is a zone with its SOA, changes behind the one that is known, or an error.
+// FuzzTransferIn checks that any data yields a zone with its SOA record, changes, or an error.
 func FuzzTransferIn(f *testing.F) {
 	a := "h.far.example. 60 A 192.0.2.1"
-	f.Add(framed(f, 1, zoneLines(f, soaLine(3), a), zoneLines(f, soaLine(3))), true)
-	f.Add(framed(f, 1, zoneLines(f, soaLine(3), soaLine(1), a, soaLine(3), a, soaLine(3))), true)
+	f.Add(frame(f, 1, zoneLines(f, soaLine(3), a), zoneLines(f, soaLine(3))), true)
+	f.Add(frame(f, 1, zoneLines(f, soaLine(3), soaLine(1), a, soaLine(3), a, soaLine(3))), true)
 	f.Fuzz(func(t *testing.T, data []byte, asked bool) {
 		var whole, changed int
-		tr := &transfer{zone: "far.example.", asked: asked, from: 1, record: func(rr dns.RR) error {
+		tr := &transfer{zone: "far.example.", ixfr: asked, from: 1, onRecord: func(rr dns.RR) error {
 			if whole++; whole == 1 && rr.Header().Rrtype != dns.TypeSOA {
 				t.Error("it does not begin with the SOA")
 			}
 			return nil
-		}, change: func(dns.RR, bool) error {
+		}, onChange: func(dns.RR, bool) error {
 			changed++
 			return nil
 		}}
@@ -254,18 +256,18 @@ func FuzzTransferIn(f *testing.F) {
 			n := min(int(binary.BigEndian.Uint16(data)), len(data)-2)
 			m := new(dns.Msg)
 			if m.Unpack(data[2:2+n]) == nil {
-				if _, err := withoutLast(data[2 : 2+n]); err == nil && len(m.Extra) == 0 {
+				if _, err := stripLastRecord(data[2 : 2+n]); err == nil && len(m.Extra) == 0 {
 					t.Error("a message without further records has a last one")
 				}
-				last, err := tr.take(m)
+				last, err := tr.readMessage(m)
 				if err != nil || last {
 					break
 				}
 			}
 			data = data[2+n:]
 		}
-		if tr.done && !tr.steps && whole == 0 || tr.done && tr.steps && whole > 0 || changed > 0 && !tr.steps {
-			t.Errorf("done %t, steps %t: %d records, %d changes", tr.done, tr.steps, whole, changed)
+		if tr.done && !tr.incremental && whole == 0 || tr.done && tr.incremental && whole > 0 || changed > 0 && !tr.incremental {
+			t.Errorf("done %t, steps %t: %d records, %d changes", tr.done, tr.incremental, whole, changed)
 		}
 	})
 }

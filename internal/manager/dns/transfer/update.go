@@ -15,7 +15,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// Refused is a change by a message that is not made, with the code that the message is answered with (RFC 2136 section 2.2).
+// Refused is the rejection of an update message, with the response code (RFC 2136 section 2.2).
 type Refused struct {
 	Code int
 	Why  string
@@ -25,73 +25,73 @@ func (r *Refused) Error() string { return r.Why }
 
 func refused(code int, why string) error { return &Refused{code, why} }
 
-// Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What
-// it makes is marked as dynamic. apex has the records of the zone's own name as they are served: SOA, NS and keys follow from options,
-// roles and signing policies, so prerequisites may name them and changes leave them alone. Update reports whether anything has changed;
-// where the message is refused the error is a *Refused or a problem.
+// Update applies an update message to a zone (RFC 2136 section 3). Its prerequisites must hold, and either all of its changes are applied
+// or none. New records are marked as dynamic. apex contains the records at the apex as served. SOA, NS and key records come from options,
+// roles and signing policies: prerequisites can refer to them, changes do not affect them. Update reports whether anything changed. The
+// error for a rejected message is a *Refused or a problem.
 func Update(c *resource.Change, zone *store.Resource, m *wire.Msg, apex []wire.RR) (changed bool, err error) {
 	u, err := newUpdater(c, zone)
 	if err != nil {
 		return false, err
 	}
-	u.make.dynamic = true
+	u.importer.dynamic = true
 	for _, rr := range apex {
-		if kind := rr.Header().Rrtype; ofApex(kind) || slices.Contains(keyTypes, kind) {
+		if kind := rr.Header().Rrtype; isApexType(kind) || slices.Contains(keyTypes, kind) {
 			u.served = append(u.served, rr)
 		}
 	}
-	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
-		return false, refused(wire.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
+	if n := len(m.Answer) + len(m.Ns); n > maxChanges {
+		return false, refused(wire.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, maxChanges))
 	}
-	for _, rr := range slices.Concat(m.Answer, m.Ns) { // BIND refuses such a message before it looks at prerequisites, too
+	for _, rr := range slices.Concat(m.Answer, m.Ns) { // like BIND, check the classes before the prerequisites
 		if class := rr.Header().Class; class != wire.ClassINET && class != wire.ClassANY && class != wire.ClassNONE {
 			return false, refused(wire.RcodeFormatError, rr.Header().Name+" has the class "+wire.Class(class).String()+": use IN, ANY or NONE")
 		}
 	}
-	if err := u.prerequisites(m.Answer); err != nil {
+	if err := u.checkPrerequisites(m.Answer); err != nil {
 		return false, err
 	}
 	if err := u.prescan(m.Ns); err != nil {
 		return false, err
 	}
 	for _, rr := range m.Ns {
-		if err := u.change(rr); err != nil {
+		if err := u.applyChange(rr); err != nil {
 			return false, err
 		}
 	}
-	if changed, err = u.realizeAll(); err != nil {
+	if changed, err = u.writeAll(); err != nil {
 		return false, err
 	}
-	if len(u.make.done.Skipped) > 0 {
-		return false, refused(wire.RcodeRefused, u.make.done.Skipped[0])
+	if len(u.importer.done.Skipped) > 0 {
+		return false, refused(wire.RcodeRefused, u.importer.done.Skipped[0])
 	}
-	return changed, u.markFresh()
+	return changed, u.markAssigned()
 }
 
-// mostUpdated is how many prerequisites and changes a message may have, mostOfName how many of one name.
+// maxChanges is the maximum number of prerequisites and changes in a message, maxChangesPerName the maximum of changes to one name.
 const (
-	mostUpdated = 5000
-	mostOfName  = 200
+	maxChanges        = 5000
+	maxChangesPerName = 200
 )
 
-// keyTypes are the types of records that say how a zone is signed: whoever could put one in would sign in its name.
+// keyTypes are the record types for zone signing. Updates must not change them, because this would allow a client to sign for the zone.
 var keyTypes = []uint16{wire.TypeDNSKEY, wire.TypeCDS, wire.TypeCDNSKEY, wire.TypeNSEC3PARAM, wire.TypeRRSIG, wire.TypeNSEC, wire.TypeNSEC3}
 
-// updater is an update that is under way.
+// updater applies changes to the records of a zone.
 type updater struct {
-	c    *resource.Change
-	zone *store.Resource
-	apex string
-	make *zoneImport
-	// names are those that were looked at, order in which order.
+	c        *resource.Change
+	zone     *store.Resource
+	apex     string
+	importer *zoneImport
+	// names contains the names that were loaded, order their order.
 	names map[string]*updatedName
 	order []string
-	// datas are what dataOf gives of records: comparing many with each other costs much.
-	datas map[wire.RR]string
-	// served are the records of the apex that no resource stands for.
+	// dataCache caches dataOf, because comparisons of many records are expensive.
+	dataCache map[wire.RR]string
+	// served contains the records at the apex that are not stored as resources.
 	served []wire.RR
-	// refits makes hosts of addresses whose networks were made later.
-	refits bool
+	// convertsToHosts converts generic address records to hosts if a network for the address was created later.
+	convertsToHosts bool
 }
 
 func newUpdater(c *resource.Change, zone *store.Resource) (*updater, error) {
@@ -103,28 +103,28 @@ func newUpdater(c *resource.Change, zone *store.Resource) (*updater, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &updater{c: c, zone: zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[wire.RR]string{},
-		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, lends: true}}, nil
+	return &updater{c: c, zone: zone, apex: wire.CanonicalName(apex), names: map[string]*updatedName{}, dataCache: map[wire.RR]string{},
+		importer: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, releasesAddresses: true}}, nil
 }
 
-// data is dataOf, remembered.
-func (u *updater) data(rr wire.RR) string {
-	text, known := u.datas[rr]
+// cachedData returns dataOf(rr) from a cache.
+func (u *updater) cachedData(rr wire.RR) string {
+	text, known := u.dataCache[rr]
 	if !known {
 		text = dataOf(rr)
-		u.datas[rr] = text
+		u.dataCache[rr] = text
 	}
 	return text
 }
 
-// updatedName is a name: its resources with their records, and the records that it is to have.
+// updatedName is a name with its resources, their current records, and the wanted records.
 type updatedName struct {
 	name   string
 	rows   []updatedRow
 	wanted []wire.RR
-	// derived are the records that follow from something else, and stay: PTR records of hosts, and what is served at the apex.
+	// derived contains records that are not stored at this name and remain: PTR records of hosts, and the served records of the apex.
 	derived []wire.RR
-	// changes is how many the message has of it.
+	// changes is the number of changes in the message for this name.
 	changes int
 }
 
@@ -134,8 +134,8 @@ type updatedRow struct {
 	rrs []wire.RR
 }
 
-// at gives a name as it is, and is to be so far.
-func (u *updater) at(name string) (*updatedName, error) {
+// loadName returns the current and the wanted records of a name. It loads the name at the first call.
+func (u *updater) loadName(name string) (*updatedName, error) {
 	name = wire.CanonicalName(name)
 	if n := u.names[name]; n != nil {
 		return n, nil
@@ -178,27 +178,27 @@ func (u *updater) at(name string) (*updatedName, error) {
 	return n, nil
 }
 
-// has reports whether a name has records of a type; ANY is any.
-func (n *updatedName) has(kind uint16) bool {
-	return slices.ContainsFunc(n.all(), func(rr wire.RR) bool { return kind == wire.TypeANY || rr.Header().Rrtype == kind })
+// hasType reports whether a name has records of a type. ANY matches any type.
+func (n *updatedName) hasType(kind uint16) bool {
+	return slices.ContainsFunc(n.records(), func(rr wire.RR) bool { return kind == wire.TypeANY || rr.Header().Rrtype == kind })
 }
 
-// all gives the records that a name is to have, those that lead back to hosts included.
-func (n *updatedName) all() []wire.RR { return slices.Concat(n.wanted, n.derived) }
+// records returns the wanted records of a name, including derived ones.
+func (n *updatedName) records() []wire.RR { return slices.Concat(n.wanted, n.derived) }
 
-// prerequisites checks what has to hold (RFC 2136 section 3.2).
-func (u *updater) prerequisites(all []wire.RR) error {
+// checkPrerequisites checks the prerequisites of a message (RFC 2136 section 3.2).
+func (u *updater) checkPrerequisites(all []wire.RR) error {
 	var sets []wire.RR
 	for _, rr := range all {
 		h := rr.Header()
 		if h.Ttl != 0 {
 			return refused(wire.RcodeFormatError, "a prerequisite has a TTL")
 		}
-		n, err := u.at(h.Name)
+		n, err := u.loadName(h.Name)
 		if err != nil {
 			return err
 		}
-		is := n.has(h.Rrtype)
+		is := n.hasType(h.Rrtype)
 		whole := h.Rdlength == 0
 		switch {
 		case h.Class == wire.ClassANY && whole && !is && h.Rrtype == wire.TypeANY:
@@ -219,8 +219,8 @@ func (u *updater) prerequisites(all []wire.RR) error {
 		}
 	}
 	checked := map[string]bool{}
-	for _, rr := range sets { // each set as a whole is the one that is there
-		n, err := u.at(rr.Header().Name)
+	for _, rr := range sets { // each RRset must equal the existing one
+		n, err := u.loadName(rr.Header().Name)
 		if err != nil {
 			return err
 		}
@@ -232,45 +232,45 @@ func (u *updater) prerequisites(all []wire.RR) error {
 		same := func(list []wire.RR) (of []string) {
 			for _, one := range list {
 				if one.Header().Rrtype == rr.Header().Rrtype && wire.CanonicalName(one.Header().Name) == n.name {
-					of = append(of, u.data(one))
+					of = append(of, u.cachedData(one))
 				}
 			}
 			slices.Sort(of)
 			return slices.Compact(of)
 		}
-		if !slices.Equal(same(sets), same(n.all())) {
+		if !slices.Equal(same(sets), same(n.records())) {
 			return refused(wire.RcodeNXRrset, n.name+" has another "+wire.Type(rr.Header().Rrtype).String())
 		}
 	}
 	return nil
 }
 
-// lacksData reports whether a record has no data although its type needs some.
+// lacksData reports whether a record has no data although its type requires data.
 func lacksData(h *wire.RR_Header) bool {
 	_, known := wire.TypeToRR[h.Rrtype]
 	return h.Rdlength == 0 && known && h.Rrtype != wire.TypeANY && h.Rrtype != wire.TypeAPL && h.Rrtype != wire.TypeNULL
 }
 
-// dataOf gives the type and the data of a record as texts that compare: names without regard to case.
+// dataOf returns the type and the data of a record in a comparable form: names are compared without regard to case.
 func dataOf(rr wire.RR) string {
 	one := wire.Copy(rr)
 	one.Header().Ttl, one.Header().Class, one.Header().Name = 0, wire.ClassINET, "."
 	return sameRecord(one)
 }
 
-// prescan refuses changes that cannot be made, before any is (RFC 2136 section 3.4.1).
+// prescan rejects invalid changes before any change is applied (RFC 2136 section 3.4.1).
 func (u *updater) prescan(all []wire.RR) error {
 	for _, rr := range all {
 		h := rr.Header()
-		n, err := u.at(h.Name)
+		n, err := u.loadName(h.Name)
 		if err != nil {
 			return err
 		}
-		if n.changes++; n.changes > mostOfName {
-			return refused(wire.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
+		if n.changes++; n.changes > maxChangesPerName {
+			return refused(wire.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, maxChangesPerName))
 		}
 		if n.changes == 1 {
-			if err := u.own(n.name); err != nil {
+			if err := u.checkOwner(n.name); err != nil {
 				return err
 			}
 		}
@@ -289,10 +289,10 @@ func (u *updater) prescan(all []wire.RR) error {
 	return nil
 }
 
-// own refuses a name that lies in a zone below, or is one: that zone says what it holds, and what the zone above says of it.
-func (u *updater) own(name string) error {
+// checkOwner rejects a name at or below the apex of a zone below. The records of such a name, and the delegation, depend on that zone.
+func (u *updater) checkOwner(name string) error {
 	for at := name; at != u.apex; _, at, _ = naming.Cut(at) {
-		zones, err := dns.FindByName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
+		zones, err := dns.FindByName(u.c.Tx, u.zone.Configuration, u.importer.view.ID, "zones", naming.Clean(at))
 		if err != nil {
 			return err
 		}
@@ -305,14 +305,14 @@ func (u *updater) own(name string) error {
 	return nil
 }
 
-// change notes one change of the message (RFC 2136 section 3.4.2).
-func (u *updater) change(rr wire.RR) error {
+// applyChange applies one change of the message to the wanted records (RFC 2136 section 3.4.2).
+func (u *updater) applyChange(rr wire.RR) error {
 	h := rr.Header()
-	n, err := u.at(h.Name)
+	n, err := u.loadName(h.Name)
 	if err != nil {
 		return err
 	}
-	stays := func(kind uint16) bool { return n.name == u.apex && ofApex(kind) }
+	stays := func(kind uint16) bool { return n.name == u.apex && isApexType(kind) }
 	switch {
 	case stays(h.Rrtype):
 		return nil
@@ -321,34 +321,34 @@ func (u *updater) change(rr wire.RR) error {
 			return (h.Rrtype == wire.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
 		})
 	case h.Class == wire.ClassNONE:
-		n.wanted = slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
+		n.wanted = slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) })
 	default:
-		u.add(n, rr)
+		u.addRecord(n, rr)
 	}
 	return nil
 }
 
-// ofApex reports whether records of a type, at the name of the zone itself, follow from roles and options.
-func ofApex(kind uint16) bool { return kind == wire.TypeSOA || kind == wire.TypeNS }
+// isApexType reports whether records of a type are derived from roles and options at the apex of a zone.
+func isApexType(kind uint16) bool { return kind == wire.TypeSOA || kind == wire.TypeNS }
 
-// add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
-func (u *updater) add(n *updatedName, rr wire.RR) {
+// addRecord adds a wanted record. An alias replaces another alias and cannot be combined with other records (RFC 2136 section 3.4.2.2).
+func (u *updater) addRecord(n *updatedName, rr wire.RR) {
 	alias := rr.Header().Rrtype == wire.TypeCNAME
 	switch {
-	case slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.data(one) == u.data(rr) }):
-		return // it is there
-	case alias && slices.ContainsFunc(n.all(), func(one wire.RR) bool { return one.Header().Rrtype != wire.TypeCNAME }),
-		!alias && n.has(wire.TypeCNAME):
+	case slices.ContainsFunc(n.derived, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }):
+		return // the record exists already
+	case alias && slices.ContainsFunc(n.records(), func(one wire.RR) bool { return one.Header().Rrtype != wire.TypeCNAME }),
+		!alias && n.hasType(wire.TypeCNAME):
 		return
 	case alias:
 		n.wanted = nil
 	}
-	n.wanted = append(slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.data(one) == u.data(rr) }), rr)
+	n.wanted = append(slices.DeleteFunc(n.wanted, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) }), rr)
 }
 
-// realizeAll makes the resources of all names what they are to have: first what goes, records that lead to others before those, then what
-// comes, in the order in which it can be made.
-func (u *updater) realizeAll() (changed bool, err error) {
+// writeAll changes the resources of all names to the wanted records. It first deletes and changes existing resources, linking records
+// before hosts. Then it creates new records in the order of their dependencies.
+func (u *updater) writeAll() (changed bool, err error) {
 	leads := func(name string) int {
 		if slices.ContainsFunc(u.names[name].rows, func(r updatedRow) bool { return r.row.Type != "HostRecord" }) {
 			return 0
@@ -359,34 +359,34 @@ func (u *updater) realizeAll() (changed bool, err error) {
 	var all []wire.RR
 	for _, name := range u.order {
 		n := u.names[name]
-		is, left, err := u.realize(n)
+		is, left, err := u.writeName(n)
 		if err != nil {
 			return false, err
 		}
 		switch {
 		case is && len(n.wanted) == 0:
-			u.make.done.Deleted++
+			u.importer.done.Deleted++
 		case is:
-			u.make.done.Changed++
+			u.importer.done.Changed++
 		}
 		changed, all = changed || is, append(all, left...)
 	}
 	if len(all) == 0 {
 		return changed, nil
 	}
-	for job := range u.make.jobs(u.apex, all) {
+	for job := range u.importer.jobs(u.apex, all) {
 		if err := job(); err != nil {
 			return false, err
 		}
 	}
-	return changed || u.make.done.Made > 0, nil
+	return changed || u.importer.done.Made > 0, nil
 }
 
-// realize makes the resources of a name that are there what it is to have, and gives the records that are to be made.
-func (u *updater) realize(n *updatedName) (changed bool, left []wire.RR, err error) {
+// writeName changes the existing resources of a name to the wanted records. It returns the records that must be created.
+func (u *updater) writeName(n *updatedName) (changed bool, left []wire.RR, err error) {
 	left = slices.Clone(n.wanted)
 	take := func(rr wire.RR) (found wire.RR) {
-		i := slices.IndexFunc(left, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
+		i := slices.IndexFunc(left, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) })
 		if i < 0 {
 			return nil
 		}
@@ -396,18 +396,18 @@ func (u *updater) realize(n *updatedName) (changed bool, left []wire.RR, err err
 	}
 	for _, r := range n.rows {
 		if r.row.Type == "HostRecord" {
-			is, rest, err := u.realizeHost(r, left)
+			is, rest, err := u.writeHost(r, left)
 			if err != nil {
 				return false, nil, err
 			}
 			changed, left = changed || is, rest
 			continue
 		}
-		if len(r.rrs) != 1 { // it is served as nothing
+		if len(r.rrs) != 1 { // the resource has no DNS record
 			continue
 		}
-		if addr, is := addressOf(r.rrs[0]); is && u.refits {
-			fits, err := u.make.fits(r.row.Key, addr)
+		if addr, is := addressOf(r.rrs[0]); is && u.convertsToHosts {
+			fits, err := u.importer.isHostAddress(r.row.Key, addr)
 			if err != nil {
 				return false, nil, err
 			}
@@ -423,7 +423,7 @@ func (u *updater) realize(n *updatedName) (changed bool, left []wire.RR, err err
 			err = u.remove(r.row)
 			changed = true
 		} else if kept.Header().Ttl != r.rrs[0].Header().Ttl {
-			err = u.retime(r.row, kept.Header().Ttl)
+			err = u.setTTL(r.row, kept.Header().Ttl)
 			changed = true
 		}
 		if err != nil {
@@ -433,24 +433,24 @@ func (u *updater) realize(n *updatedName) (changed bool, left []wire.RR, err err
 	return changed, left, nil
 }
 
-// retime gives a record another time to live.
-func (u *updater) retime(row *store.Resource, ttl uint32) error {
+// setTTL changes the TTL of a record.
+func (u *updater) setTTL(row *store.Resource, ttl uint32) error {
 	seconds := int64(min(ttl, 1<<31-1))
 	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(dns.ComparableRecord).AsRecord().TTL = &seconds })
 	return err
 }
 
-// remove deletes a record. Others that lead to it lead to its name from then on, as to that of an external host.
+// remove deletes a record. Links to it are redirected to an external host of the same name.
 func (u *updater) remove(row *store.Resource) error {
-	if err := u.make.leadTo(row.ID, func() (schema.Ref, error) { return dns.ExternalHost(u.c, u.make.view, row.Key) }); err != nil {
+	if err := u.importer.relink(row.ID, func() (schema.Ref, error) { return dns.ExternalHost(u.c, u.importer.view, row.Key) }); err != nil {
 		return err
 	}
 	return u.c.Following().Delete(row)
 }
 
-// CodeOf gives the code that a failure of Update is answered with, and why.
+// CodeOf returns the response code and the reason for an error of Update.
 func CodeOf(err error) (code int, why string) {
-	if r, ok := err.(*Refused); ok { //nolint:errorlint // nobody wraps it
+	if r, ok := err.(*Refused); ok { //nolint:errorlint // this error is never wrapped
 		return r.Code, r.Why
 	}
 	if p, ok := problem.As(err); ok && p.Status < 500 {

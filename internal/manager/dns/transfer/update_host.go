@@ -9,16 +9,16 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.
-func (u *updater) realizeHost(r updatedRow, wanted []wire.RR) (changed bool, rest []wire.RR, err error) {
+// writeHost changes the addresses of a host to the wanted ones and returns the other records. A host without addresses is deleted.
+func (u *updater) writeHost(r updatedRow, wanted []wire.RR) (changed bool, rest []wire.RR, err error) {
 	var keep, add []netip.Addr
 	ttl := uint32(1<<31 - 1)
 	for _, rr := range wanted {
 		addr, is := addressOf(rr)
-		there := is && slices.ContainsFunc(r.rrs, func(one wire.RR) bool { return u.data(one) == u.data(rr) })
+		there := is && slices.ContainsFunc(r.rrs, func(one wire.RR) bool { return u.cachedData(one) == u.cachedData(rr) })
 		fits := false
 		if is && !there {
-			if fits, err = u.make.fits(r.row.Key, addr); err != nil {
+			if fits, err = u.importer.isHostAddress(r.row.Key, addr); err != nil {
 				return false, nil, err
 			}
 		}
@@ -61,10 +61,10 @@ func (u *updater) realizeHost(r updatedRow, wanted []wire.RR) (changed bool, res
 	}); err != nil {
 		return false, nil, err
 	}
-	return true, rest, u.release(before)
+	return true, rest, u.releaseAddresses(before)
 }
 
-// removeHost deletes a host, and gives its addresses back where they came with it.
+// removeHost deletes a host, and releases the addresses that were assigned for it.
 func (u *updater) removeHost(r updatedRow) error {
 	before, err := u.c.Tx.Links(r.row.ID, "addresses")
 	if err != nil {
@@ -73,10 +73,10 @@ func (u *updater) removeHost(r updatedRow) error {
 	if err := u.remove(r.row); err != nil {
 		return err
 	}
-	return u.release(before)
+	return u.releaseAddresses(before)
 }
 
-// addressOf gives the address of an A or AAAA record.
+// addressOf returns the address of an A or AAAA record.
 func addressOf(rr wire.RR) (addr netip.Addr, is bool) {
 	switch x := rr.(type) {
 	case *wire.A:

@@ -1,4 +1,4 @@
-package server
+package authz_test
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 
 // Without a right a user sees itself, and nothing else; with one what the right is for, and what lies below it.
 func TestAccessRightsOfReading(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24","name":"secret"}`)
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC","name":"printer"}`)
@@ -56,7 +56,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	if r.Get("data.0.usage") == nil {
 		t.Errorf("the usage of a network that is seen whole is not shown: %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?total=true&"+filter("configuration.name:'main'"), "", as); r.Count() != 0 {
+	if r := m.Want(200, "GET", "/api/v2/networks?total=true&"+apitest.Filter("configuration.name:'main'"), "", as); r.Count() != 0 {
 		t.Errorf("it is found by what is not seen: %s", r.Body)
 	}
 	if r := m.Want(200, "GET", "/api/v2/addresses?total=true&orderBy=desc(name)", "", as); r.Text("totalCount") != "2" ||
@@ -120,7 +120,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 
 // Each change takes its level, whatever leads to it, and the refusal says which right gives less.
 func TestAccessRightsOfChanging(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	far := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/24"}`)
@@ -206,7 +206,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 
 // Rights are given by who may, where it may; each is one of its subject and its resource.
 func TestGivingAccessRights(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, network := m.Basics()
 	first, _ := m.User("first", "NO_ACCESS")
 	second, as := m.User("second", "ADD_ACCESS_RIGHTS")
@@ -272,7 +272,7 @@ func TestGivingAccessRights(t *testing.T) {
 
 // Deployments take a right of their own, where they deploy, also by a schedule.
 func TestRightsToDeploy(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, _, _ := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
@@ -295,18 +295,9 @@ func TestRightsToDeploy(t *testing.T) {
 	m.Verify()
 }
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		user, _ := m.User("reader", "NO_ACCESS")
-		m.Right(user, "", "VIEW", `,"accessOverrides":[{"resourceType":"Server","accessLevel":"HIDE"}]`)
-		m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
-			`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
-	})
-}
-
 // What users without rights see of a database from before there were any: everything, as they did.
 func TestRightsOfEarlierUsers(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	_, as := m.User("ada", "NO_ACCESS")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
@@ -372,7 +363,7 @@ func (m *rightsModel) level(subjects []string, id string) int {
 
 // What is seen follows what blocks lie in: what was found out of them for one list does not outlive a change.
 func TestRightsFollowTheTree(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, _ := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
 	m.Right(user, block, "VIEW", "")
@@ -410,7 +401,7 @@ func TestRightsFollowTheTree(t *testing.T) {
 // What the engine lets users see and change is what a naive evaluator says, over random trees, rights and questions.
 func TestRightsModel(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	rounds := 25
 	if os.Getenv(apitest.LongTests) != "" {
 		rounds = 1600
@@ -418,7 +409,7 @@ func TestRightsModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 7)) //nolint:gosec // a test; the seed is told
 	model := &rightsModel{parent: map[string]string{}, kind: map[string]string{}, collection: map[string]string{},
 		rights: map[string]map[string]modelRight{}}
-	m.randomTree(model, random)
+	randomTree(m, model, random)
 	var users, headers []string
 	var groups []string
 	for i := range 2 {
@@ -441,11 +432,11 @@ func TestRightsModel(t *testing.T) {
 	asked, made, gone := 0, 0, 0
 	for round := range rounds {
 		if round%5 == 0 {
-			came, went := m.changeTree(model, random, round)
+			came, went := changeTree(m, model, random, round)
 			made, gone = made+came, gone+went
 			ids = slices.Sorted(maps.Keys(model.kind))
 		}
-		m.randomRights(model, random, append(slices.Clone(users), groups...), ids)
+		randomRights(m, model, random, append(slices.Clone(users), groups...), ids)
 		i := random.IntN(len(users))
 		seen := map[string]bool{}
 		for _, id := range ids {
@@ -467,15 +458,15 @@ func TestRightsModel(t *testing.T) {
 			case 0:
 				question = "&orderBy=" + []string{"id", "desc(id)", "name", "desc(name)"}[random.IntN(4)]
 			case 1:
-				question = "&" + filter(fmt.Sprintf("id:ge(%d)", least))
+				question = "&" + apitest.Filter(fmt.Sprintf("id:ge(%d)", least))
 				fits = func(id string) bool { n, _ := strconv.Atoi(id); return n >= least }
 			case 2:
 				kind := model.kind[ids[random.IntN(len(ids))]]
-				question = "&orderBy=desc(id)&" + filter("type:'"+kind+"'")
+				question = "&orderBy=desc(id)&" + apitest.Filter("type:'"+kind+"'")
 				fits = func(id string) bool { return model.kind[id] == kind }
 			}
 			if c == "" && !strings.Contains(question, "filter") { // a page has room for the resources of the test, not for all others
-				question += "&" + filter("id:ge("+ids[0]+")")
+				question += "&" + apitest.Filter("id:ge("+ids[0]+")")
 			}
 			r := m.Want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
 			if err := json.Unmarshal(r.Body, &list); err != nil {
@@ -511,8 +502,8 @@ func TestRightsModel(t *testing.T) {
 			}
 		}
 		for range 6 {
-			m.tryOne(t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
-			m.tryNew(t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
+			tryOne(m, t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
+			tryNew(m, t, model, random, subjects(i), headers[i], ids[random.IntN(len(ids))])
 			asked += 2
 		}
 	}
@@ -524,7 +515,7 @@ func TestRightsModel(t *testing.T) {
 }
 
 // tryOne asks for one resource, for what may be done with it, and changes it.
-func (m *manager) tryOne(t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, id string) {
+func tryOne(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, id string) {
 	t.Helper()
 	level := model.level(subjects, id)
 	path := "/api/v2/" + model.collection[id] + "/" + id
@@ -553,7 +544,7 @@ func (m *manager) tryOne(t *testing.T, model *rightsModel, random *rand.Rand, su
 }
 
 // tryNew makes something in a resource, and takes it away again.
-func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, above string) {
+func tryNew(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, above string) {
 	t.Helper()
 	var kind, path, body string
 	switch n := random.IntN(1_000_000); model.kind[above] {
@@ -596,7 +587,7 @@ func (m *manager) tryNew(t *testing.T, model *rightsModel, random *rand.Rand, su
 }
 
 // changeTree makes a network with an address somewhere, and takes another address away, where that can be. It says how many came and went.
-func (m *manager) changeTree(model *rightsModel, random *rand.Rand, round int) (came, went int) {
+func changeTree(m *apitest.API, model *rightsModel, random *rand.Rand, round int) (came, went int) {
 	known := func(kind string) (ids []string) {
 		for id, k := range model.kind {
 			if k == kind {
@@ -639,7 +630,7 @@ func nameFor(kind string, random *rand.Rand) string {
 }
 
 // randomTree makes resources that lie in each other.
-func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
+func randomTree(m *apitest.API, model *rightsModel, random *rand.Rand) {
 	add := func(parent, collection, path, body string) string {
 		r := m.Want(201, "POST", "/api/v2/"+path, body)
 		id := r.Text("id")
@@ -688,7 +679,7 @@ func (m *manager) randomTree(model *rightsModel, random *rand.Rand) {
 }
 
 // randomRights gives, changes and takes away a few rights.
-func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, ids []string) {
+func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subjects, ids []string) {
 	kinds := []string{"IPv4Address", "IPv4Network", "Zone", "TXTRecord", "IPv4Block", "IPv4DHCPRange"}
 	for range 1 + random.IntN(4) {
 		subject, at := subjects[random.IntN(len(subjects))], ids[random.IntN(len(ids))]
@@ -725,30 +716,9 @@ func (m *manager) randomRights(model *rightsModel, random *rand.Rand, subjects, 
 	}
 }
 
-// What resources lie in is of the collections that theirs says: what is seen of them is looked for there.
-func TestResourcesLieWhereTheyMay(t *testing.T) {
-	apitest.Slow(t)
-	m := startAlone(t)
-	m.oneOfEach()
-	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
-		return tx.Each(func(scan func(...any) error) error {
-			var collection, above string
-			if err := scan(&collection, &above); err != nil {
-				return err
-			}
-			if c := m.Address.Collection(collection); !slices.Contains(c.Parents, above) {
-				t.Errorf("%s lie in %s, and may lie in %s", collection, above, c.Parents)
-			}
-			return nil
-		}, "SELECT DISTINCT r.collection, p.collection FROM resource r JOIN resource p ON p.id = r.parent")
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // What is split keeps its rights in each of its parts, whoever splits it; undo takes them back with the parts.
 func TestRightsOfWhatIsSplit(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	person := func(name, level string) string {
 		id := m.ID("/api/v2/users",
@@ -757,7 +727,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 		return id
 	}
 	carol, dave := person("carol", "VIEW"), person("dave", "FULL")
-	asCarol, asDave := basicAuth("carol", "a-long-password"), basicAuth("dave", "a-long-password")
+	asCarol, asDave := apitest.BasicAuth("carol", "a-long-password"), apitest.BasicAuth("dave", "a-long-password")
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+network+`},"defaultAccessLevel":"HIDE",
 		"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+dave+`},"resource":{"id":`+network+`},"defaultAccessLevel":"ADD","workflowLevel":"NONE"}`)
@@ -768,7 +738,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", split)
 	m.Want(200, "GET", "/api/v2/networks", "", asCarol).None(t)
 	for _, part := range strings.Split("10.0.0.0/26 10.0.0.64/26 10.0.0.128/26 10.0.0.192/26", " ") {
-		id := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'"+part+"'"), "").Text("data.0.id")
+		id := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'"+part+"'"), "").Text("data.0.id")
 		r := m.Want(200, "GET", "/api/v2/networks/"+id+"/accessRights?orderBy=asc(id)", "")
 		if r.Count() != 2 || r.Text("data.0.userScope.name") != "carol" || r.Text("data.0.accessOverrides.0.accessLevel") != "VIEW" ||
 			r.Text("data.1.userScope.name") != "dave" || r.Text("data.1.defaultAccessLevel") != "ADD" {
@@ -786,7 +756,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 
 	// Who may split need not be one who may give rights, and is shown none.
 	eve := person("eve", "FULL")
-	asEve := basicAuth("eve", "a-long-password")
+	asEve := apitest.BasicAuth("eve", "a-long-password")
 	if r := m.Want(200, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve, "x-portolan-dry-run: true"); strings.Contains(string(r.Body),
 		"carol") {
 		t.Errorf("eve, who sees no rights, is shown %s", r.Body)
@@ -796,7 +766,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+eve+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
 	halves := `{"type":"IPv4BlockSplit","block":{"id":` + block + `}}`
 	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/splits", halves, asEve)
-	blocks := m.Want(200, "GET", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", asEve)
+	blocks := m.Want(200, "GET", "/api/v2/blocks?"+apitest.Filter("type:'IPv4Block'"), "", asEve)
 	if blocks.Count() != 2 {
 		t.Errorf("there are the blocks %s", blocks.Body)
 	}

@@ -1,19 +1,21 @@
-package server
+package dns_test
 
 import (
 	"fmt"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // Those of a list that a filter finds are deleted at once, all or none, where the request says how many they are.
 func TestDeleteLists(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	for i := range 6 {
 		m.ID("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.%d","name":"old-%d"}`, 20+i, i))
 	}
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
-	addresses := "/api/v2/networks/" + network + "/addresses?" + filter("name:startsWith('old-')")
+	addresses := "/api/v2/networks/" + network + "/addresses?" + apitest.Filter("name:startsWith('old-')")
 	confirm := func(n string) string { return "x-portolan-confirm: " + n }
 	m.Refused(409, "ConfirmationRequired", "6 resources match", "DELETE", addresses, "")
 	m.Refused(409, "ConfirmationRequired", "6", "DELETE", addresses, "", confirm("5"))
@@ -21,10 +23,10 @@ func TestDeleteLists(t *testing.T) {
 	m.Refused(400, "MissingQueryParameter", "filter", "DELETE", "/api/v2/networks/"+network+"/addresses", "", confirm("6"))
 	m.Refused(400, "InvalidQueryParameterValue", "limit", "DELETE", addresses+"&limit=1", "", confirm("6"))
 	m.Refused(400, "FilterParseError", "position", "DELETE", "/api/v2/addresses?filter=x", "", confirm("6"))
-	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/networks/99999999/addresses?"+filter("name:'x'"), "", confirm("0"))
+	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/networks/99999999/addresses?"+apitest.Filter("name:'x'"), "", confirm("0"))
 	m.Refused(400, "InvalidHeaderValue", "list", "DELETE", "/api/v2/networks/"+network, "", confirm("1"))
-	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/users?"+filter("name:'admin'"), "", confirm("1"))
-	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/networks/"+network+"/tags?"+filter("name:'x'"), "", confirm("0"))
+	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/users?"+apitest.Filter("name:'admin'"), "", confirm("1"))
+	m.Refused(405, "MethodNotAllowed", "", "DELETE", "/api/v2/networks/"+network+"/tags?"+apitest.Filter("name:'x'"), "", confirm("0"))
 	if r := m.Want(200, "DELETE", addresses, "", "x-portolan-dry-run: true"); r.Text("deleted") != "7" {
 		t.Errorf("tried: %s", r.Body)
 	}
@@ -44,9 +46,9 @@ func TestDeleteLists(t *testing.T) {
 		t.Errorf("after the undo there are %s", r.Body)
 	}
 	// One that is refused takes all back; what goes with one before is no fault.
-	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists?"+filter("name:'any'"), "", confirm("1"))
+	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists?"+apitest.Filter("name:'any'"), "", confirm("1"))
 	m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/16"}`)
-	if r := m.Want(200, "DELETE", "/api/v2/blocks?"+filter("type:'IPv4Block'"), "", confirm("2")); r.Text("count") != "2" {
+	if r := m.Want(200, "DELETE", "/api/v2/blocks?"+apitest.Filter("type:'IPv4Block'"), "", confirm("2")); r.Text("count") != "2" {
 		t.Errorf("the blocks: %s", r.Body)
 	}
 	m.Want(404, "GET", "/api/v2/blocks/"+block, "")

@@ -1,4 +1,4 @@
-package server
+package dns_test
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func servedRecords(t *testing.T, zone string, records []rr.RR) (all []string) {
 }
 
 // putBack puts every resource of a collection back as it is shown: it is taken, and changes nothing.
-func (m *manager) putBack(path string) {
+func putBack(m *apitest.API, path string) {
 	m.T.Helper()
 	for from := 0; ; from += 1000 {
 		r := m.Want(200, "GET", fmt.Sprintf("%s?limit=1000&offset=%d", path, from), "")
@@ -76,7 +76,7 @@ func (m *manager) putBack(path string) {
 func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 	apitest.Slow(t)
 	program := peers.Program(t, "named-compilezone")
-	m := startAlone(t)
+	m := start(t)
 	m.Basics()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -156,14 +156,14 @@ func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d files are loaded by BIND", loaded, len(files))
-	m.putBack("/api/v2/resourceRecords")
+	putBack(m, "/api/v2/resourceRecords")
 	m.Verify()
 }
 
 // TestNamesBelowUnicodeZones creates records with underscores, wildcards and escapes below a zone with an internationalised name, by its
 // U-label and by its A-label.
 func TestNamesBelowUnicodeZones(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, _, _, _ := m.Basics()
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"müller.example"}`)
 	for body, name := range map[string]string{
@@ -179,7 +179,7 @@ func TestNamesBelowUnicodeZones(t *testing.T) {
 		`{"type":"GenericRecord","name":"m","recordType":"EUI48","rdata":"00-00-5e-00-53-2a"}`:  "m.xn--mller-kva.example",
 	} {
 		id := m.ID("/api/v2/zones/"+zone+"/resourceRecords", body)
-		r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+strings.ReplaceAll(name, `\`, `\\`)+"'"), "")
+		r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'"+strings.ReplaceAll(name, `\`, `\\`)+"'"), "")
 		if r.Text("data.0.id") != id {
 			t.Errorf("%s is not found as %s: %s", body, name, r.Body)
 		}

@@ -1,4 +1,4 @@
-package server
+package dns_test
 
 import (
 	"encoding/base64"
@@ -9,23 +9,12 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"transfer","algorithm":"SHA256","length":256,"privateKey":"`+
-			base64.StdEncoding.EncodeToString(make([]byte, 32))+`"}`)
-		realm := m.ID(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
-		m.ID("/api/v2/realms/"+realm+"/keyDistributionCenters", `{"name":"one","host":"kdc.example.net"}`)
-		m.ID("/api/v2/realms/"+realm+"/servicePrincipals", `{"name":"DNS/ns.example.net","keyVersionNumber":1,"password":"x"}`)
-	})
-}
-
 // Access control lists name addresses, prefixes, keys and other lists; names follow when what they name is renamed.
 func TestAccessControlLists(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
-	if r := m.Want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+filter("predefined:true"), ""); !strings.Contains(string(r.Body),
+	if r := m.Want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+apitest.Filter("predefined:true"), ""); !strings.Contains(string(r.Body),
 		`[{"name":"any"},{"name":"localhost"},{"name":"localnets"},{"name":"none"}]`) {
 		t.Errorf("the lists that are always there: %s", r.Body)
 	}
@@ -59,7 +48,7 @@ func TestAccessControlLists(t *testing.T) {
 		`{"name":"inner","matchElements":["outer"]}`)
 	m.Refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
 		`{"name":"inner","matchElements":["inner"]}`)
-	any := m.Want(200, "GET", lists+"?"+filter("name:'any'"), "").Text("data.0.id")
+	any := m.Want(200, "GET", lists+"?"+apitest.Filter("name:'any'"), "").Text("data.0.id")
 	m.Refused(403, "UpdateNotAllowed", "any", "PUT", "/api/v2/accessControlLists/"+any, `{"name":"any","matchElements":["none"]}`)
 	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists/"+any, "")
 	// Names follow.
@@ -79,7 +68,7 @@ func TestAccessControlLists(t *testing.T) {
 
 // Lists that name each other many times over are looked at once each.
 func TestManyAccessControlLists(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
 	m.ID(lists, `{"name":"a0","matchElements":["any"]}`)
@@ -94,7 +83,7 @@ func TestManyAccessControlLists(t *testing.T) {
 
 // A secret of a key is shown in the answer that it was made by, and nowhere else.
 func TestTSIGKeys(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	keys := "/api/v2/configurations/" + configuration + "/signingKeys"
 	made := m.Want(201, "POST", keys, `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
@@ -156,17 +145,11 @@ func TestTSIGKeys(t *testing.T) {
 	m.Verify()
 }
 
-const policyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256","signatureValidityPeriod":"P10D",` +
-	`"signatureResigningPeriod":"P2D","zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
-	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P3D",` +
-	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D","keySigningKeyOverlapPeriod":"P30D",` +
-	`"keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
-
 // What a policy is applied to has its keys, and loses them with it.
 func TestSigningPolicies(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
-	body := strings.Replace(policyBody, "NAME", "standard", 1)
+	body := strings.Replace(apitest.PolicyBody, "NAME", "standard", 1)
 	policy := m.ID("/api/v2/signingPolicies", body)
 	for _, c := range [][3]string{
 		{`"ADDRESS_MANAGER"`, `"ENTRUST_HSM"`, "NoHsmConfiguration"},
@@ -260,7 +243,7 @@ func TestSigningPolicies(t *testing.T) {
 
 // Realms have centers and principals, whose password is never shown.
 func TestKerberos(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	realms := "/api/v2/configurations/" + configuration + "/realms"
 	realm := m.ID(realms, `{"name":"EXAMPLE.NET","domain":"example.net"}`)

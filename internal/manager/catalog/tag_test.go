@@ -1,4 +1,4 @@
-package server
+package catalog_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 // Tags are made in groups and below each other, put on anything and taken off; what is tagged keeps its
 // tags when it changes.
 func TestTags(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, _, network := m.Basics()
 	group := m.ID("/api/v2/tagGroups", `{"name":"sites"}`)
 	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
@@ -69,7 +69,7 @@ func TestTags(t *testing.T) {
 // Clients are known by hardware address or identifier, in whatever form it is written; those that an
 // address names are found, or made.
 func TestClients(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	macs := "/api/v2/configurations/" + configuration + "/macAddresses"
 	mac := m.ID(macs, `{"address":"00:00:5e:00:53:01","name":"printer"}`)

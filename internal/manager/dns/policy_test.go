@@ -1,4 +1,4 @@
-package server
+package dns_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // A naming policy says how names are composed, on what it is put on and below it where it is inherited.
 func TestNamingPolicies(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	lab := m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`)
 	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"
@@ -93,7 +93,7 @@ func TestNamingPolicies(t *testing.T) {
 
 // A mark in a new name stands for the next number of a policy's value: of a counter, or the first with which the name is nobody's.
 func TestNamingPoliciesMakeNames(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	other := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)
 	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"

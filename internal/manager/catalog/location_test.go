@@ -1,4 +1,4 @@
-package server
+package catalog_test
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 
 // A place below its country has the UN/LOCODE that its code says; other places have none.
 func TestLocodes(t *testing.T) {
-	m := startAlone(t)
-	norway := "/api/v2/locations/" + m.Want(200, "GET", "/api/v2/locations?"+filter("code:'NO'"), "").Text("data.0.id") + "/locations"
+	m := start(t)
+	norway := "/api/v2/locations/" + m.Want(200, "GET", "/api/v2/locations?"+apitest.Filter("code:'NO'"), "").Text("data.0.id") + "/locations"
 	var oslo string
 	for code, want := range map[string]string{"OSL": "NO OSL", "NOBGO": "NO BGO", "NO TRD": "NO TRD", "depot": "", "OSLO": "", "O1L": ""} {
 		r := m.Want(201, "POST", norway, `{"name":"a place","code":"`+code+`"}`)
@@ -20,7 +20,7 @@ func TestLocodes(t *testing.T) {
 			oslo = r.Text("id")
 		}
 	}
-	if r := m.Want(200, "GET", "/api/v2/locations?"+filter("locode:'NO OSL'"), ""); r.Text("data.0.id") != oslo {
+	if r := m.Want(200, "GET", "/api/v2/locations?"+apitest.Filter("locode:'NO OSL'"), ""); r.Text("data.0.id") != oslo {
 		t.Errorf("by its UN/LOCODE is found %s", r.Body)
 	}
 	if r := m.Want(201, "POST", "/api/v2/locations/"+oslo+"/locations", `{"name":"Hall 1","code":"HAL"}`); r.Get("locode") != nil {

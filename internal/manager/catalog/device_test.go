@@ -1,4 +1,4 @@
-package server
+package catalog_test
 
 import (
 	"testing"
@@ -6,19 +6,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		kind := m.ID("/api/v2/deviceTypes", `{"name":"Anchor"}`)
-		model := m.ID("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
-		m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"bollard","deviceSubtype":{"id":`+model+`},`+
-			`"addresses":[{"address":"10.0.0.77"}]}`)
-	})
-}
-
 // Devices have a kind, of which a subtype implies the type, and addresses, each of one device alone.
 func TestDevices(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	kind := m.ID("/api/v2/deviceTypes", `{"name":"Anchor"}`)
 	other := m.ID("/api/v2/deviceTypes", `{"name":"Buoy"}`)
@@ -74,7 +64,7 @@ func TestDevices(t *testing.T) {
 	m.Refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, apitest.MergePatch)
 	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, apitest.MergePatch)
 	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, apitest.MergePatch)
-	if got := m.Want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.Text("data.0.id") != device {
+	if got := m.Want(200, "GET", "/api/v2/devices?"+apitest.Filter("deviceType.name:'Anchor'"), ""); got.Text("data.0.id") != device {
 		t.Errorf("found by its type: %s", got.Body)
 	}
 

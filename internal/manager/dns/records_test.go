@@ -1,10 +1,13 @@
-package server
+package dns_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	dns "portolan/internal/base/dnsmsg"
+	"portolan/internal/base/naming"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/apitest"
@@ -13,7 +16,7 @@ import (
 // What DNS does not allow is refused: anything beside an alias, an alias at the apex, the same record
 // twice; and an undo that would bring it about.
 func TestRecordsOfAName(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	host := m.ID(records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"}]}`)
@@ -71,7 +74,7 @@ func TestRecordsOfAName(t *testing.T) {
 // Services are bound to where they are given (RFC 9460), and addresses of the web to names (RFC 7553): what makes no sense is refused,
 // and a zone file has them and brings them back.
 func TestServiceBindings(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, _, _ := m.Basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	host := m.ID(records, `{"type":"GenericRecord","name":"web","recordType":"A","rdata":"192.0.2.1"}`)
@@ -127,7 +130,7 @@ func TestServiceBindings(t *testing.T) {
 		t.Errorf("the zone was\n%s\nand is\n%s", file, again)
 	}
 	for name, kind := range map[string]string{"www": "HTTPSRecord", "self": "HTTPSRecord", "_dns": "SVCBRecord", "_ftp._tcp": "URIRecord"} {
-		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'"+name+".example.com'"), ""); r.Text("data.0.type") != kind {
+		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'"+name+".example.com'"), ""); r.Text("data.0.type") != kind {
 			t.Errorf("%s is %s", name, r.Body)
 		}
 	}
@@ -136,7 +139,7 @@ func TestServiceBindings(t *testing.T) {
 
 // What a zone file says of services, and the fields of their types cannot hold, is kept as it is written there.
 func TestServicesOfOtherZones(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	m.Basics()
 	name, records, err := readZone("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+
 		"a 300 IN HTTPS 1 . alpn=h2 key65281=\"\\001a\"\nb 300 IN SVCB 0 a port=5\n"+
@@ -148,7 +151,7 @@ func TestServicesOfOtherZones(t *testing.T) {
 	if err != nil || done.Made != 6 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("type:'GenericRecord'"), ""); r.Text("count") != "4" {
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("type:'GenericRecord'"), ""); r.Text("count") != "4" {
 		t.Errorf("they are %s", r.Body)
 	}
 	if file := apitest.ZoneFile(t, m.Address, "svc.test"); !strings.Contains(file, `key65281="\001a"`) {
@@ -160,4 +163,16 @@ func TestServicesOfOtherZones(t *testing.T) {
 func unnumbered(file string) string {
 	lines := strings.Split(file, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "\tSOA\t") }), "\n")
+}
+
+// readZone reads a zone file; a fault of an entry is an error.
+func readZone(text, origin string) (zone string, records []dns.RR, err error) {
+	z, err := naming.ReadZone(strings.NewReader(text), origin, nil)
+	if err == nil && len(z.Faults) > 0 {
+		err = errors.New(z.Faults[0])
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return z.Zone, z.Records, nil
 }

@@ -1,4 +1,4 @@
-package server
+package identity_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // A filter finds a resource that shows the default of a field like one that sets the same value, whatever is asked.
 func TestDefaultsAreFound(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
 	for i, value := range []string{"7", "12.5", "north 7"} {
 		name := fmt.Sprintf("field%d", i)
@@ -23,7 +23,7 @@ func TestDefaultsAreFound(t *testing.T) {
 		ids := "id:in(" + set + "," + unset + "," + other + ")"
 		both := func(expr string, want ...string) {
 			t.Helper()
-			r := m.Want(200, "GET", "/api/v2/networks?orderBy=id&"+filter(ids+" and "+field+":"+expr), "")
+			r := m.Want(200, "GET", "/api/v2/networks?orderBy=id&"+apitest.Filter(ids+" and "+field+":"+expr), "")
 			got := ""
 			for i := range r.Count() {
 				got += r.Text(fmt.Sprintf("data.%d.id", i)) + " "
@@ -54,7 +54,7 @@ func TestDefaultsAreFound(t *testing.T) {
 		both("in('x','"+value+"')", set+" "+unset+" ")
 		both("in('x','other')", other+" ")
 		m.Want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, apitest.MergePatch)
-		if r := m.Want(200, "GET", "/api/v2/networks?"+filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset || r.Count() != 1 {
+		if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset || r.Count() != 1 {
 			t.Errorf("without a default %s", r.Body)
 		}
 	}
@@ -63,7 +63,7 @@ func TestDefaultsAreFound(t *testing.T) {
 
 // A required field is asked of what a request makes, and not of what comes along with that; definitions are seen by whoever sees anything.
 func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	m.ID("/api/v2/userDefinedFieldDefinitions",
 		`{"name":"ticket","displayName":"Ticket","resourceType":"IPv4Address","dataType":"TEXT","required":true}`)
@@ -76,7 +76,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 		`{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC","userDefinedFields":{"ticket":"7"}}`)
 	carol := m.ID("/api/v2/users",
 		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	as := basicAuth("carol", "a-long-password")
+	as := apitest.BasicAuth("carol", "a-long-password")
 	if r := m.Want(200, "GET", "/api/v2/userDefinedFieldDefinitions", "", as); r.Count() != 0 {
 		t.Errorf("without any right carol sees %s", r.Body)
 	}
@@ -91,7 +91,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 
 // The name of a merge says nothing to who does not see what was merged.
 func TestNamesOfActsAreConcealed(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
 	networks := "/api/v2/blocks/" + block + "/networks"
 	one := m.ID(networks, `{"type":"IPv4Network","range":"10.9.0.0/25"}`)
@@ -105,7 +105,7 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 		`{"name":"carol","email":"c@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+carol+`},"resource":{"id":`+one+`},"defaultAccessLevel":"HIDE"}`)
-	r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/merges", "", basicAuth("carol", "a-long-password"))
+	r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/merges", "", apitest.BasicAuth("carol", "a-long-password"))
 	if r.Count() != 1 || strings.Contains(string(r.Body), "10.9.0") {
 		t.Errorf("carol, who does not see the network, is shown %s", r.Body)
 	}
@@ -113,7 +113,7 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 
 // An operation says what it is of however often it is asked, and has nothing to do with a resource of the same number.
 func TestOperationsAskedTwice(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, apitest.MergePatch)
 	operations := "/api/v2/transactions/" + m.LastTransaction() + "/operations"

@@ -1,4 +1,4 @@
-package server
+package serverconfig_test
 
 import (
 	"strings"
@@ -7,53 +7,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		view := m.Want(200, "GET", at+"/views", "").Text("data.0.id")
-		network := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.0/24'"), "").Text("data.0.id")
-		one := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
-		two := m.ID(at+"/servers", apitest.ServerBody("ns2", "10.0.0.54"))
-		three := m.ID(at+"/servers", apitest.ServerBody("ns3", "10.0.0.55"))
-		m.ID(at+"/servers", `{"type":"HAServer","name":"pair","interfaces":[{"servicesIpv4Address":"10.0.0.60"}],"activeServer":{"id":`+two+
-			`},"passiveServer":{"id":`+three+`}}`)
-		m.ID(at+"/serverGroups", `{"name":"edge"}`)
-		m.ID("/api/v2/servers/"+one+"/interfaces", `{"type":"PublishedInterface","name":"ns1.example.net","primaryAddress":"192.0.2.53"}`)
-		own := m.Want(200, "GET", "/api/v2/servers/"+one+"/interfaces?"+filter("type:'NetworkInterface'"), "").Text("data.0.id")
-		m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
-		m.ID("/api/v2/networks/"+network+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
-		tftp := m.ID(at+"/tftpGroups", `{"name":"boot"}`)
-		m.ID("/api/v2/tftpGroups/"+tftp+"/deploymentRoles", `{"type":"TFTPDeploymentRole","server":{"id":`+one+`}}`)
-		m.ID("/api/v2/servers/"+one+"/moves", `{"type":"DeploymentRoleMove","roleTypes":["DHCPDeploymentRole"],"destination":{"id":`+own+`}}`)
-		profile := m.ID("/api/v2/vendorProfiles", `{"name":"phones","identifier":"phone","description":"phones"}`)
-		vendor := m.ID("/api/v2/vendorProfiles/"+profile+"/deploymentOptionDefinitions",
-			`{"type":"DHCPVendorOptionDefinition","name":"url","code":1,"displayName":"URL","description":"where","valueFormat":"<text>"}`)
-		m.ID(at+"/deploymentOptionDefinitions",
-			`{"type":"DHCPv4CustomClientOptionDefinition","name":"mine","code":222,"displayName":"Mine","description":"mine","valueFormat":["<integer_8>"]}`)
-		options := "/api/v2/networks/" + network + "/deploymentOptions"
-		for _, body := range []string{`{"type":"DHCPv4ClientOption","name":"router","value":["10.0.0.1"]}`,
-			`{"type":"DHCPv4ServiceOption","name":"default-lease-time","value":3600}`,
-			`{"type":"DHCPv4RawOption","name":"mine","value":"option x 1;"}`,
-			`{"type":"DHCPVendorOption","definition":{"id":` + vendor + `},"value":"http://x/"}`,
-			`{"type":"DNSOption","name":"allow-query","value":["any"]}`, `{"type":"DNSRawOption","name":"raw","value":"x 1;"}`,
-			`{"type":"StartOfAuthority","value":[null,null,null,"auto",null,null,null,null]}`} {
-			m.ID(options, body)
-		}
-		six := "/api/v2/networks/" + m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv6Network'"), "").Text("data.0.id") +
-			"/deploymentOptions"
-		for _, body := range []string{`{"type":"DHCPv6ClientOption","name":"domain-search-list","value":["example.net"]}`,
-			`{"type":"DHCPv6ServiceOption","name":"default-lease-time","value":3600}`, `{"type":"DHCPv6RawOption","name":"mine","value":"x 1;"}`} {
-			m.ID(six, body)
-		}
-		policy := m.ID("/api/v2/signingPolicies", strings.Replace(policyBody, "NAME", "standard", 1))
-		signed := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"signed.example"}`)
-		m.ID("/api/v2/signingPolicies/"+policy+"/appliedResources", `{"id":`+signed+`}`)
-	})
-}
-
 // Servers come with an interface and services; their state is changed by a PATCH, and pairs are made of two.
 func TestServers(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	one := m.Want(201, "POST", at+"/servers", strings.Replace(apitest.ServerBody("ns1", "10.0.0.53"), `"connected"`,
@@ -74,7 +30,6 @@ func TestServers(t *testing.T) {
 	if r := m.Want(200, "PUT", "/api/v2/servers/"+id, string(shown.Body)); !strings.Contains(string(r.Body), `"monitoringEnabled"]`) {
 		t.Errorf("written back: %s", r.Body)
 	}
-	m.Refused(404, "InlinedResourceNotFound", "servicePoint", "PATCH", "/api/v2/servers/"+id, `{"servicePoint":"nonsense"}`, apitest.MergePatch)
 	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.99"}]}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/servers/"+id+"/interfaces", ""); r.Text("data.0.servicesIpv4Address") != "10.0.0.99" {
 		t.Errorf("at another address: %s", r.Body)
@@ -104,7 +59,7 @@ func TestServers(t *testing.T) {
 	if services.Text("count") != "14" {
 		t.Errorf("its services are %s", services.Body)
 	}
-	ntp := "/api/v2/servers/" + id + "/services/" + m.Want(200, "GET", "/api/v2/servers/"+id+"/services?"+filter("type:'NTPService'"),
+	ntp := "/api/v2/servers/" + id + "/services/" + m.Want(200, "GET", "/api/v2/servers/"+id+"/services?"+apitest.Filter("type:'NTPService'"),
 		"").Text("data.0.id")
 	m.Refused(400, "ServerNotConnected", id, "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example"}]}`)
 	m.Want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"ENABLED","connected":true}`, apitest.MergePatch)
@@ -114,7 +69,7 @@ func TestServers(t *testing.T) {
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "servers[0].stratum", "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example","stratum":10}]}`)
 	m.Refused(400, "MissingRequiredField", "servers", "PUT", ntp, `{"type":"NTPService","enabled":true}`)
-	for _, query := range []string{"", "?limit=1&fields=id", "?" + filter("type:'NTPService'"), "?orderBy=asc(id)"} {
+	for _, query := range []string{"", "?limit=1&fields=id", "?" + apitest.Filter("type:'NTPService'"), "?orderBy=asc(id)"} {
 		if r := m.Want(200, "GET", "/api/v2/services"+query, ""); r.Count() != 0 { // those of the manager's machine, of release 9.6
 			t.Errorf("%s: there are %s", query, r.Body)
 		}
@@ -169,7 +124,7 @@ func TestServers(t *testing.T) {
 
 // Roles say which interface serves what; the nearest of a server is in effect.
 func TestDeploymentRoles(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	face := func(server string) string {
@@ -221,7 +176,7 @@ func TestDeploymentRoles(t *testing.T) {
 	}
 	m.Want(200, "GET", "/api/v2/servers/"+one+"/deploymentRoles/"+reverse, "")
 	m.Refused(405, "MethodNotAllowed", "", "POST", "/api/v2/servers/"+one+"/deploymentRoles", "{}")
-	if r := m.Want(200, "GET", "/api/v2/deploymentRoles?"+filter("serverInterface.id:"+face(one)+" and view.id:"+view),
+	if r := m.Want(200, "GET", "/api/v2/deploymentRoles?"+apitest.Filter("serverInterface.id:"+face(one)+" and view.id:"+view),
 		""); r.Text("count") != "2" {
 		t.Errorf("found by an interface: %s", r.Body)
 	}
@@ -253,7 +208,7 @@ func TestDeploymentRoles(t *testing.T) {
 
 // Options are named by name, code or definition, have values of a shape, and come down the tree.
 func TestDeploymentOptions(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
 	options := "/api/v2/networks/" + network + "/deploymentOptions"
@@ -347,7 +302,7 @@ func TestDeploymentOptions(t *testing.T) {
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "entry 0", "POST", options, `{"type":"DHCPv4ClientOption","code":121,"value":["banana"]}`)
 	m.ID(options, `{"type":"DHCPv4ClientOption","name":"rfc3442-classless-static-routes","value":["10.9.0.0/16:10.0.0.1"]}`)
-	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?"+filter("resource.id:"+network+" and name:'update-policy'"),
+	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?"+apitest.Filter("resource.id:"+network+" and name:'update-policy'"),
 		""); r.Text("count") != "1" {
 		t.Errorf("found by where it lies: %s", r.Body)
 	}
@@ -362,7 +317,7 @@ func TestDeploymentOptions(t *testing.T) {
 
 // Definitions of one's own, and of vendors.
 func TestOptionDefinitions(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	definitions := "/api/v2/configurations/" + configuration + "/deploymentOptionDefinitions"
 	body := `{"type":"DHCPv4CustomClientOptionDefinition","name":"mine","code":222,"displayName":"Mine","description":"mine","valueFormat":["<integer_8>"]}`
@@ -390,11 +345,11 @@ func TestOptionDefinitions(t *testing.T) {
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "127", "POST", options, `{"type":"DHCPv4ClientOption","code":222,"value":[128]}`)
 	m.Refused(403, "ResourceInUse", "", "DELETE", "/api/v2/deploymentOptionDefinitions/"+mine, "")
-	if r := m.Want(200, "GET", "/api/v2/deploymentOptionDefinitions?limit=1&total=true&"+filter("type:'DNSOptionDefinition'"),
+	if r := m.Want(200, "GET", "/api/v2/deploymentOptionDefinitions?limit=1&total=true&"+apitest.Filter("type:'DNSOptionDefinition'"),
 		""); r.Text("totalCount") < "1" {
 		t.Errorf("definitions of DNS options: %s", r.Body)
 	}
-	builtIn := m.Want(200, "GET", "/api/v2/deploymentOptionDefinitions?"+filter("name:'router'"), "").Text("data.0.id")
+	builtIn := m.Want(200, "GET", "/api/v2/deploymentOptionDefinitions?"+apitest.Filter("name:'router'"), "").Text("data.0.id")
 	m.Refused(405, "MethodNotAllowed", "", "POST", "/api/v2/deploymentOptionDefinitions", "{}")
 	m.Refused(403, "UpdateNotAllowed", "router", "PATCH", "/api/v2/deploymentOptionDefinitions/"+builtIn, `{"name":"x"}`, apitest.MergePatch)
 	m.Refused(403, "DeleteNotAllowed", "router", "DELETE", "/api/v2/deploymentOptionDefinitions/"+builtIn, "")

@@ -1,0 +1,25 @@
+package dns_test
+
+import (
+	"os"
+	"testing"
+
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/dns/transfer"
+	"portolan/internal/manager/dnspublish"
+	"portolan/internal/manager/dnssec"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/testkit/apitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
+
+// The tests of this package hold on PostgreSQL, too.
+func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+
+// start returns the API of the trades that the tests ask.
+func start(t *testing.T) *apitest.API {
+	t.Helper()
+	return apitest.New(t, ipam.Register, dns.Register, transfer.Register, dnssec.Register, serverconfig.Register, dnspublish.Register)
+}

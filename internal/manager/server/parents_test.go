@@ -1,0 +1,30 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
+)
+
+// What resources lie in is of the collections that theirs says: what is seen of them is looked for there.
+func TestResourcesLieWhereTheyMay(t *testing.T) {
+	apitest.Slow(t)
+	m := startAlone(t)
+	m.oneOfEach()
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var collection, above string
+			if err := scan(&collection, &above); err != nil {
+				return err
+			}
+			if c := m.Address.Collection(collection); !slices.Contains(c.Parents, above) {
+				t.Errorf("%s lie in %s, and may lie in %s", collection, above, c.Parents)
+			}
+			return nil
+		}, "SELECT DISTINCT r.collection, p.collection FROM resource r JOIN resource p ON p.id = r.parent")
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
