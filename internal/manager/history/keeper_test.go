@@ -14,14 +14,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// plain keeps secrets as they are.
+// plain is a sealer that stores secrets unencrypted.
 type plain struct{}
 
 func (plain) Seal(_ *store.Tx, _, text string) (string, error) { return text, nil }
 func (plain) Open(_ *store.Tx, _, text string) (string, error) { return text, nil }
 
-// A chain that was made anew is not signed by a manager, or one with a file, that has seen the old one signed; and what is slipped in long
-// behind a head, with a time from before it, is found.
+// A rebuilt chain is not signed by a manager that saw the old one signed, or that has a heads file of it. A transaction that is inserted
+// later with a time before an earlier head is detected.
 func TestKeeperSeesAnotherChain(t *testing.T) {
 	var ahead atomic.Int64 // a time.Duration; the store asks for the time by itself, too
 	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true, Layout: &store.Layout{Extensions: []*store.Extension{Extension()}},
@@ -54,10 +54,10 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		return faults
 	}
 	look := func(k *Keeper) error { // chains, then signs
-		if err := k.look(t.Context()); err != nil {
+		if err := k.runOnce(t.Context()); err != nil {
 			return err
 		}
-		return k.look(t.Context())
+		return k.runOnce(t.Context())
 	}
 	insert("one")
 	first := keeper()
