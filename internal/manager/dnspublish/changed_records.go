@@ -8,24 +8,24 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Kinds of the records that a deployment carried.
+// Kinds of record changes in a deployment.
 const (
 	recordAdded   = "added"
 	recordUpdated = "updated"
 	recordDeleted = "deleted"
 )
 
-// deletedRecords are the records that deployments took away, as they were last.
+// deletedRecords is the table with the last images of the records that deployments deleted.
 const deletedRecords store.Source = "deployment_deleted"
 
-// mostNoted is how many records a deployment lists. Those that it took away are looked for among as many of the last ones that were
-// deleted, in as many of the last transactions.
+// mostNoted is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last deletions, in
+// as many of the last transactions.
 const mostNoted = 10_000
 
-// carried are the records that a deployment changed of a zone: what was done, by the name's key (naming.Key) and the type.
+// carried are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record type.
 type carried map[string]map[uint16]string
 
-// of gives what was done with records of some types under a name; empty where nothing was.
+// of returns the kind of change of a name for the first of the given types that changed; empty if none changed.
 func (c carried) of(name string, types []uint16) string {
 	for _, one := range types {
 		if kind := c[name][one]; kind != "" {
@@ -35,7 +35,7 @@ func (c carried) of(name string, types []uint16) string {
 	return ""
 }
 
-// carriedOf gives the records that a publication changes, as far as there is room for them.
+// carriedOf returns the record changes of a publication, at most mostNoted of them.
 func carriedOf(c *publication) (carried, error) {
 	found, noted := carried{}, 0
 	for i, entries := range [][]zonedata.Entry{c.removed, c.added} {
@@ -63,8 +63,8 @@ func carriedOf(c *publication) (carried, error) {
 	return found, nil
 }
 
-// noteRecords keeps which records a deployment carried: of each name that changed, those that are there, which are new or others, and those
-// that are not there any more.
+// noteRecords stores the records that a deployment changed: for each changed name, the added and updated records that exist, and the
+// deleted ones.
 func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64) error {
 	noted := 0
 	note := func(kind string, record int64) error {
@@ -72,11 +72,11 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 		return tx.Write("INSERT INTO deployment_record (deployment, kind, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", deployment, kind,
 			record)
 	}
-	fewer := map[int64]carried{} // names that have lost something, by their zone
+	fewer := map[int64]carried{} // names that lost records, by zone
 	since := int64(0)
 	for _, c := range o.all {
 		zone := c.zone.row.ID
-		if !c.existed || zone == 0 { // all of it
+		if !c.existed || zone == 0 { // a new zone: its records are not listed
 			continue
 		}
 		names, err := carriedOf(c)
@@ -109,7 +109,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 					return err
 				}
 				kind := names.of(name, types)
-				if kind == recordDeleted { // others of its name and type went
+				if kind == recordDeleted { // other records with its name and type were deleted
 					kind = recordUpdated
 				}
 				if kind == "" {
@@ -134,7 +134,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].of(r.Key, types) == "" {
 			return err
 		}
-		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // it is there again
+		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // a record with this id exists again
 			return err
 		}
 		if err := tx.Keep(deletedRecords, r); err != nil {

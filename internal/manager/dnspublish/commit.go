@@ -10,7 +10,8 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// carry keeps what a deployment has come to, and lets it wait until service points serve that.
+// carry commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the content, or
+// ends if there is nothing to wait for.
 func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
 	waits := 0
 	var points []string
@@ -62,8 +63,8 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	return d.end(ctx, id, state, message)
 }
 
-// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not
-// know: what came before it was restored.
+// sendAnew forces a new revision for the server of a full deployment, if its service point serves a revision that this database does not
+// know. This is the case after a restore from an older backup. It returns changed with that server added.
 func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
 	if o.serving == nil || slices.Contains(changed, o.server) {
 		return changed, nil
@@ -87,7 +88,7 @@ func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64,
 	return changed, err
 }
 
-// publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
+// publish stores the contents of the zones and of the server, and returns the servers whose content changed.
 func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	number, err := nextNumber(tx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	return changed, strip(tx, o.serving.gone...)
 }
 
-// awaited gives the servers whose service points are waited for.
+// awaited returns the servers whose service points the deployment waits for.
 func (o *outcome) awaited(changed []int64) []int64 {
 	if o.server != 0 {
 		return []int64{o.server}
@@ -115,12 +116,12 @@ func (o *outcome) awaited(changed []int64) []int64 {
 	return slices.Compact(slices.Sorted(slices.Values(changed)))
 }
 
-// tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
+// tell marks the content of a server as changed and returns its service point; empty if it has none.
 func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 	return tellServer(tx, d.api, d.points, server)
 }
 
-// tellServers is tell of many; servers that are no service points are passed over.
+// tellServers marks the content of servers as changed and returns their service points. Servers without one are skipped.
 func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
 	for _, server := range servers {
 		point, err := tellServer(tx, api, points, server)
@@ -153,7 +154,7 @@ func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (p
 	return "", nil
 }
 
-// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
+// nextNumber returns a number for the next change. It is higher than any earlier number, even after an older backup was restored.
 func nextNumber(tx *store.Tx) (int64, error) {
 	var zones, servers int64
 	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {

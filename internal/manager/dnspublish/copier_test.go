@@ -9,7 +9,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// A server that does not answer, and feeds that take long, keep nothing of others waiting; what is picked is picked once.
+// A server that does not answer, and slow feeds, do not delay the zones of other servers. A zone is picked only once.
 func TestTurnsOfCopies(t *testing.T) {
 	c := &Copier{zones: map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
 	add := func(kind string, n int, z copiedZone) {

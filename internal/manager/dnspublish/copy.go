@@ -19,11 +19,11 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// refresh looks at a zone, copies it where it has changed, and says when it is looked at again.
+// refresh checks a zone, copies it if it has changed, and sets the time of the next check.
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	began := time.Now()
 	soa, what, err := c.copy(ctx, z)
-	if errors.Is(err, errMeanwhile) { // which is no fault of the zone
+	if errors.Is(err, errMeanwhile) { // not an error of the zone
 		c.mu.Lock()
 		z.busy, z.next = false, time.Now().Add(leastTimer)
 		c.mu.Unlock()
@@ -78,11 +78,11 @@ func bounded(seconds uint32) time.Duration {
 	return min(max(time.Duration(seconds)*time.Second, leastTimer), mostTimer)
 }
 
-// copy looks at a zone, and copies it where its serial number is another one. soa is the one that is served, or that came; nil where none
-// is known.
+// copy checks a zone, and copies it if its serial number has changed. soa is the SOA that is served or was received; nil if none is known.
+// what is the kind of result (see Copier.Copied).
 func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
-	what = "failed"    //nolint:wastedassign // for where it panics
-	defer caught(&err) // what comes is somebody else's: it costs that zone alone
+	what = "failed"    //nolint:wastedassign // for a panic
+	defer caught(&err) // received data must not stop the copying of other zones
 	if z.follows != nil {
 		return c.follow(ctx, z)
 	}
@@ -90,7 +90,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	if err != nil {
 		return nil, "failed", err
 	}
-	soa = before.soa //nolint:wastedassign // for where it panics
+	soa = before.soa //nolint:wastedassign // for a panic
 	if z.isFeed() {
 		return c.takeFeed(ctx, z, before)
 	}
@@ -122,7 +122,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	return before.soa, "failed", err
 }
 
-// copiedNow is what is deployed of a zone that is copied: soa is nil, and there false, where nothing is.
+// copiedNow is the deployed state of a copied zone: soa is nil and there is false if nothing is deployed.
 type copiedNow struct {
 	deployedZone
 	there     bool
@@ -150,7 +150,7 @@ func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, er
 	return now, err
 }
 
-// readCopy gives when a zone was last looked at with success, in Unix milliseconds, 0 for never, and whether that is too long ago.
+// readCopy returns the time of the last successful check of a zone, in Unix milliseconds, 0 for never, and whether the zone has expired.
 func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err error) {
 	var is int64
 	err = tx.QueryRow("SELECT refreshed, expired FROM dns_copy WHERE zone = ?", zone).Scan(&refreshed, &is)
@@ -160,7 +160,7 @@ func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err err
 	return refreshed, is != 0, err
 }
 
-// note keeps that a zone was looked at with success, and its content where that has changed.
+// note records a successful check of a zone, and publishes its content if it has changed.
 func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error {
 	return c.change(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
 		if expired || before == 0 {
@@ -180,7 +180,7 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 	})
 }
 
-// expire has nobody answer for a zone any more that could not be looked at for too long (RFC 1035 section 3.3.13).
+// expire stops the answers for a zone that could not be checked within its expire time (RFC 1035 section 3.3.13), and adds events about it.
 func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, said bool) error {
 	if soa == nil && said {
 		return nil
@@ -210,7 +210,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 	})
 }
 
-// errMeanwhile is a zone that has got another content while it was looked at.
+// errMeanwhile reports that the deployed content of a zone changed during a check.
 var errMeanwhile = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
 
 // tell adds an event about a zone.
@@ -219,7 +219,8 @@ func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
 		Message: fmt.Sprintf("Zone %s of servers of others: %s", z.name, text)}, z.configuration)
 }
 
-// change publishes what a zone has become, and whether it is answered for: note keeps what was seen, and says whether it is void.
+// change publishes the content of a zone, and whether servers answer for it: note stores the result of the check and reports whether the
+// zone is void, so that servers do not answer.
 func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 	note func(tx *store.Tx, refreshed int64, expired bool) (bool, error),
 ) error {
@@ -261,7 +262,7 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 	return err
 }
 
-// setVoid says to the servers of a zone whether they are to answer for it, and gives those that do otherwise from now on.
+// setVoid sets whether the servers of a zone refuse to answer for it, and returns the servers whose settings changed.
 func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, void bool) (changed []int64, err error) {
 	var servers []int64
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -294,7 +295,7 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 	return changed, nil
 }
 
-// hearNotice notes that somebody has said that a zone has changed (RFC 1996).
+// hearNotice records a NOTIFY message for a copied zone (RFC 1996).
 func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
 	zone, known := "", 0
 	err := a.Store.View(ctx, func(tx *store.Tx) error {
@@ -310,7 +311,7 @@ func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		}
 		return &transfer.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
 	})
-	if err == nil && known == 0 { // many notices are one change
+	if err == nil && known == 0 { // several messages can announce one change
 		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			tx.Touch(copiesTopic)
 			return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", zone)

@@ -14,7 +14,7 @@ func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.what, o.what))
 }
 
-// change deploys what has changed of live views. It gives whether there may be more.
+// change deploys one batch of queued changes of live views. It reports whether there may be more.
 func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	var o *outcome
 	var now dueNow
@@ -47,7 +47,7 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// carryDue keeps what has become of what was due, and takes it off the list.
+// carryDue commits the outcome of queued changes, and removes them from the queue.
 func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
 	var told []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -68,7 +68,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				changed = append(changed, server)
 			}
 		}
-		for _, s := range servings { // once all of them are known to serve what they do
+		for _, s := range servings { // after all servers have stored what they serve
 			if err := strip(tx, s.gone...); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		if err := now.keepFaults(tx, o); err != nil {
 			return err
 		}
-		if now.all { // keys of zones may be among it
+		if now.all { // the changes may include keys of zones
 			tx.Touch(rollTopic)
 		}
 		for _, id := range o.healed {
@@ -109,7 +109,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 	return nil
 }
 
-// prepareAll finds what has changed of all live zones of a configuration, and what the servers that something was deployed to are to serve.
+// prepareAll computes the changes of all live zones of a configuration, and the content of the servers that were deployed to before.
 func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, error) {
 	d.plan = nil
 	live, err := liveOf(tx)
@@ -147,7 +147,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 		if err != nil {
 			return nil, err
 		}
-		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // which it may have lost just now
+		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // its last live view may have been removed just now
 			continue
 		}
 		servings[server] = s
@@ -163,7 +163,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			if err == nil && c != nil {
 				c, err = o.withhold(p, z, c)
 			}
-			if isFault(err) && !there { // there is nothing to serve
+			if isFault(err) && !there { // there is no earlier content to serve
 				s.leaveOut(z)
 			}
 			if err := o.take(z, deployed, there, c, err); err != nil {
@@ -174,13 +174,13 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 	return servings, nil
 }
 
-// wholly is publication of all of a zone, where what is wrong with it ends nothing else.
+// wholly returns the publication of a whole zone. A panic becomes an error of this zone only.
 func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error) {
 	defer caught(&err)
 	return p.publication(z, nil, now)
 }
 
-// withhold takes records out that the servers say are not deployed, and notes that.
+// withhold removes the records that the checks of the servers reject, and records them as a fault.
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
 	left, out, err := p.withhold(z, c)
 	if out != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records != nil && f.zone == z.id }) {
@@ -189,7 +189,7 @@ func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publicatio
 	return left, err
 }
 
-// take takes in what has become of a zone, or why it cannot be deployed.
+// take records the publication of a zone, or the error that prevents its deployment.
 func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
 	switch {
 	case isFault(err):
@@ -206,7 +206,7 @@ func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *pub
 	return nil
 }
 
-// prepareDue finds what has changed of some names and addresses.
+// prepareDue computes the changes of the queued names and addresses.
 func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) {
 	live, err := liveOf(tx)
 	if err != nil {
@@ -245,7 +245,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		}
 		o.looked[z.id] = true
 		var c *publication
-		if deployed.complete <= 0 { // not all of it was, before
+		if deployed.complete <= 0 { // it was not completely deployed before
 			c, err = p.wholly(z, d.api.Store.Now())
 		} else {
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
@@ -253,7 +253,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		if err == nil && c != nil {
 			c, err = o.withhold(p, z, c)
 		}
-		if err == nil && !there { // who serves it is to be told, too
+		if err == nil && !there { // its servers must get it as a new zone
 			o.anew = true
 			continue
 		}
@@ -264,7 +264,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 	return nil
 }
 
-// withLinked gives keys, and those of the records that lead to records of them: an alias follows the name of its host.
+// withLinked adds the keys of records that link to the records of keys: an alias changes with the name of its host.
 func withLinked(tx *store.Tx, configuration int64, keys []string) ([]string, error) {
 	all := slices.Clone(keys)
 	for _, key := range keys {

@@ -2,7 +2,7 @@ package dnspublish
 
 import "testing"
 
-// What was said of a zone is known when it is followed otherwise; of another zone, or by another server, nothing was said.
+// The last report of a zone is kept when the zone is followed with other settings, but not for another zone or server.
 func TestRememberWhatWasSaid(t *testing.T) {
 	before := &followedZone{zone: 1, serverID: 2, version: 3, left: &saidOf{text: "x"}}
 	for what, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// forget takes away what is kept of what a server serves, and of who waits for it.
+// forget deletes the stored content of a server, and the entries of deployments that wait for it.
 func forget(tx *store.Tx, server int64) error {
 	var zones []string
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -28,8 +28,8 @@ func forget(tx *store.Tx, server int64) error {
 	return nil
 }
 
-// strip takes the records of zones away that no server serves any more. Their serial numbers stay: should they be served again, those who
-// copied them are to see that they have changed. Those that are copied from others are looked at anew then.
+// strip deletes the records of those zones that no server serves any more. Serial numbers are kept, so that secondaries see a change if a
+// zone is served again. Zones that are copied from foreign servers are marked for a new copy.
 func strip(tx *store.Tx, zones ...string) error {
 	for _, zone := range zones {
 		var servers int
@@ -61,7 +61,7 @@ func strip(tx *store.Tx, zones ...string) error {
 	return nil
 }
 
-// passSerial keeps the serial number that a zone has elsewhere, so that those that it is served with from here come behind it.
+// passSerial stores the serial number that a zone has on another server, so that its serial numbers here continue after it.
 func passSerial(tx *store.Tx, zone string, configuration int64, serial uint32) error {
 	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, 0, 0, 0)"+
 		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial WHERE dns_zone.records = 0", zone, configuration, int64(serial),
@@ -69,14 +69,14 @@ func passSerial(tx *store.Tx, zone string, configuration int64, serial uint32) e
 		return err
 	}
 	_, there, err := readDeployed(tx, zone)
-	if err != nil || there { // it is served, by serial numbers of its own
+	if err != nil || there { // the zone is served and has its own serial numbers
 		return err
 	}
 	return writePart(tx, zone, []byte{}, nil)
 }
 
-// anew gives a server another revision of the same content where its service point serves one that is not older, and not this one: that of
-// a database that was restored to an earlier moment. It reports whether it did.
+// anew assigns a new revision number to the unchanged content of a server, if the service point serves a different revision with the same
+// or a higher number. This happens after the database was restored to an earlier state. anew reports whether it assigned one.
 func anew(tx *store.Tx, server, number int64, serves string) (bool, error) {
 	is, _, there, err := revisionOf(tx, server)
 	if err != nil || !there {

@@ -9,10 +9,10 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// pruneAtOnce is how many deployments one update takes away: others wait for no more.
+// pruneAtOnce is the number of deployments that one update deletes, so that other writers do not wait longer.
 const pruneAtOnce = 500
 
-// Prune takes the deployments away that ended before a time, some at a time.
+// Prune deletes the deployments that ended before a time, in batches. It returns the number of deleted deployments.
 func Prune(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (pruned int, err error) {
 	limit := before.UTC().Format(time.RFC3339)
 	for {

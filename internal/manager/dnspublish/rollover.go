@@ -18,25 +18,25 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Times of looking after the keys of signed zones: when something has changed, and when nothing has.
+// Intervals between checks of keys: the minimum after a change, and the interval without a change.
 const (
 	rollPause = 2 * time.Second
 	rollEvery = time.Minute
 )
 
-// rollTopic is touched where something of keys is deployed otherwise.
+// rollTopic is touched when deployed data of keys changes.
 const rollTopic = "dns_roll"
 
-// rolling is what there is to do with the keys of a configuration at one moment.
+// rolling is the pending work on the keys of a configuration.
 type rolling struct {
 	configuration int64
-	// zones are the signed zones that are deployed; due are those whose records are to change.
+	// zones are the signed zones that are deployed; due are the zones whose records must change.
 	zones []*rollingZone
 	due   map[*plannedZone]bool
-	// signing is how zones are signed from now on, by server and by their ids.
+	// signing is the new signing of zones, by server and by zone id.
 	signing map[int64]map[string]*zonedata.Signing
 	all     []*publication
-	// served is what is served of the configuration; wrong is what could not be looked at.
+	// served is the state of the servers. wrong are the errors of zones that could not be examined.
 	served *servedNow
 	wrong  error
 }
@@ -45,13 +45,13 @@ type rolling struct {
 type rollingZone struct {
 	*zoneSigning
 	zone *plannedZone
-	// noted are the keys of which something else is seen than before.
+	// noted are the tags of keys whose times have changed.
 	noted map[uint16]bool
-	// gone are the tags of keys of which something is kept that are no more.
+	// gone are the tags of deleted keys that still have stored times.
 	gone []uint16
 }
 
-// rolls reports whether the keys of signed zones are to be looked after now.
+// rolls reports whether the keys of signed zones must be checked now.
 func (d *Deployer) rolls(ctx context.Context) (bool, error) {
 	none, known := d.rolled.Now(struct{}{})
 	switch since := time.Since(d.rolledAt); {
@@ -60,7 +60,7 @@ func (d *Deployer) rolls(ctx context.Context) (bool, error) {
 	case known:
 		return true, nil
 	}
-	d.rolledAt, none = time.Now(), false // also where another manager does it: it is not asked again at once
+	d.rolledAt, none = time.Now(), false // also if another manager does the work, so that the check is not repeated at once
 	err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		configurations, err := signedConfigurations(tx)
 		if none = len(configurations) == 0; none {
@@ -71,8 +71,8 @@ func (d *Deployer) rolls(ctx context.Context) (bool, error) {
 	return !none, err
 }
 
-// roll looks after the keys of signed zones: it notes since when they are deployed, lets others follow them and takes their places when it
-// is time, and has the servers sign as it follows (RFC 6781 section 4.1).
+// roll checks the keys of signed zones. It records since when they are served, creates and deletes keys when it is time, and changes how
+// the servers sign (RFC 6781 section 4.1).
 func (d *Deployer) roll(ctx context.Context) error {
 	d.rolledAt = time.Now()
 	var configurations []int64
@@ -84,14 +84,14 @@ func (d *Deployer) roll(ctx context.Context) error {
 		return err
 	}
 	var wrong error
-	d.sightings, d.sighted = map[sighting]int64{}, d.sightings // those of what is gone are forgotten
-	for _, id := range configurations {                        // one that cannot be looked after keeps no other from it
+	d.sightings, d.sighted = map[sighting]int64{}, d.sightings // entries of deleted keys are dropped
+	for _, id := range configurations {                        // an error in one configuration does not stop the others
 		wrong = errors.Join(wrong, d.rollConfiguration(ctx, id))
 	}
 	return wrong
 }
 
-// signedConfigurations gives the configurations that have keys of zones.
+// signedConfigurations returns the configurations that have keys of zones, sorted.
 func signedConfigurations(tx *store.Tx) ([]int64, error) {
 	found := map[int64]bool{}
 	err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"),
@@ -103,7 +103,7 @@ func signedConfigurations(tx *store.Tx) ([]int64, error) {
 	return slices.Sorted(maps.Keys(found)), err
 }
 
-// rollConfiguration looks after the keys of one configuration.
+// rollConfiguration checks the keys of one configuration.
 func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) error {
 	var r *rolling
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -122,7 +122,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 	}
 	var err error
 	switch {
-	case r.acts(): // what follows from that is seen to at the next look
+	case r.acts(): // the next check handles the consequences
 		err = d.rollKeys(ctx, r)
 	case len(r.all)+len(r.signing) > 0:
 		err = d.rollServers(ctx, r)
@@ -130,7 +130,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 	return errors.Join(err, r.wrong)
 }
 
-// acts reports whether there is something to note of keys, or to do with them.
+// acts reports whether times or keys must be written.
 func (r *rolling) acts() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
 		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone)+len(z.gone) > 0 ||
@@ -138,7 +138,7 @@ func (r *rolling) acts() bool {
 	})
 }
 
-// rolling finds what there is to do with the keys of the zones that are deployed. A zone that cannot be looked at keeps no other from it.
+// rolling computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
 func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
@@ -174,7 +174,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 	return r
 }
 
-// raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.
+// raiseSerials gives zones that have not changed for a long time a new serial number, so that secondaries transfer fresh signatures.
 func (p *plan) raiseSerials(r *rolling, now time.Time) (wrong error) {
 	for _, z := range r.zones {
 		validity, renewal := schema.LengthOf(z.Policy.SignatureValidityPeriod), schema.LengthOf(z.Policy.SignatureResigningPeriod)
@@ -196,7 +196,7 @@ func (p *plan) raiseSerials(r *rolling, now time.Time) (wrong error) {
 	return wrong
 }
 
-// onlySerial gives a zone as it is, with another serial number.
+// onlySerial returns a publication that changes only the serial number.
 func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) (*publication, error) {
 	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete}
 	soa, err := p.soaOf(z)
@@ -210,7 +210,7 @@ func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) 
 	return c, c.count()
 }
 
-// look compares what is deployed of the keys of a zone with what is to be.
+// look compares the deployed data of the keys of a zone with the data that is due.
 func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings *sightings, now time.Time) error {
 	owner := names{}
 	if err := owner.add(z.zone.row.Key); err != nil {
@@ -251,7 +251,7 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 		z.parentRecords())
 }
 
-// note finds since when keys are deployed, and those of which something is kept that are no more.
+// note updates the times since when the data of keys is served, and finds deleted keys with stored times.
 func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings *sightings,
 	now time.Time,
 ) error {
@@ -285,7 +285,7 @@ func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs
 	return nil
 }
 
-// tagsIn gives the tags of keys among records: those of DNSKEY and of DS records.
+// tagsIn returns the key tags of the DNSKEY and DS records.
 func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
 	tags := map[uint16]bool{}
 	for _, e := range entries {
@@ -303,8 +303,8 @@ func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
 	return tags, nil
 }
 
-// compare finds whether the records of a zone that follow from keys are others than they are to be: one that is wanted is missing, or one
-// of a key of ours is there that is not wanted. Records of others are left.
+// compare marks a zone as due if a wanted record is missing, or if an unwanted record of one of our keys is deployed. Records of other keys
+// are ignored.
 func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.Entry, wanted []wire.RR) error {
 	entries, err := entriesOfRecords(wanted)
 	if err != nil {
@@ -335,7 +335,7 @@ func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.E
 	return nil
 }
 
-// resign finds the servers that are to sign with other keys than they do.
+// resign finds the servers that must sign with other keys.
 func (p *plan) resign(r *rolling) (wrong error) {
 	for _, z := range r.zones {
 		want, err := z.served(p.tx, p.api)
@@ -358,7 +358,7 @@ func (p *plan) resign(r *rolling) (wrong error) {
 	return wrong
 }
 
-// rollKeys notes what was seen of keys, makes those that follow, and deletes those that nobody needs any more.
+// rollKeys stores the times of keys, creates successors, and deletes keys that are no longer needed.
 func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	rolled := map[string]int{}
 	err := d.api.WithOutside(ctx, 0, "", func(o resource.Outside) error {
@@ -382,10 +382,10 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	return err
 }
 
-// unwarned reports whether nobody knows yet that a key goes on beyond its time.
+// unwarned reports whether no event was added yet for an overdue or waiting key.
 func (z *rollingZone) unwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
 
-// act does what there is to do with the keys of a zone. A key that somebody has changed or deleted meanwhile is left to the next look.
+// act does the pending work on the keys of a zone. If a key was changed or deleted meanwhile, all is left to the next check.
 func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 	for _, k := range slices.Concat(z.stage.Ending, z.stage.Gone) {
 		if row, err := c.Tx.Get(k.Row.ID); store.IsNotFound(err) || err == nil && row.Version != k.Row.Version {
@@ -394,7 +394,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be tried again
+	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be retried
 	warn := func(k *dnssec.SignedKey, text string) error {
 		one := seen[k.Tag()]
 		if one.warned {
@@ -460,7 +460,7 @@ func (z *rollingZone) tell(c *resource.Change, k *dnssec.SignedKey, kind, text s
 		Message: fmt.Sprintf("%s %d of zone %s: %s", k.Row.Type, k.Tag(), z.zone.zoneName(), text)}, z.Holder.ID)
 }
 
-// rollServers publishes the records of keys that have changed, and has servers sign with others.
+// rollServers publishes changed records of keys, and changes how servers sign.
 func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 	d.plan = nil
 	var told []string
