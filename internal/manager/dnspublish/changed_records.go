@@ -18,9 +18,9 @@ const (
 // deletedRecords is the table with the last images of the records that deployments deleted.
 const deletedRecords store.Source = "deployment_deleted"
 
-// mostNoted is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last deletions, in
+// maxListedRecords is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last deletions, in
 // as many of the last transactions.
-const mostNoted = 10_000
+const maxListedRecords = 10_000
 
 // carried are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record type.
 type carried map[string]map[uint16]string
@@ -35,12 +35,12 @@ func (c carried) of(name string, types []uint16) string {
 	return ""
 }
 
-// carriedOf returns the record changes of a publication, at most mostNoted of them.
+// carriedOf returns the record changes of a publication, at most maxListedRecords of them.
 func carriedOf(c *publication) (carried, error) {
 	found, noted := carried{}, 0
 	for i, entries := range [][]zonedata.Entry{c.removed, c.added} {
 		for _, e := range entries {
-			if noted >= mostNoted {
+			if noted >= maxListedRecords {
 				return found, nil
 			}
 			rr, err := e.Record.RR()
@@ -101,7 +101,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 				return err
 			}
 			for _, r := range rows {
-				if r.Collection != "resourceRecords" || r.Parent != zone || noted >= mostNoted {
+				if r.Collection != "resourceRecords" || r.Parent != zone || noted >= maxListedRecords {
 					continue
 				}
 				types, err := dns.RecordTypes(api, r)
@@ -127,8 +127,8 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 	if len(fewer) == 0 {
 		return nil
 	}
-	return tx.EachDeleted(since, mostNoted, mostNoted, func(r *store.Resource) error {
-		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= mostNoted {
+	return tx.EachDeleted(since, maxListedRecords, maxListedRecords, func(r *store.Resource) error {
+		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= maxListedRecords {
 			return nil
 		}
 		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].of(r.Key, types) == "" {

@@ -41,20 +41,20 @@ func checksOf(tx *store.Tx, server *store.Resource) (c checks, err error) {
 // enabled reports whether there are any checks.
 func (c checks) enabled() bool { return c.Settings || c.Zones }
 
-// findings are the problems of zones as sentences, up to mostFindings.
+// findings are the problems of zones as sentences, up to maxFindings.
 type findings struct {
 	warnings, faults []string
 	more             int
 }
 
-// mostFindings is the maximum number of findings that are listed.
-const mostFindings = 20
+// maxFindings is the maximum number of findings that are listed.
+const maxFindings = 20
 
 func (f *findings) add(level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case level == "IGNORE" || level == "":
-	case len(f.warnings)+len(f.faults) >= mostFindings && (level != "FAIL" || len(f.faults) > 0):
+	case len(f.warnings)+len(f.faults) >= maxFindings && (level != "FAIL" || len(f.faults) > 0):
 		f.more++
 	case level == "FAIL":
 		f.faults = append(f.faults, text)

@@ -64,8 +64,8 @@ func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type
 // withheld is a record that is not deployed: its name, and the reason as a sentence.
 type withheld struct{ name, why string }
 
-// words returns the reasons as one error, up to the number of findings that are listed; nil where there are none.
-func words(all []withheld) error {
+// joinReasons returns the reasons as one error, up to the number of findings that are listed; nil where there are none.
+func joinReasons(all []withheld) error {
 	var f findings
 	for _, one := range all {
 		f.add("FAIL", "%s", one.why)
@@ -159,7 +159,7 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, target := range leadsTo(rr) {
+		for _, target := range targetsOf(rr) {
 			if err := targets.add(target); err != nil {
 				return nil, err
 			}
@@ -211,8 +211,8 @@ func (c *publication) without(some map[rrset]bool) (*publication, error) {
 	return &left, left.count()
 }
 
-// leadsTo returns the targets of a record, for the types that are checked.
-func leadsTo(rr wire.RR) []string {
+// targetsOf returns the targets of a record, for the types that are checked.
+func targetsOf(rr wire.RR) []string {
 	switch x := rr.(type) {
 	case *wire.MX:
 		return []string{x.Mx}

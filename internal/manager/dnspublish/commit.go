@@ -10,9 +10,9 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// carry commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the content, or
+// commitOutcome commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the content, or
 // ends if there is nothing to wait for.
-func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
+func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, state, message string) error {
 	waits := 0
 	var points []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -26,7 +26,7 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if changed, err = d.sendAnew(tx, o, changed); err != nil {
 			return err
 		}
-		if points, err = tellServers(tx, d.api, d.points, changed); err != nil {
+		if points, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
 		if err := o.noteRecords(tx, d.api, id); err != nil {
@@ -46,9 +46,9 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if err != nil {
 			return err
 		}
-		return d.note(tx, row, func(x *DeploymentHead) {
+		return d.update(tx, row, func(x *DeploymentHead) {
 			ninety := int64(90)
-			x.PercentComplete, x.Message = &ninety, schema.Cut(message, longestMessage)
+			x.PercentComplete, x.Message = &ninety, schema.Cut(message, maxMessageLength)
 		})
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64,
 	if o.serving == nil || slices.Contains(changed, o.server) {
 		return changed, nil
 	}
-	point, err := d.tell(tx, o.server)
+	point, err := d.markChanged(tx, o.server)
 	if err != nil || point == "" {
 		return changed, err
 	}
@@ -116,15 +116,15 @@ func (o *outcome) awaited(changed []int64) []int64 {
 	return slices.Compact(slices.Sorted(slices.Values(changed)))
 }
 
-// tell marks the content of a server as changed and returns its service point; empty if it has none.
-func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
-	return tellServer(tx, d.api, d.points, server)
+// markChanged marks the content of a server as changed and returns its service point; empty if it has none.
+func (d *Deployer) markChanged(tx *store.Tx, server int64) (point string, err error) {
+	return markServerChanged(tx, d.api, d.points, server)
 }
 
-// tellServers marks the content of servers as changed and returns their service points. Servers without one are skipped.
-func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
+// markServersChanged marks the content of servers as changed and returns their service points. Servers without one are skipped.
+func markServersChanged(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
 	for _, server := range servers {
-		point, err := tellServer(tx, api, points, server)
+		point, err := markServerChanged(tx, api, points, server)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64
 	return told, nil
 }
 
-func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
+func markServerChanged(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
 	row, err := tx.Get(server)
 	if store.IsNotFound(err) {
 		return "", nil

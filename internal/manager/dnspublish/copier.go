@@ -21,15 +21,15 @@ const copiesTopic = "dns_copy"
 
 // Intervals of the copier, and the maximum number of concurrent copies.
 const (
-	copyLook   = 200 * time.Millisecond
-	copyPlan   = time.Minute
-	copyLease  = 10 * time.Second
-	leastTimer = 2 * time.Second
-	mostTimer  = 24 * time.Hour
-	firstRetry = 3 * time.Second
-	mostCopies = 8
-	// mostOfServer is the maximum number of concurrent copies from one server.
-	mostOfServer = 2
+	copyInterval     = 200 * time.Millisecond
+	copyPlanInterval = time.Minute
+	copyLease        = 10 * time.Second
+	minTimer         = 2 * time.Second
+	maxTimer         = 24 * time.Hour
+	firstRetry       = 3 * time.Second
+	maxCopies        = 8
+	// maxCopiesPerServer is the maximum number of concurrent copies from one server.
+	maxCopiesPerServer = 2
 )
 
 // Copier copies zones from foreign primary servers, for the servers that have a role for these zones (RFC 1034 section 4.3.5, RFC 5936). It
@@ -88,7 +88,7 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
 			"servers", "signingKeys"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
-		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
+		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 }
 
 // sameSource reports whether two zones have the same source and refresh interval.
@@ -115,12 +115,12 @@ func (z *copiedZone) isFeed() bool {
 
 // Run copies zones until ctx is cancelled.
 func (c *Copier) Run(ctx context.Context) {
-	c.api.Store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
+	c.api.Store.Work(ctx, copyInterval, c.log, "zone copies", c.runOnce, c.lease)
 	c.under.Wait()
 }
 
-// look starts the checks of all zones that are due.
-func (c *Copier) look(ctx context.Context) error {
+// runOnce starts the checks of all zones that are due.
+func (c *Copier) runOnce(ctx context.Context) error {
 	if err := c.plan(ctx); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 		}
 	}
 	for _, z := range c.zones {
-		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= mostOfServer {
+		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= maxCopiesPerServer {
 			continue
 		}
 		select {
@@ -198,9 +198,9 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 	return due
 }
 
-// plan lists the zones to copy, if resources have changed or copyPlan has passed.
+// plan lists the zones to copy, if resources have changed or copyPlanInterval has passed.
 func (c *Copier) plan(ctx context.Context) error {
-	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlan {
+	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlanInterval {
 		return nil
 	}
 	found := map[string]*copiedZone{}
@@ -230,7 +230,7 @@ func (c *Copier) plan(ctx context.Context) error {
 				}
 				continue
 			}
-			c.log.Error("the zones of a configuration that are copied cannot be found", "configuration", id, "error", err)
+			c.log.Error("listing copied zones failed", "configuration", id, "error", err)
 			c.mu.Lock()
 			for name, z := range c.zones { // the zones listed before stay
 				if z.configuration == id {
@@ -266,7 +266,7 @@ func (c *Copier) plan(ctx context.Context) error {
 
 // planOf adds the copied zones of a configuration.
 func (c *Copier) planOf(tx *store.Tx, configuration int64, found map[string]*copiedZone) (err error) {
-	defer caught(&err)
+	defer recoverFault(&err)
 	p, err := newPlan(tx, c.api, configuration)
 	if err != nil {
 		return err

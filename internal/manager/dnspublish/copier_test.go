@@ -11,7 +11,7 @@ import (
 
 // A server that does not answer, and slow feeds, do not delay the zones of other servers. A zone is picked only once.
 func TestTurnsOfCopies(t *testing.T) {
-	c := &Copier{zones: map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
+	c := &Copier{zones: map[string]*copiedZone{}, turns: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 	add := func(kind string, n int, z copiedZone) {
 		for i := range n {
 			one := z

@@ -23,9 +23,9 @@ import (
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	began := time.Now()
 	soa, what, err := c.copy(ctx, z)
-	if errors.Is(err, errMeanwhile) { // not an error of the zone
+	if errors.Is(err, errConcurrentDeployment) { // not an error of the zone
 		c.mu.Lock()
-		z.busy, z.next = false, time.Now().Add(leastTimer)
+		z.busy, z.next = false, time.Now().Add(minTimer)
 		c.mu.Unlock()
 		return
 	}
@@ -35,14 +35,14 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	case z.follows != nil && err == nil:
 		wait, z.follows.failures = max(c.followEvery(), followRest*time.Since(began)), 0
 	case z.follows != nil:
-		wait = min(firstRetry<<min(z.follows.failures, 10), followRetry)
+		wait = min(firstRetry<<min(z.follows.failures, 10), maxFollowRetry)
 		z.follows.failures++
 	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
 		wait = z.policy.RefreshTime()
 	case err == nil:
-		wait = bounded(min(soa.Refresh, soa.Expire))
+		wait = clampTimer(min(soa.Refresh, soa.Expire))
 	case soa != nil:
-		wait = bounded(soa.Retry)
+		wait = clampTimer(soa.Retry)
 	}
 	c.mu.Lock()
 	z.busy = false
@@ -59,30 +59,30 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 		return
 	}
 	if err != nil && !said {
-		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
+		c.log.Error("zone copy failed", "zone", z.name, "error", err)
 	}
 	switch {
 	case err == nil:
-		err = c.sayOf(ctx, z, said, "INFO", "it is followed again")
+		err = c.addFollowEvent(ctx, z, said, "INFO", "it is followed again")
 	case z.follows != nil:
-		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+sentence(err))
+		err = c.addFollowEvent(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+firstLine(err))
 	default:
 		err = c.expire(ctx, z, soa, err, said)
 	}
 	if err != nil {
-		c.log.Error("noting how a zone is that is copied", "zone", z.name, "error", err)
+		c.log.Error("zone copy state not stored", "zone", z.name, "error", err)
 	}
 }
 
-func bounded(seconds uint32) time.Duration {
-	return min(max(time.Duration(seconds)*time.Second, leastTimer), mostTimer)
+func clampTimer(seconds uint32) time.Duration {
+	return min(max(time.Duration(seconds)*time.Second, minTimer), maxTimer)
 }
 
 // copy checks a zone, and copies it if its serial number has changed. soa is the SOA that is served or was received; nil if none is known.
 // what is the kind of result (see Copier.Copied).
 func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
-	what = "failed"    //nolint:wastedassign // for a panic
-	defer caught(&err) // received data must not stop the copying of other zones
+	what = "failed"          //nolint:wastedassign // for a panic
+	defer recoverFault(&err) // received data must not stop the copying of other zones
 	if z.follows != nil {
 		return c.follow(ctx, z)
 	}
@@ -104,13 +104,13 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		}
 		known := z.taken && before.refreshed > 0 && before.soa != nil
 		if known && int32(is.Serial-before.soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
-			return is, "current", c.note(ctx, z, nil)
+			return is, "current", c.recordRefresh(ctx, z, nil)
 		}
 		var p *publication
 		if p, is, err = c.transfer(ctx, z, at, before); err != nil {
 			continue
 		}
-		if err = c.note(ctx, z, p); err != nil {
+		if err = c.recordRefresh(ctx, z, p); err != nil {
 			return before.soa, "failed", err
 		}
 		z.taken = true
@@ -160,9 +160,9 @@ func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err err
 	return refreshed, is != 0, err
 }
 
-// note records a successful check of a zone, and publishes its content if it has changed.
-func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error {
-	return c.change(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
+// recordRefresh records a successful check of a zone, and publishes its content if it has changed.
+func (c *Copier) recordRefresh(ctx context.Context, z *copiedZone, p *publication) error {
+	return c.commit(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
 		if expired || before == 0 {
 			text := "it is copied and answered for"
 			if z.policy != nil {
@@ -171,7 +171,7 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 			if expired {
 				text = "it is there again"
 			}
-			if err := z.tell(tx, "INFO", text); err != nil {
+			if err := z.addEvent(tx, "INFO", text); err != nil {
 				return false, err
 			}
 		}
@@ -185,9 +185,9 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 	if soa == nil && said {
 		return nil
 	}
-	return c.change(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
+	return c.commit(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
 		if refreshed == 0 && !said {
-			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+sentence(why)); err != nil {
+			if err := z.addEvent(tx, "WARNING", "it could not be copied yet: "+firstLine(why)); err != nil {
 				return true, err
 			}
 		}
@@ -201,27 +201,27 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			if said {
 				return false, nil
 			}
-			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+sentence(why))
+			return false, z.addEvent(tx, "WARNING", "it could not be looked at, and stays as it was: "+firstLine(why))
 		}
-		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+sentence(why)); err != nil {
+		if err := z.addEvent(tx, "ERROR", "it has expired, and is not answered for: "+firstLine(why)); err != nil {
 			return true, err
 		}
 		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)
 	})
 }
 
-// errMeanwhile reports that the deployed content of a zone changed during a check.
-var errMeanwhile = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
+// errConcurrentDeployment reports that the deployed content of a zone changed during a check.
+var errConcurrentDeployment = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
 
-// tell adds an event about a zone.
-func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
+// addEvent adds an event about a zone.
+func (z *copiedZone) addEvent(tx *store.Tx, kind, text string) error {
 	return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: z.name,
 		Message: fmt.Sprintf("Zone %s of servers of others: %s", z.name, text)}, z.configuration)
 }
 
-// change publishes the content of a zone, and whether servers answer for it: note stores the result of the check and reports whether the
+// commit publishes the content of a zone, and whether servers answer for it: note stores the result of the check and reports whether the
 // zone is void, so that servers do not answer.
-func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
+func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 	note func(tx *store.Tx, refreshed int64, expired bool) (bool, error),
 ) error {
 	var told []string
@@ -251,7 +251,7 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 		}
 		changed = append(changed, also...)
 		slices.Sort(changed)
-		told, err = tellServers(tx, c.api, c.points, slices.Compact(changed))
+		told, err = markServersChanged(tx, c.api, c.points, slices.Compact(changed))
 		return err
 	})
 	if err == nil {
@@ -287,7 +287,7 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 		if err != nil {
 			return nil, err
 		}
-		if err := serveOtherwise(tx, sealer, server, number, string(text)); err != nil {
+		if err := replaceSettings(tx, sealer, server, number, string(text)); err != nil {
 			return nil, err
 		}
 		changed = append(changed, server)
@@ -295,8 +295,8 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 	return changed, nil
 }
 
-// hearNotice records a NOTIFY message for a copied zone (RFC 1996).
-func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
+// recordNotify records a NOTIFY message for a copied zone (RFC 1996).
+func recordNotify(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
 	zone, known := "", 0
 	err := a.Store.View(ctx, func(tx *store.Tx) error {
 		settings, _, err := servedBy(tx, a, u.ServicePoint)

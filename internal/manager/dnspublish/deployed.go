@@ -158,7 +158,7 @@ func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) err
 		if err != nil {
 			return err
 		}
-		gone, more := until(removed, next), until(added, next)
+		gone, more := countBefore(removed, next), countBefore(added, next)
 		entries = slices.DeleteFunc(entries, func(e zonedata.Entry) bool {
 			_, found := slices.BinarySearchFunc(removed[:gone], e, zonedata.Entry.Compare)
 			return found
@@ -178,8 +178,8 @@ func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) err
 	return nil
 }
 
-// until returns the number of entries before a key; all if the key is nil.
-func until(entries []zonedata.Entry, next []byte) int {
+// countBefore returns the number of entries before a key; all if the key is nil.
+func countBefore(entries []zonedata.Entry, next []byte) int {
 	if next == nil {
 		return len(entries)
 	}
@@ -250,7 +250,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		case c.empty && there: // it was copied meanwhile
 			continue
 		case there != c.existed || there && now.hash != c.before.hash:
-			return nil, errMeanwhile
+			return nil, errConcurrentDeployment
 		}
 		if err := c.write(tx, configuration, number); err != nil {
 			return nil, err
@@ -265,7 +265,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 			return nil, err
 		}
 		for _, id := range serving {
-			if err := rehash(tx, id, number, func(h *zonedata.Hash) {
+			if err := updateHash(tx, id, number, func(h *zonedata.Hash) {
 				h.RemoveZone(c.zone.id, c.before.hash)
 				h.AddZone(c.zone.id, c.hash)
 			}); err != nil {
@@ -279,8 +279,8 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 	return servers, nil
 }
 
-// rehash updates the hash of a server and assigns a new revision number.
-func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
+// updateHash updates the hash of a server and assigns a new revision number.
+func updateHash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
 	var text string
 	if err := tx.QueryRow("SELECT hash FROM dns_server WHERE server = ?", server).Scan(&text); err != nil {
 		return err

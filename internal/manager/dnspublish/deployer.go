@@ -20,14 +20,14 @@ import (
 
 // Intervals of the deployer.
 const (
-	lookEvery = 50 * time.Millisecond
-	// waitEvery is the interval of checks whether service points serve the deployed content, and waitTime the time after which such a wait
+	pollInterval = 50 * time.Millisecond
+	// waitInterval is the interval of checks whether service points serve the deployed content, and waitTime the time after which such a wait
 	// fails.
-	waitEvery = 100 * time.Millisecond
-	waitTime  = 2 * time.Minute
+	waitInterval = 100 * time.Millisecond
+	waitTime     = 2 * time.Minute
 	// leaseLength is the duration of the lease. After the crash of a manager, nothing is deployed for this long.
-	leaseLength = 10 * time.Second
-	takeEvery   = 2 * time.Second
+	leaseLength   = 10 * time.Second
+	leaseInterval = 2 * time.Second
 )
 
 // Points are the service points of the fleet, as far as deployments use them.
@@ -75,10 +75,10 @@ type Deployer struct {
 	schedules *timetable.Clock
 	// The following fields are used by Run only: when the lease was last tried, when waits and keys were last checked.
 	taken, waited, rolledAt time.Time
-	// sightings are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. sighted are those of
+	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore are those of
 	// the previous check.
-	sightings, sighted map[sighting]int64
-	held               bool
+	unconfirmed, unconfirmedBefore map[keyData]int64
+	held                           bool
 	// turns is the number of deployments run for each user. Of the users with queued deployments, the one with the fewest is next.
 	turns map[int64]int64
 	// plan is the plan of the last deployed live configuration, planned the holding of the lease in which it was read. It stays valid while
@@ -91,7 +91,7 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, Rolled: func(string, int) {}, sightings: map[sighting]int64{}, schedules: timetable.NewClock(a, schedules),
+		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, schedules: timetable.NewClock(a, schedules),
 		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
 			rollTopic}}), turns: map[int64]int64{}}
@@ -99,25 +99,25 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 
 // Run works until ctx is cancelled.
 func (d *Deployer) Run(ctx context.Context) {
-	d.api.Store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease)
+	d.api.Store.Work(ctx, pollInterval, d.log, deployments, d.runOnce, d.lease)
 }
 
-// look does all pending work: schedules, key rollovers, live changes, waits, and the next deployment.
-func (d *Deployer) look(ctx context.Context) (failure error) {
+// runOnce does all pending work: schedules, key rollovers, live changes, waits, and the next deployment.
+func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	idle, known := d.known.Now(struct{}{})
 	still, knownStill := d.due.Now(struct{}{})
 	due, err := d.schedules.Due(ctx)
 	if err != nil {
 		return err
 	}
-	rolls, err := d.rolls(ctx)
+	rolls, err := d.isRollDue(ctx)
 	if err != nil {
 		return err
 	}
 	if idle && known && still && knownStill && !due && !rolls {
 		return nil
 	}
-	if err := d.hold(ctx); err != nil || !d.held {
+	if err := d.takeLease(ctx); err != nil || !d.held {
 		return err
 	}
 	if due {
@@ -131,14 +131,14 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
-	if err := d.changes(ctx); err != nil {
+	if err := d.deployChanges(ctx); err != nil {
 		return err
 	}
 	next, waiting, err := d.next(ctx)
 	if err != nil || next == 0 && waiting == 0 {
 		return err
 	}
-	if waiting > 0 && time.Since(d.waited) > waitEvery {
+	if waiting > 0 && time.Since(d.waited) > waitInterval {
 		d.waited = time.Now()
 		if err := d.await(ctx); err != nil {
 			return err
@@ -147,21 +147,21 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 	if next == 0 {
 		return nil
 	}
-	err = d.work(ctx, next)
+	err = d.deploy(ctx, next)
 	if p, ok := problem.As(err); ok && p.Status < 500 {
 		return d.end(ctx, next, failed, p.Message)
 	}
-	if err != nil && !passes(ctx, err) { // a retry would fail again and block other deployments
-		d.log.Error("a deployment cannot go on", "deployment", next, "error", err)
+	if err != nil && !isTransient(ctx, err) { // a retry would fail again and block other deployments
+		d.log.Error("deployment failed", "deployment", next, "error", err)
 		return d.end(ctx, next, failed, "a fault of the manager: its log has more")
 	}
 	return err
 }
 
-// changes deploys the changes of live views until the queue is empty.
-func (d *Deployer) changes(ctx context.Context) error {
+// deployChanges deploys the changes of live views until the queue is empty.
+func (d *Deployer) deployChanges(ctx context.Context) error {
 	for ctx.Err() == nil {
-		more, err := d.change(ctx)
+		more, err := d.deployDue(ctx)
 		if err != nil {
 			d.plan = nil
 			return err
@@ -173,14 +173,14 @@ func (d *Deployer) changes(ctx context.Context) error {
 	return nil
 }
 
-// passes reports whether a failure may disappear with a retry.
-func passes(ctx context.Context, err error) bool {
+// isTransient reports whether a failure may disappear with a retry.
+func isTransient(ctx context.Context, err error) bool {
 	return store.IsFailure(err) || ctx.Err() != nil
 }
 
-// hold takes or renews the lease, at most once per interval.
-func (d *Deployer) hold(ctx context.Context) (err error) {
-	every := takeEvery
+// takeLease takes or renews the lease, at most once per interval.
+func (d *Deployer) takeLease(ctx context.Context) (err error) {
+	every := leaseInterval
 	if !d.held { // another manager holds it
 		every = time.Second
 	}
@@ -239,12 +239,12 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 	if err != nil || len(first) == 0 {
 		return 0, waiting, err
 	}
-	return d.turn(first), waiting, nil
+	return d.nextInTurn(first), waiting, nil
 }
 
-// turn returns one of the first deployments of users, and counts it. A user without earlier turns starts with the lowest count of the
+// nextInTurn returns one of the first deployments of users, and counts it. A user without earlier turns starts with the lowest count of the
 // others.
-func (d *Deployer) turn(first map[int64]int64) (id int64) {
+func (d *Deployer) nextInTurn(first map[int64]int64) (id int64) {
 	fewest := int64(math.MaxInt64)
 	for user := range d.turns {
 		if first[user] == 0 {
@@ -294,10 +294,10 @@ type outcome struct {
 	statics []int64
 }
 
-// work runs a deployment: it computes the outcome from a snapshot, and then commits it in one transaction.
-func (d *Deployer) work(ctx context.Context, id int64) (err error) {
-	defer caught(&err)
-	if err := d.begin(ctx, id); err != nil {
+// deploy runs a deployment: it computes the outcome from a snapshot, and then commits it in one transaction.
+func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
+	defer recoverFault(&err)
+	if err := d.markStarted(ctx, id); err != nil {
 		return err
 	}
 	var o *outcome
@@ -315,24 +315,24 @@ func (d *Deployer) work(ctx context.Context, id int64) (err error) {
 	}); err != nil {
 		return err
 	}
-	state, message := completed, o.words()
+	state, message := completed, o.summary()
 	if len(o.warnings) > 0 {
 		state = warned
 	}
 	if o.checked {
 		return d.end(ctx, id, state, message)
 	}
-	return d.carry(ctx, id, o, state, message)
+	return d.commitOutcome(ctx, id, o, state, message)
 }
 
-// begin sets the deployment to RUNNING.
-func (d *Deployer) begin(ctx context.Context, id int64) error {
+// markStarted sets the deployment to RUNNING.
+func (d *Deployer) markStarted(ctx context.Context, id int64) error {
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		row, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
-		return d.note(tx, row, func(x *DeploymentHead) {
+		return d.update(tx, row, func(x *DeploymentHead) {
 			if x.StartDateTime.IsZero() {
 				x.State, x.StartDateTime = running, tx.Now()
 			}
@@ -340,19 +340,19 @@ func (d *Deployer) begin(ctx context.Context, id int64) error {
 	})
 }
 
-// note changes the fields of a deployment.
-func (d *Deployer) note(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
-	return note(&resource.Change{Tx: tx, API: d.api}, row, fn)
+// update changes the fields of a deployment.
+func (d *Deployer) update(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
+	return updateDeployment(&resource.Change{Tx: tx, API: d.api}, row, fn)
 }
 
-func note(c *resource.Change, row *store.Resource, fn func(x *DeploymentHead)) error {
+func updateDeployment(c *resource.Change, row *store.Resource, fn func(x *DeploymentHead)) error {
 	c.Tx.Touch(deployments)
 	_, err := c.Following().Change(row, func(o schema.Object) { fn(headOf(o)) })
 	return err
 }
 
-// words returns the message of the outcome.
-func (o *outcome) words() string {
+// summary returns the message of the outcome.
+func (o *outcome) summary() string {
 	removed, added := 0, 0
 	for _, c := range o.all {
 		removed += len(c.removed)
@@ -362,17 +362,17 @@ func (o *outcome) words() string {
 	if o.checked {
 		text = fmt.Sprintf("%d zones were checked", o.zones)
 	}
-	for _, one := range o.warnings[:min(len(o.warnings), mostFindings)] {
+	for _, one := range o.warnings[:min(len(o.warnings), maxFindings)] {
 		text += "; " + one
 	}
-	if n := len(o.warnings) - mostFindings; n > 0 {
+	if n := len(o.warnings) - maxFindings; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
 	return text
 }
 
-// longestMessage is the maximum length of the message of a deployment, in characters.
-const longestMessage = 8000
+// maxMessageLength is the maximum length of the message of a deployment, in characters.
+const maxMessageLength = 8000
 
 // kindsOfEvents are the event types of ended deployments, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}
@@ -380,7 +380,7 @@ var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", f
 // end sets the fields of an ended deployment.
 func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
 	all := int64(100)
-	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
+	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, maxMessageLength), &all, tx.Now()
 }
 
 // end ends a deployment: it deletes its waits, sets its state, adds an event, and updates the deployment of its group.
@@ -412,7 +412,7 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			Message: fmt.Sprintf("%s %d%s has ended: %s: %s", kind, id, of, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}
-		if err := d.note(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
+		if err := d.update(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
 			return err
 		}
 		return endGroup(&resource.Change{Tx: tx, API: d.api}, row.Ref("group"), 0)

@@ -55,7 +55,7 @@ func registerDeployments(r *resource.Registry) {
 		}
 		return ids, err
 	}})
-	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint, BeforeDelete: func(c *resource.Change) error {
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: checkServicePoint, BeforeDelete: func(c *resource.Change) error {
 		return forget(c.Tx, schema.HeadOf(c.Old).ID)
 	}})
 }
@@ -140,14 +140,14 @@ type SelectiveDeployment struct {
 	Wanted schema.RefList `api:"wanted,hidden" onDelete:"clear"`
 }
 
-// begin checks the rights of the caller for the resources in at, and queues the deployment.
-func (x *DeploymentHead) begin(c *resource.Change, at ...int64) error {
+// enqueue checks the rights of the caller for the resources in at, and queues the deployment.
+func (x *DeploymentHead) enqueue(c *resource.Change, at ...int64) error {
 	for _, one := range at {
 		if err := c.MayDeploy(c.Caller.User, x.Type, one); err != nil {
 			return err
 		}
 	}
-	if err := queuedOfUser(c, c.Caller.User); err != nil {
+	if err := checkQueueLimit(c, c.Caller.User); err != nil {
 		return err
 	}
 	zero := int64(0)
@@ -165,19 +165,21 @@ func onlyDNS(service string) error {
 }
 
 // BeforeWrite rejects servers that cannot be deployed to.
-func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.queueFor(c, x.Service) }
 
 // BeforeWrite rejects servers that cannot be deployed to, or that have no previous full deployment.
-func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error {
+	return x.queueFor(c, x.Service)
+}
 
 // BeforeWrite rejects servers without checks of DNS data.
-func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.queueFor(c, x.Service) }
 
 // validation is the type of deployments that only check.
 const validation = "ValidationDeployment"
 
-// order checks and queues a deployment of a server, or of all servers of a group.
-func (x *DeploymentHead) order(c *resource.Change, service string) error {
+// queueFor checks and queues a deployment of a server, or of all servers of a group.
+func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 	if !c.Requested() {
 		return nil
 	}
@@ -197,17 +199,17 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 			return problem.BadRequest("ServerNotActive", "server group %d has no servers", x.Parent)
 		}
 	}
-	if err := x.begin(c, servers...); err != nil {
+	if err := x.enqueue(c, servers...); err != nil {
 		return err
 	}
 	if group {
 		x.State, x.StartDateTime = running, c.Tx.Now()
 	}
 	for _, server := range servers {
-		if err := ready(c, x.Type, server); err != nil {
+		if err := checkReady(c, x.Type, server); err != nil {
 			return err
 		}
-		if err := x.notUnderWay(c, server); err != nil {
+		if err := x.checkNotRunning(c, server); err != nil {
 			return err
 		}
 	}
@@ -248,7 +250,7 @@ func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	return endGroup(c, x.Group.ID, x.ID)
 }
 
-// orderFor creates a DNS deployment of one server, with user, method and group of like. The caller has checked the server (see ready).
+// orderFor creates a DNS deployment of one server, with user, method and group of like. The caller has checked the server (see checkReady).
 func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
@@ -274,12 +276,12 @@ func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead
 	return err
 }
 
-// ready returns an error if a deployment of a type cannot be requested for a server.
-func ready(c *resource.Change, kind string, server int64) error {
+// checkReady returns an error if a deployment of a type cannot be requested for a server.
+func checkReady(c *resource.Change, kind string, server int64) error {
 	if kind == validation {
-		return validated(c, server)
+		return checkHasValidation(c, server)
 	}
-	if err := deployable(c, server); err != nil || kind != "DifferentialDeployment" {
+	if err := checkDeployable(c, server); err != nil || kind != "DifferentialDeployment" {
 		return err
 	}
 	_, _, there, err := revisionOf(c.Tx, server)
@@ -290,8 +292,8 @@ func ready(c *resource.Change, kind string, server int64) error {
 	return err
 }
 
-// validated returns an error for a server without checks of DNS data.
-func validated(c *resource.Change, server int64) error {
+// checkHasValidation returns an error for a server without checks of DNS data.
+func checkHasValidation(c *resource.Change, server int64) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -309,7 +311,7 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := x.begin(c, x.Parent); err != nil {
+	if err := x.enqueue(c, x.Parent); err != nil {
 		return err
 	}
 	above, err := c.Tx.Get(x.Parent)
@@ -320,7 +322,7 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	return p.isDeployed(c.Tx, x.Parent)
+	return p.checkDeployed(c.Tx, x.Parent)
 }
 
 // zoneOf returns the planned zone of a zone, or the first reverse zone of a network; nil if no role is in effect for it.
@@ -345,8 +347,8 @@ func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 	return found
 }
 
-// isDeployed returns an error for a zone, block or network that has no servers or was not deployed before.
-func (p *plan) isDeployed(tx *store.Tx, id int64) error {
+// checkDeployed returns an error for a zone, block or network that has no servers or was not deployed before.
+func (p *plan) checkDeployed(tx *store.Tx, id int64) error {
 	row, err := tx.Get(id)
 	if err != nil {
 		return err
@@ -364,8 +366,8 @@ func (p *plan) isDeployed(tx *store.Tx, id int64) error {
 	return err
 }
 
-// deployable returns an error for a server that is disabled, foreign, or not a service point of the fleet.
-func deployable(c *resource.Change, server int64) error {
+// checkDeployable returns an error for a server that is disabled, foreign, or not a service point of the fleet.
+func checkDeployable(c *resource.Change, server int64) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -388,9 +390,9 @@ func deployable(c *resource.Change, server int64) error {
 	return nil
 }
 
-// notUnderWay rejects a deployment of a server while another one has not ended, and a validation while the same user has another one
+// checkNotRunning rejects a deployment of a server while another one has not ended, and a validation while the same user has another one
 // queued. A validation changes nothing, so it does not block deployments.
-func (x *DeploymentHead) notUnderWay(c *resource.Change, server int64) error {
+func (x *DeploymentHead) checkNotRunning(c *resource.Change, server int64) error {
 	isValidation := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: validation}
 	beside := store.All{store.InCollection(deployments), store.HasParent(server)}
 	states := []string{queued}
@@ -417,17 +419,17 @@ func inState(state string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}
 }
 
-// mostQueued is the maximum number of queued deployments of a user.
-const mostQueued = 1000
+// maxQueued is the maximum number of queued deployments of a user.
+const maxQueued = 1000
 
-// queuedOfUser returns an error if a user has mostQueued queued deployments.
-func queuedOfUser(c *resource.Change, user int64) error {
+// checkQueueLimit returns an error if a user has maxQueued queued deployments.
+func checkQueueLimit(c *resource.Change, user int64) error {
 	if user == 0 {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
 		store.LinksTo{Targets: []int64{user}, Field: "user"}, inState(queued)}})
-	if err != nil || n < mostQueued {
+	if err != nil || n < maxQueued {
 		return err
 	}
 	p := problem.New(429, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
@@ -436,9 +438,9 @@ func queuedOfUser(c *resource.Change, user int64) error {
 	return p
 }
 
-// followPoint rejects a service point that another server has. If the service point of a server changes, the server gets a new revision
+// checkServicePoint rejects a service point that another server has. If the service point of a server changes, the server gets a new revision
 // number, so that the new service point fetches its content.
-func followPoint(c *resource.Change) error {
+func checkServicePoint(c *resource.Change) error {
 	x := serverconfig.FieldsOf(c.New)
 	var before string
 	if old := serverconfig.FieldsOf(c.Old); old != nil {

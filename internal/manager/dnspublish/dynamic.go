@@ -14,13 +14,13 @@ func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.what, o.what))
 }
 
-// change deploys one batch of queued changes of live views. It reports whether there may be more.
-func (d *Deployer) change(ctx context.Context) (more bool, err error) {
+// deployDue deploys one batch of queued changes of live views. It reports whether there may be more.
+func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 	var o *outcome
 	var now dueNow
 	var servings map[int64]*serving
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		defer caught(&err)
+		defer recoverFault(&err)
 		o, servings = &outcome{}, nil
 		if o.configuration, now, err = readDue(tx); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		err = d.carryDue(ctx, o, servings, now)
+		err = d.commitDue(ctx, o, servings, now)
 	}
 	if isFault(err) && o.configuration != 0 {
 		err = d.setAside(ctx, o.configuration, now, err)
@@ -47,8 +47,8 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// carryDue commits the outcome of queued changes, and removes them from the queue.
-func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
+// commitDue commits the outcome of queued changes, and removes them from the queue.
+func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
 	var told []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
@@ -73,7 +73,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				return err
 			}
 		}
-		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
+		if told, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
 		if err := now.keepFaults(tx, o); err != nil {
@@ -87,7 +87,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				return err
 			}
 		}
-		if err := now.done(tx); err != nil || !o.anew {
+		if err := now.removeDone(tx); err != nil || !o.anew {
 			return err
 		}
 		return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, '', ?) ON CONFLICT (configuration, kind, what)"+
@@ -100,7 +100,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		if !f.told {
 			continue
 		}
-		d.log.Error("changes of a live view cannot be deployed", "what", f.what, "reason", f.why)
+		d.log.Error("live deployment failed", "what", f.what, "reason", f.why)
 	}
 	for _, point := range told {
 		d.points.Wake(point)
@@ -159,14 +159,14 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
 				continue
 			}
-			c, err := p.wholly(z, d.api.Store.Now())
+			c, err := p.wholePublication(z, d.api.Store.Now())
 			if err == nil && c != nil {
 				c, err = o.withhold(p, z, c)
 			}
-			if isFault(err) && !there { // there is no earlier content to serve
+			if isFault(err) && !there { // no earlier content exists
 				s.leaveOut(z)
 			}
-			if err := o.take(z, deployed, there, c, err); err != nil {
+			if err := o.addResult(z, deployed, there, c, err); err != nil {
 				return nil, err
 			}
 		}
@@ -174,9 +174,9 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 	return servings, nil
 }
 
-// wholly returns the publication of a whole zone. A panic becomes an error of this zone only.
-func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error) {
-	defer caught(&err)
+// wholePublication returns the publication of a whole zone. A panic becomes an error of this zone only.
+func (p *plan) wholePublication(z *plannedZone, now time.Time) (c *publication, err error) {
+	defer recoverFault(&err)
 	return p.publication(z, nil, now)
 }
 
@@ -184,13 +184,13 @@ func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error)
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
 	left, out, err := p.withhold(z, c)
 	if out != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records != nil && f.zone == z.id }) {
-		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: words(out), records: out, zone: z.id})
+		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: joinReasons(out), records: out, zone: z.id})
 	}
 	return left, err
 }
 
-// take records the publication of a zone, or the error that prevents its deployment.
-func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
+// addResult records the publication of a zone, or the error that prevents its deployment.
+func (o *outcome) addResult(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
 	switch {
 	case isFault(err):
 		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records == nil && f.zone == z.id }) {
@@ -246,9 +246,9 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		o.looked[z.id] = true
 		var c *publication
 		if deployed.complete <= 0 { // it was not completely deployed before
-			c, err = p.wholly(z, d.api.Store.Now())
+			c, err = p.wholePublication(z, d.api.Store.Now())
 		} else {
-			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
+			c, err = p.partialPublication(z, deployed, mine, back, d.api.Store.Now())
 		}
 		if err == nil && c != nil {
 			c, err = o.withhold(p, z, c)
@@ -257,7 +257,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 			o.anew = true
 			continue
 		}
-		if err := o.take(z, deployed, there, c, err); err != nil {
+		if err := o.addResult(z, deployed, there, c, err); err != nil {
 			return err
 		}
 	}

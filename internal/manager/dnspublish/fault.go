@@ -31,22 +31,22 @@ type fault struct {
 // isFault reports whether an error is caused by the data to be deployed, so that a retry would fail again.
 func isFault(err error) bool { return err != nil && !store.IsFailure(err) }
 
-// caught turns a panic into an error, which counts as a fault of the data. It must be deferred.
-func caught(err *error) {
+// recoverFault turns a panic into an error, which counts as a fault of the data. It must be deferred.
+func recoverFault(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 	}
 }
 
-// sentence returns the first line of an error; the rest is for the log.
-func sentence(err error) string {
+// firstLine returns the first line of an error; the rest is for the log.
+func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
 }
 
-// note marks the zone, or the zones of the server, as not completely deployed, and adds an event the first time. held are the marks of
+// record marks the zone, or the zones of the server, as not completely deployed, and adds an event the first time. held are the marks of
 // records that were withheld before and already have an event.
-func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
+func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 	if f.records != nil {
 		var news []withheld
 		for _, one := range f.records {
@@ -54,10 +54,10 @@ func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
 				news = append(news, one)
 			}
 		}
-		if f.why = words(news); f.why == nil || len(held) >= mostHeld { // a full list cannot tell which are new
+		if f.why = joinReasons(news); f.why == nil || len(held) >= maxHeld { // a full list cannot tell which are new
 			return nil
 		}
-		return f.tell(tx, configuration)
+		return f.addEvent(tx, configuration)
 	}
 	where, arg := "zone = ?", any(f.zone)
 	if f.zone == "" {
@@ -74,39 +74,39 @@ func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
 		if err := tx.Write("UPDATE dns_zone SET complete = ? WHERE zone = ?", neverDeployed, f.zone); err != nil {
 			return err
 		}
-		return f.tell(tx, configuration)
+		return f.addEvent(tx, configuration)
 	}
 	n, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND "+where, arg)
 	if err != nil || n == 0 {
 		return err
 	}
-	return f.tell(tx, configuration)
+	return f.addEvent(tx, configuration)
 }
 
 // keepFaults stores the faults of an outcome and adds their events.
 func (now dueNow) keepFaults(tx *store.Tx, o *outcome) error {
 	for i := range o.faults {
-		if err := o.faults[i].note(tx, o.configuration, now.held); err != nil {
+		if err := o.faults[i].record(tx, o.configuration, now.held); err != nil {
 			return err
 		}
 	}
-	return now.hold(tx, o)
+	return now.saveHeld(tx, o)
 }
 
 // neverDeployed is the value of complete of a zone that should be served but could not be deployed yet.
 const neverDeployed = -1
 
-// tell adds the event.
-func (f *fault) tell(tx *store.Tx, configuration int64) error {
+// addEvent adds the event.
+func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
 	f.told = true
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 		SourceName: "live deployment",
-		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
+		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+firstLine(f.why), maxMessageLength)},
 		configuration)
 }
 
-// done removes the processed entries from the queue, except entries that changed meanwhile.
-func (now dueNow) done(tx *store.Tx) error {
+// removeDone removes the processed entries from the queue, except entries that changed meanwhile.
+func (now dueNow) removeDone(tx *store.Tx) error {
 	tx.Touch(dueTopic)
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
@@ -118,9 +118,9 @@ func (now dueNow) done(tx *store.Tx) error {
 }
 
 // Marks of withheld records are stored in the queue under the negated id of the configuration. They are examined again with any next change
-// of their zone, because a change of another name may fix them. mostHeld is the maximum number of marks. Records beyond it are examined
+// of their zone, because a change of another name may fix them. maxHeld is the maximum number of marks. Records beyond it are examined
 // again only when they change themselves, and have no event.
-const mostHeld = 1000
+const maxHeld = 1000
 
 // mark returns the mark of a withheld record: a checksum of the reason, the id of the zone, and the name, separated by tabs.
 func (f *fault) mark(one withheld) string {
@@ -154,8 +154,8 @@ func readHeld(tx *store.Tx, configuration int64) (marks []string, err error) {
 	}, "SELECT what FROM dns_due WHERE configuration = ? AND kind = ? ORDER BY what", -configuration, dueName)
 }
 
-// hold stores the current marks: the new marks of zones that were examined, and the previous marks of all others.
-func (now dueNow) hold(tx *store.Tx, o *outcome) error {
+// saveHeld stores the current marks: the new marks of zones that were examined, and the previous marks of all others.
+func (now dueNow) saveHeld(tx *store.Tx, o *outcome) error {
 	var marks []string
 	for _, f := range o.faults {
 		for _, one := range f.records {
@@ -171,7 +171,7 @@ func (now dueNow) hold(tx *store.Tx, o *outcome) error {
 	}
 	slices.Sort(marks)
 	marks = slices.Compact(marks)
-	if marks = marks[:min(len(marks), mostHeld)]; slices.Equal(marks, now.held) {
+	if marks = marks[:min(len(marks), maxHeld)]; slices.Equal(marks, now.held) {
 		return nil
 	}
 	if err := tx.Write("DELETE FROM dns_due WHERE configuration = ?", -o.configuration); err != nil {
@@ -190,16 +190,16 @@ func (now dueNow) hold(tx *store.Tx, o *outcome) error {
 // configuration to be examined again with their next changes.
 func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow, why error) error {
 	d.plan = nil
-	d.log.Error("changes of live views cannot be deployed", "configuration", configuration, "reason", why)
+	d.log.Error("live deployment failed", "configuration", configuration, "reason", why)
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND configuration = ?", configuration); err != nil {
 			return err
 		}
 		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 			SourceName: "live deployment",
-			Message:    schema.Cut("Changes could not be deployed: "+sentence(why), longestMessage)}, configuration); err != nil {
+			Message:    schema.Cut("Changes could not be deployed: "+firstLine(why), maxMessageLength)}, configuration); err != nil {
 			return err
 		}
-		return now.done(tx)
+		return now.removeDone(tx)
 	})
 }

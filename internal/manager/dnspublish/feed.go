@@ -20,9 +20,9 @@ import (
 // Limits of a feed: its length in bytes and its number of names, which a resolver keeps in memory. A name that includes all names below it
 // counts twice. feedRefresh is the default interval between two fetches.
 const (
-	feedBytes   = 512 << 20
-	feedNames   = 2_000_000
-	feedRefresh = time.Hour
+	maxFeedBytes = 512 << 20
+	maxFeedNames = 2_000_000
+	feedRefresh  = time.Hour
 )
 
 // takeFeed fetches the names of a feed, and stores them if they changed.
@@ -43,7 +43,7 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) 
 			return soa, "failed", err
 		}
 		soa, what, err = c.putFeed(ctx, z, before, names)
-		if !errors.Is(err, errMeanwhile) || again == mostMeanwhile {
+		if !errors.Is(err, errConcurrentDeployment) || again == maxConflictRetries {
 			return soa, what, err
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	rrs := []wire.RR{got, ns}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		owner := name + "." + z.name
-		if len(owner) > longestOwner { // the name is too long for the zone
+		if len(owner) > maxOwnerLength { // the name is too long for the zone
 			continue
 		}
 		rr, err := dns.Response(owner, dns.DefaultTTL, "BLOCKLIST", "")
@@ -82,20 +82,20 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	if err != nil {
 		return soa, "failed", err
 	}
-	if before.refreshed > 0 && soa != nil && nothingBut(p) {
-		return got, "current", c.note(ctx, z, nil)
+	if before.refreshed > 0 && soa != nil && onlySerialChanged(p) {
+		return got, "current", c.recordRefresh(ctx, z, nil)
 	}
-	if err := c.note(ctx, z, p); err != nil {
+	if err := c.recordRefresh(ctx, z, p); err != nil {
 		return soa, "failed", err
 	}
 	return got, "copied", nil
 }
 
-// mostMeanwhile is the maximum number of retries of putFeed after concurrent deployments.
-const mostMeanwhile = 5
+// maxConflictRetries is the maximum number of retries of putFeed after concurrent deployments.
+const maxConflictRetries = 5
 
-// longestOwner is the maximum length of a name as text, with its final dot (RFC 1035 section 2.3.4).
-const longestOwner = 254
+// maxOwnerLength is the maximum length of a name as text, with its final dot (RFC 1035 section 2.3.4).
+const maxOwnerLength = 254
 
 // feedAuthority returns the SOA of the zone of a feed. The zone expires a week after the last fetch, or after four refresh intervals if
 // these are longer.
@@ -109,8 +109,8 @@ func feedAuthority(z *copiedZone) *wire.SOA {
 		Expire: uint32(max(7*24*time.Hour, 4*every).Seconds())}
 }
 
-// nothingBut reports whether a publication changes only the serial number.
-func nothingBut(p *publication) bool {
+// onlySerialChanged reports whether a publication changes only the serial number.
+func onlySerialChanged(p *publication) bool {
 	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record.Type() != wire.TypeSOA || p.added[0].Record.Type() != wire.TypeSOA {
 		return false
 	}
@@ -127,12 +127,12 @@ func (c *Copier) readFeed(ctx context.Context, category string, names map[string
 		return fmt.Errorf("fetching a feed: %w", err)
 	}
 	defer func() { _ = feed.Close() }()
-	bounded := &io.LimitedReader{R: feed, N: feedBytes + 1}
+	bounded := &io.LimitedReader{R: feed, N: maxFeedBytes + 1}
 	if err := readFeed(bounded, names); err != nil {
 		return fmt.Errorf("reading a feed: %w", err)
 	}
 	if bounded.N <= 0 {
-		return fmt.Errorf("reading a feed: it is longer than %d bytes", feedBytes)
+		return fmt.Errorf("reading a feed: it is longer than %d bytes", maxFeedBytes)
 	}
 	return nil
 }
@@ -171,8 +171,8 @@ func readFeed(in io.Reader, names map[string]bool) error {
 				found++
 			}
 		}
-		if len(names) > feedNames {
-			return fmt.Errorf("it has more than %d names", feedNames)
+		if len(names) > maxFeedNames {
+			return fmt.Errorf("it has more than %d names", maxFeedNames)
 		}
 	}
 	if err := lines.Err(); err != nil {

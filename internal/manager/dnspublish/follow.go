@@ -16,24 +16,24 @@ import (
 	"portolan/internal/manager/dns/transfer"
 )
 
-// Intervals and limits for zones of views that follow a server. The time between two checks of a zone is followLook plus followShare for
+// Intervals and limits for zones of views that follow a server. The time between two checks of a zone is followInterval plus followShare for
 // each zone, so that the manager sends at most one hundred queries per second.
 const (
-	followLook  = 5 * time.Second
-	followShare = 10 * time.Millisecond
+	followInterval = 5 * time.Second
+	followShare    = 10 * time.Millisecond
 	// followRest is the minimum pause after a check, as a multiple of its duration: it limits the load of a large zone that changes all the
 	// time.
 	followRest = 10
-	// followNames is the number of names that one transaction changes.
-	followNames = 200
-	// followAgain is the time until rejected names are tried again, because the obstacle may be gone. followAnew is the time until the
+	// followBatch is the number of names that one transaction changes.
+	followBatch = 200
+	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone. followFullInterval is the time until the
 	// whole zone is compared even if its serial number is unchanged: networks may have been created for its addresses.
-	followAgain = time.Minute
-	followAnew  = time.Hour
-	// followRetry is the maximum time between two checks of a zone that cannot be queried.
-	followRetry = 10 * time.Minute
-	// followedLeft is the number of rejected names that an event lists.
-	followedLeft = 5
+	followRejectedRetry = time.Minute
+	followFullInterval  = time.Hour
+	// maxFollowRetry is the maximum time between two checks of a zone that cannot be queried.
+	maxFollowRetry = 10 * time.Minute
+	// maxReportedRejects is the number of rejected names that an event lists.
+	maxReportedRejects = 5
 )
 
 // followedZone is a zone of a view that follows a server: its records are kept equal to those on the server.
@@ -51,14 +51,14 @@ type followedZone struct {
 	seen   bool
 	// left are the rejected records that the last event reported. It is kept if the zone is followed with other settings. again is the time
 	// when the whole zone is compared even if its serial number is unchanged.
-	left  *saidOf
+	left  *lastReport
 	again time.Time
 	// failures is the number of consecutive failed queries.
 	failures int
 }
 
-// saidOf is the text of the last event. mu guards text.
-type saidOf struct {
+// lastReport is the text of the last event. mu guards text.
+type lastReport struct {
 	mu   sync.Mutex
 	text string
 }
@@ -113,7 +113,7 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		for _, row := range zones {
 			z := &plannedZone{row: row}
 			found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-				follows: &followedZone{left: &saidOf{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
+				follows: &followedZone{left: &lastReport{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
 					version: view.Version}}
 		}
 	}
@@ -124,7 +124,7 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 func (c *Copier) followEvery() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return followLook + time.Duration(len(c.zones))*followShare
+	return followInterval + time.Duration(len(c.zones))*followShare
 }
 
 // follow checks a zone. If its serial number has changed, it copies the records of the server.
@@ -150,7 +150,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 			err = fmt.Errorf("%s does not begin the zone with its SOA", server)
 			continue
 		}
-		if err = c.take(ctx, z, at.Addr, records, first); err != nil {
+		if err = c.applyRecords(ctx, z, at.Addr, records, first); err != nil {
 			return soa, "failed", err
 		}
 		f.serial, f.seen = first.Serial, true
@@ -159,8 +159,8 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 	return nil, "failed", err
 }
 
-// take makes the records of a zone equal to those received.
-func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR, soa *wire.SOA) error {
+// applyRecords makes the records of a zone equal to those received.
+func (c *Copier) applyRecords(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR, soa *wire.SOA) error {
 	var names map[string][]wire.RR
 	gone := false
 	if err := c.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -177,32 +177,32 @@ func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, recor
 	}
 	var left []string
 	refused := 0
-	for part := range slices.Chunk(transfer.InOrder(names), followNames) {
-		not, n, err := c.takeNames(ctx, z, from, names, part)
+	for part := range slices.Chunk(transfer.InOrder(names), followBatch) {
+		not, n, err := c.applyNames(ctx, z, from, names, part)
 		if err != nil {
 			return err
 		}
 		left, refused = append(left, not...), refused+n
 	}
-	if err := c.takeAuthority(ctx, z, from, soa); err != nil {
+	if err := c.applyAuthority(ctx, z, from, soa); err != nil {
 		return err
 	}
-	z.follows.again = time.Now().Add(followAnew)
+	z.follows.again = time.Now().Add(followFullInterval)
 	if refused > 0 {
-		z.follows.again = time.Now().Add(followAgain)
+		z.follows.again = time.Now().Add(followRejectedRetry)
 	}
-	return c.notKept(ctx, z, left)
+	return c.reportRejected(ctx, z, left)
 }
 
-// by returns the author of the changes for the history.
-func (f *followedZone) by(from netip.Addr) store.Author {
+// author returns the author of the changes for the history.
+func (f *followedZone) author(from netip.Addr) store.Author {
 	return store.Author{Name: "server " + f.server, Comment: "followed from " + from.String()}
 }
 
-// takeAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue after
+// applyAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue after
 // it.
-func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
-	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
+func (c *Copier) applyAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
+	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
 			return err
@@ -215,15 +215,15 @@ func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Ad
 	})
 }
 
-// takeNames makes the records of some names equal to those received. If they cannot be changed together, each name is changed separately.
+// applyNames makes the records of some names equal to those received. If they cannot be changed together, each name is changed separately.
 // It returns the rejected records with reasons, and the number of rejected names.
-func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, names map[string][]wire.RR, part []string,
+func (c *Copier) applyNames(ctx context.Context, z *copiedZone, from netip.Addr, names map[string][]wire.RR, part []string,
 ) (left []string, refused int, err error) {
 	some := make(map[string][]wire.RR, len(part))
 	for _, name := range part {
 		some[name] = names[name]
 	}
-	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
+	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		left = nil
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
@@ -243,7 +243,7 @@ func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, 
 	}
 	left = nil
 	for _, name := range part {
-		not, n, err := c.takeNames(ctx, z, from, names, []string{name})
+		not, n, err := c.applyNames(ctx, z, from, names, []string{name})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -268,29 +268,29 @@ func stillFollowed(tx *store.Tx, f *followedZone) (*store.Resource, error) {
 	return zone, nil
 }
 
-// notKept adds an event for the rejected records of a followed zone, if they differ from the last report.
-func (c *Copier) notKept(ctx context.Context, z *copiedZone, left []string) error {
+// reportRejected adds an event for the rejected records of a followed zone, if they differ from the last report.
+func (c *Copier) reportRejected(ctx context.Context, z *copiedZone, left []string) error {
 	slices.Sort(left)
 	left = slices.Compact(left)
-	text := strings.Join(left[:min(len(left), followedLeft)], "; ")
-	if n := len(left) - followedLeft; n > 0 {
+	text := strings.Join(left[:min(len(left), maxReportedRejects)], "; ")
+	if n := len(left) - maxReportedRejects; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
 	last := z.follows.left
 	last.mu.Lock()
 	defer last.mu.Unlock()
 	said := text == "" || text == last.text
-	if err := c.sayOf(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
+	if err := c.addFollowEvent(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
 		return err
 	}
 	last.text = text
 	return nil
 }
 
-// sayOf adds an event about a followed zone, unless said is true.
-func (c *Copier) sayOf(ctx context.Context, z *copiedZone, said bool, kind, text string) error {
+// addFollowEvent adds an event about a followed zone, unless said is true.
+func (c *Copier) addFollowEvent(ctx context.Context, z *copiedZone, said bool, kind, text string) error {
 	if said {
 		return nil
 	}
-	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.tell(tx, kind, text) })
+	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.addEvent(tx, kind, text) })
 }

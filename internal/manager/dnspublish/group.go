@@ -51,7 +51,7 @@ func endGroup(c *resource.Change, group, without int64) error {
 	if without != 0 {
 		message = joined(message, "a server was deleted")
 	}
-	return note(c, row, func(x *DeploymentHead) {
+	return updateDeployment(c, row, func(x *DeploymentHead) {
 		if ended == len(parts) {
 			x.end(c.Tx, state, message)
 			return

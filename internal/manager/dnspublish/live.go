@@ -126,7 +126,7 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 	case before.Collection == "zones" && ends("signingPolicy"):
 		return f.isDelegated("signingPolicy", before.Ref("view"), before.Key)
 	case (before.Collection == "blocks" || before.Collection == "networks") && ends("reverseZoneSigningPolicy"):
-		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), mostReverse)
+		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), maxReverseZones)
 		if len(names) == 0 {
 			return nil
 		}
@@ -321,8 +321,8 @@ type dueRow struct {
 	changed int64
 }
 
-// mostDue is the maximum number of queue entries of one deployment.
-const mostDue = 2000
+// maxDue is the maximum number of queue entries of one deployment.
+const maxDue = 2000
 
 // readDue returns the first configuration with queue entries, and its entries; 0 if the queue is empty.
 func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
@@ -353,5 +353,5 @@ func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
 		}
 		return nil
 	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+
-		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, mostDue)
+		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, maxDue)
 }

@@ -64,9 +64,9 @@ func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 	return mine
 }
 
-// bothWays completes names and addresses of a zone: it adds the addresses of reverse names, and the reverse names of addresses. A reverse
+// withReverse completes names and addresses of a zone: it adds the addresses of reverse names, and the reverse names of addresses. A reverse
 // name has the PTR records of its address, and records of its own.
-func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
+func (z *plannedZone) withReverse(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
 	back = slices.Clone(back)
 	for _, key := range keys {
 		if a, ok := naming.ReverseAddress(key, z.row.Key); ok {
@@ -87,11 +87,11 @@ func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []ne
 	return slices.Compact(all), back, nil
 }
 
-// partly returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other names, as that
+// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other names, as that
 // of a name server does, it returns the changes of the whole zone.
-func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
-	defer caught(&err)
-	keys, back, err = z.bothWays(keys, back)
+func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
+	defer recoverFault(&err)
+	keys, back, err = z.withReverse(keys, back)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 			return nil, err
 		}
 	}
-	if further, err := p.reachesFurther(z, owners); err != nil || further {
+	if further, err := p.needsWholeZone(z, owners); err != nil || further {
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	if err != nil {
 		return nil, err
 	}
-	after, err := compiled(z.fqdn(), rrs)
+	after, err := compileRecords(z.fqdn(), rrs)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	return c, c.count()
 }
 
-// compiled returns the records of some names as they are in a compiled zone, without the SOA.
-func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
+// compileRecords returns the records of some names as they are in a compiled zone, without the SOA.
+func compileRecords(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 	head := &wire.SOA{Hdr: wire.RR_Header{Name: apex, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".", Mbox: "."}
 	zone, err := naming.Compile(apex, append(rrs, head))
 	if err != nil {
@@ -151,9 +151,9 @@ func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
 }
 
-// reachesFurther reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
+// needsWholeZone reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
 // a name server. It removes names in zones below that do not affect this zone from owners.
-func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
+func (p *plan) needsWholeZone(z *plannedZone, owners names) (bool, error) {
 	apex, err := keyOf(z.row.Key)
 	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
 		return true, err

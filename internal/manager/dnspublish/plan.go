@@ -20,8 +20,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// mostReverse is the maximum number of reverse zones of a block or network.
-const mostReverse = 256
+// maxReverseZones is the maximum number of reverse zones of a block or network.
+const maxReverseZones = 256
 
 // plan is a snapshot of the roles, options and servers of a configuration, and of the zones that follow from them.
 type plan struct {
@@ -406,10 +406,10 @@ func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	for _, id := range slices.Backward(path) {
 		roles = p.down(roles, id, view.ID, anyRole)
 	}
-	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), mostReverse)
+	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), maxReverseZones)
 	if names == nil {
 		r := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
-		return fmt.Errorf("%s %d, %s, has more than %d reverse zones", row.Type, row.ID, r, mostReverse)
+		return fmt.Errorf("%s %d, %s, has more than %d reverse zones", row.Type, row.ID, r, maxReverseZones)
 	}
 	for _, name := range names {
 		zone, err := dns.ImpliedZone(p.tx, view, name)

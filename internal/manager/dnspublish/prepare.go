@@ -239,9 +239,9 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 				return err
 			case withheld != nil && !out.continues:
 				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
-					words(withheld))
+					joinReasons(withheld))
 			case withheld != nil:
-				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
+				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, joinReasons(withheld)))
 			}
 			c = left
 		}

@@ -57,7 +57,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		return nil, err
 	}
 	if wanted != nil && c.existed {
-		c.after = within(before, c.after, wanted)
+		c.after = updateSelected(before, c.after, wanted)
 	}
 	if c.removed, c.added = zonedata.Diff(before, c.after); len(c.removed)+len(c.added) == 0 && c.existed {
 		return nil, nil
@@ -105,10 +105,10 @@ func (c *publication) count() (err error) {
 	return nil
 }
 
-// within returns the deployed records, with the wanted ones replaced by those of now. If a name would have an alias and other data, which
+// updateSelected returns the deployed records, with the wanted ones replaced by those of now. If a name would have an alias and other data, which
 // is not allowed (RFC 1034 section 3.6.2), the whole name is replaced.
-func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
-	all := taking(before, after, wanted)
+func updateSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	all := replaceSelected(before, after, wanted)
 	torn := map[string]bool{}
 	for i := 0; i < len(all); {
 		end, aliases, others := i, 0, 0
@@ -127,11 +127,11 @@ func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []
 	if len(torn) == 0 {
 		return all
 	}
-	return taking(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
+	return replaceSelected(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
 }
 
-// taking returns the deployed records that are not wanted and the wanted records of after, sorted.
-func taking(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+// replaceSelected returns the deployed records that are not wanted and the wanted records of after, sorted.
+func replaceSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
 	var all []zonedata.Entry
 	for _, e := range before {
 		if !wanted(e) {
@@ -177,11 +177,11 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 		return err
 	}
 	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
-		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, mostDifferences)
+		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, maxDifferences)
 }
 
-// mostDifferences is the number of changes of a zone that are kept.
-const mostDifferences = 1000
+// maxDifferences is the number of changes of a zone that are kept.
+const maxDifferences = 1000
 
 // difference encodes the change: the length of the removed records, the removed records, then the added ones. The result is compressed.
 func (c *publication) difference() []byte {

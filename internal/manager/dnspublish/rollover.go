@@ -20,8 +20,8 @@ import (
 
 // Intervals between checks of keys: the minimum after a change, and the interval without a change.
 const (
-	rollPause = 2 * time.Second
-	rollEvery = time.Minute
+	minRollInterval = 2 * time.Second
+	rollInterval    = time.Minute
 )
 
 // rollTopic is touched when deployed data of keys changes.
@@ -51,11 +51,11 @@ type rollingZone struct {
 	gone []uint16
 }
 
-// rolls reports whether the keys of signed zones must be checked now.
-func (d *Deployer) rolls(ctx context.Context) (bool, error) {
+// isRollDue reports whether the keys of signed zones must be checked now.
+func (d *Deployer) isRollDue(ctx context.Context) (bool, error) {
 	none, known := d.rolled.Now(struct{}{})
 	switch since := time.Since(d.rolledAt); {
-	case known && (none || since < rollEvery && len(d.sightings) == 0), since < rollPause:
+	case known && (none || since < rollInterval && len(d.unconfirmed) == 0), since < minRollInterval:
 		return false, nil
 	case known:
 		return true, nil
@@ -84,8 +84,8 @@ func (d *Deployer) roll(ctx context.Context) error {
 		return err
 	}
 	var wrong error
-	d.sightings, d.sighted = map[sighting]int64{}, d.sightings // entries of deleted keys are dropped
-	for _, id := range configurations {                        // an error in one configuration does not stop the others
+	d.unconfirmed, d.unconfirmedBefore = map[keyData]int64{}, d.unconfirmed // entries of deleted keys are dropped
+	for _, id := range configurations {                                     // an error in one configuration does not stop the others
 		wrong = errors.Join(wrong, d.rollConfiguration(ctx, id))
 	}
 	return wrong
@@ -115,14 +115,14 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r = p.rolling(served, &sightings{d.sighted, d.sightings}, d.api.Store.Now())
+		r = p.rolling(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
 		return nil
 	}); err != nil {
 		return err
 	}
 	var err error
 	switch {
-	case r.acts(): // the next check handles the consequences
+	case r.hasWork(): // the next check handles the consequences
 		err = d.rollKeys(ctx, r)
 	case len(r.all)+len(r.signing) > 0:
 		err = d.rollServers(ctx, r)
@@ -130,16 +130,16 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 	return errors.Join(err, r.wrong)
 }
 
-// acts reports whether times or keys must be written.
-func (r *rolling) acts() bool {
+// hasWork reports whether times or keys must be written.
+func (r *rolling) hasWork() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
 		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone)+len(z.gone) > 0 ||
-			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.unwarned)
+			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.isUnwarned)
 	})
 }
 
 // rolling computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
-func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *rolling {
+func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
@@ -150,7 +150,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 		s, err := p.signingOf(z, now)
 		if err == nil && s != nil {
 			one := &rollingZone{zoneSigning: s, zone: z, noted: map[uint16]bool{}}
-			if err = one.look(p, r, signs, sightings, now); err == nil {
+			if err = one.inspect(p, r, signs, unconfirmed, now); err == nil {
 				r.zones = append(r.zones, one)
 			}
 		}
@@ -158,7 +158,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 			r.wrong = errors.Join(r.wrong, notSigned(z, err))
 		}
 	}
-	if r.acts() {
+	if r.hasWork() {
 		return r
 	}
 	for z := range r.due {
@@ -210,8 +210,8 @@ func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) 
 	return c, c.count()
 }
 
-// look compares the deployed data of the keys of a zone with the data that is due.
-func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings *sightings, now time.Time) error {
+// inspect compares the deployed data of the keys of a zone with the data that is due.
+func (z *rollingZone) inspect(p *plan, r *rolling, signs map[string]bool, unconfirmed *unconfirmedData, now time.Time) error {
 	owner := names{}
 	if err := owner.add(z.zone.row.Key); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 			return err
 		}
 	}
-	if err := z.note(r.served, own, above, signs, sightings, now); err != nil {
+	if err := z.recordSeen(r.served, own, above, signs, unconfirmed, now); err != nil {
 		return err
 	}
 	z.stageAt(now)
@@ -251,8 +251,8 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 		z.parentRecords())
 }
 
-// note updates the times since when the data of keys is served, and finds deleted keys with stored times.
-func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings *sightings,
+// recordSeen updates the times since when the data of keys is served, and finds deleted keys with stored times.
+func (z *rollingZone) recordSeen(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, unconfirmed *unconfirmedData,
 	now time.Time,
 ) error {
 	is, err := tagsIn(own)
@@ -268,10 +268,10 @@ func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs
 		tag := k.Tag()
 		there[tag] = true
 		one := z.seen[tag]
-		one.Key = served.since(one.Key, is[tag], sighting{z.zone.id, tag, "DNSKEY"}, z.zone.id, sightings, now)
-		one.Signing = served.since(one.Signing, signs[k.PublicKey], sighting{z.zone.id, tag, "RRSIG"}, z.zone.id, sightings, now)
+		one.Key = served.since(one.Key, is[tag], keyData{z.zone.id, tag, "DNSKEY"}, z.zone.id, unconfirmed, now)
+		one.Signing = served.since(one.Signing, signs[k.PublicKey], keyData{z.zone.id, tag, "RRSIG"}, z.zone.id, unconfirmed, now)
 		if z.above != nil {
-			one.Parent = served.since(one.Parent, isAbove[tag], sighting{z.zone.id, tag, "DS"}, z.above.id, sightings, now)
+			one.Parent = served.since(one.Parent, isAbove[tag], keyData{z.zone.id, tag, "DS"}, z.above.id, unconfirmed, now)
 		}
 		if one != z.seen[tag] {
 			z.seen[tag], z.noted[tag] = one, true
@@ -367,7 +367,7 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 			tx.Touch(rollTopic)
 			c := &resource.Change{Tx: tx, API: d.api, Made: o.Made}
 			for _, z := range r.zones {
-				if err := z.act(c, rolled); err != nil {
+				if err := z.apply(c, rolled); err != nil {
 					return notSigned(z.zone, err)
 				}
 			}
@@ -382,11 +382,11 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	return err
 }
 
-// unwarned reports whether no event was added yet for an overdue or waiting key.
-func (z *rollingZone) unwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
+// isUnwarned reports whether no event was added yet for an overdue or waiting key.
+func (z *rollingZone) isUnwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
 
-// act does the pending work on the keys of a zone. If a key was changed or deleted meanwhile, all is left to the next check.
-func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
+// apply does the pending work on the keys of a zone. If a key was changed or deleted meanwhile, all is left to the next check.
+func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 	for _, k := range slices.Concat(z.stage.Ending, z.stage.Gone) {
 		if row, err := c.Tx.Get(k.Row.ID); store.IsNotFound(err) || err == nil && row.Version != k.Row.Version {
 			return nil
@@ -402,7 +402,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		}
 		one.warned = true
 		seen[k.Tag()], noted[k.Tag()] = one, true
-		return z.tell(c, k, "WARNING", text)
+		return z.addEvent(c, k, "WARNING", text)
 	}
 	for _, k := range z.stage.Expired {
 		if err := warn(k, "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
@@ -435,7 +435,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		if k.SignsKeys && z.above == nil {
 			text += "; it does once the DS record of that one is in the zone above, and its dsConfirmed says so"
 		}
-		if err := z.tell(c, k, "INFO", text); err != nil {
+		if err := z.addEvent(c, k, "INFO", text); err != nil {
 			return err
 		}
 	}
@@ -447,15 +447,15 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		if err := c.Tx.Write("DELETE FROM dns_key WHERE zone = ? AND tag = ?", z.zone.id, int64(k.Tag())); err != nil {
 			return err
 		}
-		if err := z.tell(c, k, "INFO", "another key has taken its place, and it is gone"); err != nil {
+		if err := z.addEvent(c, k, "INFO", "another key has taken its place, and it is gone"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell adds an event about a key.
-func (z *rollingZone) tell(c *resource.Change, k *dnssec.SignedKey, kind, text string) error {
+// addEvent adds an event about a key.
+func (z *rollingZone) addEvent(c *resource.Change, k *dnssec.SignedKey, kind, text string) error {
 	return event.Add(c.Tx, event.Event{EventType: kind, Category: "DNSSEC_KEY_EXPIRATION", Subcategory: "DNS", SourceName: z.zone.zoneName(),
 		Message: fmt.Sprintf("%s %d of zone %s: %s", k.Row.Type, k.Tag(), z.zone.zoneName(), text)}, z.Holder.ID)
 }
@@ -475,7 +475,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			return err
 		}
 		for _, server := range slices.Sorted(maps.Keys(r.signing)) {
-			also, err := signOtherwise(tx, d.api.Sealer, server, number, r.signing[server])
+			also, err := changeSigning(tx, d.api.Sealer, server, number, r.signing[server])
 			if err != nil {
 				return err
 			}
@@ -484,7 +484,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			}
 		}
 		tx.Touch(rollTopic)
-		told, err = tellServers(tx, d.api, d.points, changed)
+		told, err = markServersChanged(tx, d.api, d.points, changed)
 		return err
 	})
 	if err == nil {

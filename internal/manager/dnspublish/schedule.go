@@ -48,7 +48,7 @@ type DeploymentSchedule struct {
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is the time of the last run; null where there was none.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Owner is the user who created the schedule, and who is the user of its deployments.
+	// Owner is the user who created the schedule. Its deployments have this user.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
 	// Holder is the user without administrator rights who last created or changed the schedule. The schedule deploys with the rights of
 	// that user, and is deleted with the user.
@@ -165,7 +165,7 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
 		// A queued deployment of this type will deploy the same changes.
-		waits, err := waitingFor(c.Tx, server, x.DeploymentType)
+		waits, err := isQueued(c.Tx, server, x.DeploymentType)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 			continue
 		}
 		if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
-			err = ready(c, x.DeploymentType, server)
+			err = checkReady(c, x.DeploymentType, server)
 		}
 		if err == nil {
 			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
@@ -195,8 +195,8 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	return nil
 }
 
-// waitingFor reports whether a deployment of a type is queued for a server.
-func waitingFor(tx *store.Tx, server int64, kind string) (bool, error) {
+// isQueued reports whether a deployment of a type is queued for a server.
+func isQueued(tx *store.Tx, server int64, kind string) (bool, error) {
 	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})

@@ -15,22 +15,22 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// mostSelected is the maximum number of records of a selective deployment.
-const mostSelected = 100
+// maxSelected is the maximum number of records of a selective deployment.
+const maxSelected = 100
 
 // BeforeWrite checks the records and queues the deployment.
 func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := x.begin(c); err != nil {
+	if err := x.enqueue(c); err != nil {
 		return err
 	}
 	if x.BatchMode != "DISABLED" {
 		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
 	}
-	if n := len(x.Resources.Items); n == 0 || n > mostSelected {
-		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", mostSelected)
+	if n := len(x.Resources.Items); n == 0 || n > maxSelected {
+		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", maxSelected)
 	}
 	configuration := int64(0)
 	var wanted []int64
@@ -65,7 +65,7 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
-		if err := p.isDeployed(c.Tx, zone); err != nil {
+		if err := p.checkDeployed(c.Tx, zone); err != nil {
 			return err
 		}
 	}
@@ -128,19 +128,19 @@ func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 	}
 }
 
-// mostFormer is the maximum number of changes of a record that are searched for its former names.
-const mostFormer = 1000
+// maxFormerImages is the maximum number of changes of a record that are searched for its former names.
+const maxFormerImages = 1000
 
 // addFormer adds the former names and types of a record, which may still be deployed. If another record has taken over a former name, the
 // name is left out with a warning, unless that record is in selected.
 func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, selected []int64, out *outcome) error {
-	former, err := tx.EarlierImages(r.ID, mostFormer)
+	former, err := tx.EarlierImages(r.ID, maxFormerImages)
 	if err != nil {
 		return err
 	}
-	if len(former) == mostFormer {
+	if len(former) == maxFormerImages {
 		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed %d times or more: names that it had before those may be served "+
-			"still, until a deployment of all that has changed", r.ID, mostFormer))
+			"still, until a deployment of all that has changed", r.ID, maxFormerImages))
 	}
 	for _, was := range former {
 		if was.Key == r.Key && r.Type != "GenericRecord" {
@@ -210,7 +210,7 @@ func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) er
 			continue
 		}
 		seen[row.Parent] = true
-		if err := p.isDeployed(tx, row.Parent); isFault(err) {
+		if err := p.checkDeployed(tx, row.Parent); isFault(err) {
 			out.warnings = append(out.warnings, err.Error())
 		} else if err != nil {
 			return err

@@ -20,15 +20,15 @@ type servedNow struct {
 	numbers, acknowledged map[int64]int64
 }
 
-// sighting identifies deployed data of a key that not all servers serve yet: its DNSKEY record, its DS record, or its signatures.
-type sighting struct {
+// keyData identifies deployed data of a key that not all servers serve yet: its DNSKEY record, its DS record, or its signatures.
+type keyData struct {
 	zone string
 	tag  uint16
 	what string
 }
 
-// sightings are the revision numbers to be reached, in the previous check and in this one.
-type sightings struct{ before, now map[sighting]int64 }
+// unconfirmedData are the revision numbers to be reached, in the previous check and in this one.
+type unconfirmedData struct{ before, now map[keyData]int64 }
 
 // signs returns the public keys that all servers of a zone sign with.
 func (n *servedNow) signs(zone string) map[string]bool {
@@ -83,7 +83,7 @@ func (p *plan) servedNow(points Points) (*servedNow, error) {
 
 // since returns the time since when all servers of a zone serve deployed data of a key; the zero time while some do not. before is the time
 // that was found earlier, is reports whether the data is deployed. Data that is not served by all yet is added to all.now.
-func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, all *sightings, now time.Time) time.Time {
+func (n *servedNow) since(before time.Time, is bool, s keyData, zone string, all *unconfirmedData, now time.Time) time.Time {
 	switch {
 	case !is:
 		return time.Time{}
@@ -105,9 +105,9 @@ func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, al
 	return now
 }
 
-// signOtherwise changes how a server signs zones that it serves signed. signing is by the id of the zone. It reports whether one was
+// changeSigning changes how a server signs zones that it serves signed. signing is by the id of the zone. It reports whether one was
 // changed.
-func signOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, signing map[string]*zonedata.Signing,
+func changeSigning(tx *store.Tx, sealer resource.Sealer, server, number int64, signing map[string]*zonedata.Signing,
 ) (changed bool, err error) {
 	settings, err := settingsOf(tx, sealer, server)
 	if err != nil || settings == nil {
@@ -125,11 +125,11 @@ func signOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, s
 	if err != nil {
 		return false, err
 	}
-	return true, serveOtherwise(tx, sealer, server, number, string(text))
+	return true, replaceSettings(tx, sealer, server, number, string(text))
 }
 
-// serveOtherwise replaces the settings of a server; the zones that it serves stay the same.
-func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, settings string) error {
+// replaceSettings replaces the settings of a server; the zones that it serves stay the same.
+func replaceSettings(tx *store.Tx, sealer resource.Sealer, server, number int64, settings string) error {
 	_, row, _, err := revisionOf(tx, server)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, 
 	if err != nil {
 		return err
 	}
-	if err := rehash(tx, server, number, func(h *zonedata.Hash) {
+	if err := updateHash(tx, server, number, func(h *zonedata.Hash) {
 		h.RemoveSettings([]byte(before))
 		h.AddSettings([]byte(settings))
 	}); err != nil {

@@ -39,8 +39,8 @@ type Options struct {
 
 // servingReport declares the report on the servers that serve a zone.
 func servingReport() resource.Report {
-	return resource.Report{Name: "serving", Summary: "What is deployed of a zone, and which servers answer it", Answer: zoneServing{},
-		Description: "The serial number, and for each server whether it has said that it serves that.",
+	return resource.Report{Name: "serving", Summary: "The deployed state of a zone, and the servers that answer for it", Answer: zoneServing{},
+		Description: "The serial number, and for each server whether it has confirmed that it serves this number.",
 		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
 			answer, serving := zoneServing{Servers: []zoneServer{}}, resource.Provided[Options](a.Provisions).Serving
 			id := zoneID(of.Ref("view"), of.Key)

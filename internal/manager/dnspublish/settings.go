@@ -195,12 +195,12 @@ func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	return err
 }
 
-// mostIdle is the maximum number of undeployed zones that are checked for records.
-const mostIdle = 50
+// maxIdleChecked is the maximum number of undeployed zones that are checked for records.
+const maxIdleChecked = 50
 
 // warnOfIdle warns about undeployed zones that have records and for which the server is primary.
 func (s *serving) warnOfIdle(p *plan, server int64) {
-	for _, z := range p.idle[:min(len(p.idle), mostIdle)] {
+	for _, z := range p.idle[:min(len(p.idle), maxIdleChecked)] {
 		if !z.roles[server].writes() {
 			continue
 		}
@@ -296,15 +296,15 @@ func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
 	return s.elements(p, elements, 0)
 }
 
-// deepest is the maximum nesting of lists. Lists cannot contain themselves.
-const deepest = 32
+// maxListDepth is the maximum nesting of lists. Lists cannot contain themselves.
+const maxListDepth = 32
 
 func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Match {
 	all := []zonedata.Match{}
 	for _, text := range elements {
 		m, err := dns.ParseMatch(text)
 		switch {
-		case err != nil || depth > deepest:
+		case err != nil || depth > maxListDepth:
 			s.warn("%q is not read: nobody matches it", text)
 		case m.Key != "":
 			if s.key(p, m.Key) {

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// zoneSigning is how a zone should be signed at a time.
+// zoneSigning is the intended signing of a zone at a time.
 type zoneSigning struct {
 	*dnssec.Signed
 	stage dnssec.Stage

@@ -60,9 +60,9 @@ type signingKeyReport struct {
 
 // reportSigning declares the reports on the signing of zones, blocks and networks.
 func reportSigning(r *resource.Registry) {
-	for collection, description := range map[string]string{"zones": "", "blocks": "Of its first reverse zone, in each view.",
-		"networks": "Of its first reverse zone, in each view."} {
-		r.Report(collection, resource.Report{Name: "signing", Summary: "How it is signed, which of its keys sign, and what comes next for each",
+	for collection, description := range map[string]string{"zones": "", "blocks": "For the first reverse zone, in each view.",
+		"networks": "For the first reverse zone, in each view."} {
+		r.Report(collection, resource.Report{Name: "signing", Summary: "The signing of the zones, the state of each key, and its next step",
 			Description: description, Answer: signingReport{}, Of: signingOfResource})
 	}
 }

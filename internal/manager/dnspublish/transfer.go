@@ -29,7 +29,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 		if err == nil {
 			records = changes.Whole
 		} else {
-			c.log.Debug("a zone is copied whole", "zone", z.name, "reason", err)
+			c.log.Debug("incremental transfer failed, copying whole zone", "zone", z.name, "reason", err)
 		}
 	}
 	if records == nil {
@@ -47,7 +47,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	if soa == nil {
 		return nil, nil, fmt.Errorf("%s gives the zone without its SOA", at)
 	}
-	if err := loads(after); err != nil {
+	if err := checkLoadable(after); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
 	p, err := c.whole(ctx, z, before, after, soa.Serial)
@@ -132,23 +132,23 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 	slices.SortFunc(p.removed, zonedata.Entry.Compare)
 	slices.SortFunc(p.added, zonedata.Entry.Compare)
 	after := slices.DeleteFunc(now, func(e zonedata.Entry) bool { return net[string(e.Record)] < 0 })
-	if err := loads(inOrder(append(after, p.added...))); err != nil {
+	if err := checkLoadable(inOrder(append(after, p.added...))); err != nil {
 		return nil, err
 	}
 	return p, p.count()
 }
 
-// loads returns an error for sorted records of some names that name servers do not load, or should not.
-func loads(entries []zonedata.Entry) error {
+// checkLoadable returns an error for sorted records of some names that name servers do not load, or should not.
+func checkLoadable(entries []zonedata.Entry) error {
 	if n := iterationsIn(entries); n > zonedata.MostIterations {
 		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MostIterations)
 	}
-	return aliasesAlone(entries)
+	return checkAliases(entries)
 }
 
-// aliasesAlone returns an error for a name with an alias and other data (RFC 1034 section 3.6.2), except the data of DNSSEC. No name server
+// checkAliases returns an error for a name with an alias and other data (RFC 1034 section 3.6.2), except the data of DNSSEC. No name server
 // loads such a zone.
-func aliasesAlone(entries []zonedata.Entry) error {
+func checkAliases(entries []zonedata.Entry) error {
 	for from := 0; from < len(entries); {
 		to, aliases, others := from, 0, 0
 		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {

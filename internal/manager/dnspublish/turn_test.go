@@ -13,7 +13,7 @@ func TestDeploymentsComeByTurns(t *testing.T) {
 				first[user] = id
 			}
 		}
-		id := d.turn(first)
+		id := d.nextInTurn(first)
 		for user, one := range next {
 			if one == id {
 				next[user]++

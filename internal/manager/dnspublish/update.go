@@ -48,7 +48,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		return wire.RcodeFormatError, "the message cannot be read", false
 	}
 	if m.Opcode == wire.OpcodeNotify {
-		code, why = hearNotice(ctx, a, u)
+		code, why = recordNotify(ctx, a, u)
 		return code, why, false
 	}
 	if m.Opcode != wire.OpcodeUpdate {

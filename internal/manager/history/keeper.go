@@ -65,7 +65,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		return err
 	}
-	k.store.Work(ctx, pollInterval, k.log, "the history", look, k.lease, k.sending)
+	k.store.Work(ctx, pollInterval, k.log, "history", look, k.lease, k.sending)
 	if k.Syslog != nil {
 		k.Syslog.close()
 	}
