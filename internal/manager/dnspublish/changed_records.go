@@ -18,8 +18,8 @@ const (
 // deletedRecords is the table with the last images of the records that deployments deleted.
 const deletedRecords store.Source = "deployment_deleted"
 
-// maxListedRecords is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last deletions, in
-// as many of the last transactions.
+// maxListedRecords is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last
+// deletions, in as many of the last transactions.
 const maxListedRecords = 10_000
 
 // carried are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record type.

@@ -63,8 +63,8 @@ func (f *findings) add(level, format string, args ...any) {
 	}
 }
 
-// zone checks the records of a zone.
-func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
+// checkZone checks the records of a zone.
+func (c checks) checkZone(f *findings, apex string, entries []zonedata.Entry) error {
 	if !c.Zones {
 		return nil
 	}
@@ -90,15 +90,15 @@ func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.record(f, apex, rr, kinds)
-		c.hidden(f, apex, rr, kinds, glue)
+		c.checkRecord(f, apex, rr, kinds)
+		c.checkOccluded(f, apex, rr, kinds, glue)
 	}
 	return nil
 }
 
-// hidden reports a record below a delegation that is not an address of a name server there (glue). Such a record is never returned to a
-// client (RFC 1034 section 4.2.1).
-func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
+// checkOccluded reports a record below a delegation that is not an address of a name server there (glue). Such a record is never returned
+// to a client (RFC 1034 section 4.2.1).
+func (c checks) checkOccluded(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
 	name := wire.CanonicalName(rr.Header().Name)
 	if c.Integrity == "NONE" || name == apex || isAddress(rr) && glue[name] {
 		return
@@ -128,8 +128,8 @@ func isAddress(rr wire.RR) bool {
 	return t == wire.TypeA || t == wire.TypeAAAA
 }
 
-// record checks one record. kinds are the types at each name of the zone.
-func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool) {
+// checkRecord checks one record. kinds are the types at each name of the zone.
+func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool) {
 	name := rr.Header().Name
 	if labels := wire.SplitDomainName(name); len(labels) > 1 {
 		for _, label := range labels[1:] {

@@ -109,7 +109,7 @@ func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rr
 		}
 		for _, only := range all {
 			var f findings
-			only.record(&f, z.fqdn(), rr, kinds)
+			only.checkRecord(&f, z.fqdn(), rr, kinds)
 			for _, why := range f.faults {
 				bad[rrsetOf(e)] = true
 				one := withheld{naming.Key(rr.Header().Name), why}

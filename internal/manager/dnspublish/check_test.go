@@ -62,7 +62,7 @@ func TestChecks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var f findings
-			if err := checked.zone(&f, "example.", entries); err != nil {
+			if err := checked.checkZone(&f, "example.", entries); err != nil {
 				t.Fatal(err)
 			}
 			found := map[string][]string{"WARN": f.warnings, "FAIL": f.faults}

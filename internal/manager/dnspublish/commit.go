@@ -10,8 +10,8 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// commitOutcome commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the content, or
-// ends if there is nothing to wait for.
+// commitOutcome commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the
+// content, or ends if there is nothing to wait for.
 func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, state, message string) error {
 	waits := 0
 	var points []string
@@ -122,17 +122,17 @@ func (d *Deployer) markChanged(tx *store.Tx, server int64) (point string, err er
 }
 
 // markServersChanged marks the content of servers as changed and returns their service points. Servers without one are skipped.
-func markServersChanged(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
+func markServersChanged(tx *store.Tx, api *resource.API, points Points, servers []int64) (toWake []string, err error) {
 	for _, server := range servers {
 		point, err := markServerChanged(tx, api, points, server)
 		if err != nil {
 			return nil, err
 		}
 		if point != "" {
-			told = append(told, point)
+			toWake = append(toWake, point)
 		}
 	}
-	return told, nil
+	return toWake, nil
 }
 
 func markServerChanged(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {

@@ -46,13 +46,13 @@ type Copier struct {
 	planned  *store.Cache[struct{}, bool]
 	notified *store.Cache[struct{}, bool]
 	// The following fields are used by Run only: when the lease was last tried and whether it is held, and when the zones were last listed.
-	taken, looked time.Time
-	held          bool
-	// had reports that there were zones to copy since the last cleanup of dns_copy, forgets that a cleanup may be needed.
-	had, forgets bool
-	// turns limits concurrent copies, slow concurrent fetches of feeds, which may take long. under waits for all of them.
-	turns, slow chan struct{}
-	under       sync.WaitGroup
+	leaseTried, listedAt time.Time
+	held                 bool
+	// hadZones reports that there were zones to copy since the last cleanup of dns_copy, needsCleanup that a cleanup may be needed.
+	hadZones, needsCleanup bool
+	// slots limits concurrent copies, slow concurrent fetches of feeds, which may take long. wg waits for all of them.
+	slots, slow chan struct{}
+	wg          sync.WaitGroup
 
 	mu sync.Mutex
 	// zones are the copied zones. mu guards the map and the changing fields of its zones.
@@ -74,12 +74,12 @@ type copiedZone struct {
 	wrong string
 	// busy reports that a check is running, again that another one is requested after it.
 	busy, again bool
-	// ctx is cancelled by leave when the zone is no longer copied.
-	ctx   context.Context //nolint:containedctx // it lives as long as the zone
-	leave context.CancelFunc
+	// ctx is cancelled by cancel when the zone is no longer copied.
+	ctx    context.Context //nolint:containedctx // it lives as long as the zone
+	cancel context.CancelFunc
 	// taken reports that the deployed content comes from the current source; the serial numbers of another source are not comparable. Only
 	// the goroutine that checks the zone uses it.
-	taken bool
+	sourceKnown bool
 }
 
 // NewCopier returns a copier. Start it with Run.
@@ -88,7 +88,7 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
 			"servers", "signingKeys"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
-		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
+		zones:    map[string]*copiedZone{}, slots: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 }
 
 // sameSource reports whether two zones have the same source and refresh interval.
@@ -116,7 +116,7 @@ func (z *copiedZone) isFeed() bool {
 // Run copies zones until ctx is cancelled.
 func (c *Copier) Run(ctx context.Context) {
 	c.api.Store.Work(ctx, copyInterval, c.log, "zone copies", c.runOnce, c.lease)
-	c.under.Wait()
+	c.wg.Wait()
 }
 
 // runOnce starts the checks of all zones that are due.
@@ -125,13 +125,13 @@ func (c *Copier) runOnce(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	none := len(c.zones) == 0 && !c.had
+	none := len(c.zones) == 0 && !c.hadZones
 	c.mu.Unlock()
 	if none {
 		return nil
 	}
-	if time.Since(c.taken) > copyLease/5 {
-		c.taken = time.Now()
+	if time.Since(c.leaseTried) > copyLease/5 {
+		c.leaseTried = time.Now()
 		var err error
 		if c.held, err = c.lease.Take(ctx); err != nil {
 			return err
@@ -140,32 +140,32 @@ func (c *Copier) runOnce(ctx context.Context) error {
 	if !c.held {
 		return nil
 	}
-	if c.forgets {
-		if err := c.forget(ctx); err != nil {
+	if c.needsCleanup {
+		if err := c.deleteStale(ctx); err != nil {
 			return err
 		}
 		c.mu.Lock()
-		c.forgets, c.had = false, len(c.zones) > 0
+		c.needsCleanup, c.hadZones = false, len(c.zones) > 0
 		c.mu.Unlock()
 	}
-	if err := c.hear(ctx); err != nil {
+	if err := c.readNotifies(ctx); err != nil {
 		return err
 	}
 	for _, z := range c.pick(ctx) {
-		c.under.Go(func() {
-			defer func() { <-c.turnsOf(z) }()
+		c.wg.Go(func() {
+			defer func() { <-c.slotsOf(z) }()
 			c.refresh(z.ctx, z)
 		})
 	}
 	return nil
 }
 
-// turnsOf returns the slots that limit the checks of a zone.
-func (c *Copier) turnsOf(z *copiedZone) chan struct{} {
+// slotsOf returns the slots that limit the checks of a zone.
+func (c *Copier) slotsOf(z *copiedZone) chan struct{} {
 	if z.isFeed() {
 		return c.slow
 	}
-	return c.turns
+	return c.slots
 }
 
 // pick returns the zones that are due and takes a slot for each. Only a few zones of the same server are picked, so that a server that does
@@ -184,12 +184,12 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 			continue
 		}
 		select {
-		case c.turnsOf(z) <- struct{}{}:
+		case c.slotsOf(z) <- struct{}{}:
 		default: // all slots are in use
 			continue
 		}
 		if z.ctx == nil {
-			z.ctx, z.leave = context.WithCancel(ctx) //nolint:gosec // plan cancels it
+			z.ctx, z.cancel = context.WithCancel(ctx) //nolint:gosec // plan cancels it
 		}
 		z.busy, z.again = true, false
 		asked[z.first()]++
@@ -200,7 +200,7 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 
 // plan lists the zones to copy, if resources have changed or copyPlanInterval has passed.
 func (c *Copier) plan(ctx context.Context) error {
-	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlanInterval {
+	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.listedAt) < copyPlanInterval {
 		return nil
 	}
 	found := map[string]*copiedZone{}
@@ -256,11 +256,11 @@ func (c *Copier) plan(ctx context.Context) error {
 		if z != nil && z.follows != nil {
 			z.follows.remember(before.follows)
 		}
-		if before.leave != nil {
-			before.leave()
+		if before.cancel != nil {
+			before.cancel()
 		}
 	}
-	c.zones, c.looked, c.forgets, c.had = found, time.Now(), true, c.had || len(c.zones)+len(found) > 0
+	c.zones, c.listedAt, c.needsCleanup, c.hadZones = found, time.Now(), true, c.hadZones || len(c.zones)+len(found) > 0
 	return nil
 }
 
@@ -289,8 +289,8 @@ func (c *Copier) planOf(tx *store.Tx, configuration int64, found map[string]*cop
 	return p.followed(found)
 }
 
-// forget deletes the state of zones that are not copied any more, because it would be outdated if they were copied again.
-func (c *Copier) forget(ctx context.Context) error {
+// deleteStale deletes the state of zones that are not copied any more, because it would be outdated if they were copied again.
+func (c *Copier) deleteStale(ctx context.Context) error {
 	c.mu.Lock()
 	copied := maps.Clone(c.zones)
 	c.mu.Unlock()
@@ -361,8 +361,8 @@ func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
 	return all
 }
 
-// hear schedules an immediate check of zones with a NOTIFY message.
-func (c *Copier) hear(ctx context.Context) error {
+// readNotifies schedules an immediate check of zones with a NOTIFY message.
+func (c *Copier) readNotifies(ctx context.Context) error {
 	if quiet, ok := c.notified.Now(struct{}{}); quiet && ok {
 		return nil
 	}

@@ -53,21 +53,21 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if z.wrong = ""; err != nil {
 		z.wrong = err.Error()
 	}
-	said := z.wrong == before
+	isReported := z.wrong == before
 	c.mu.Unlock()
-	if ctx.Err() != nil || err == nil && (z.follows == nil || said) {
+	if ctx.Err() != nil || err == nil && (z.follows == nil || isReported) {
 		return
 	}
-	if err != nil && !said {
+	if err != nil && !isReported {
 		c.log.Error("zone copy failed", "zone", z.name, "error", err)
 	}
 	switch {
 	case err == nil:
-		err = c.addFollowEvent(ctx, z, said, "INFO", "it is followed again")
+		err = c.addFollowEvent(ctx, z, isReported, "INFO", "it is followed again")
 	case z.follows != nil:
-		err = c.addFollowEvent(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+firstLine(err))
+		err = c.addFollowEvent(ctx, z, isReported, "WARNING", "it cannot be followed, and stays as it was: "+firstLine(err))
 	default:
-		err = c.expire(ctx, z, soa, err, said)
+		err = c.expire(ctx, z, soa, err, isReported)
 	}
 	if err != nil {
 		c.log.Error("zone copy state not stored", "zone", z.name, "error", err)
@@ -102,7 +102,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if is, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		known := z.taken && before.refreshed > 0 && before.soa != nil
+		known := z.sourceKnown && before.refreshed > 0 && before.soa != nil
 		if known && int32(is.Serial-before.soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
 			return is, "current", c.recordRefresh(ctx, z, nil)
 		}
@@ -113,7 +113,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if err = c.recordRefresh(ctx, z, p); err != nil {
 			return before.soa, "failed", err
 		}
-		z.taken = true
+		z.sourceKnown = true
 		if p.after == nil {
 			return is, "changed", nil
 		}
@@ -181,12 +181,12 @@ func (c *Copier) recordRefresh(ctx context.Context, z *copiedZone, p *publicatio
 }
 
 // expire stops the answers for a zone that could not be checked within its expire time (RFC 1035 section 3.3.13), and adds events about it.
-func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, said bool) error {
-	if soa == nil && said {
+func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, isReported bool) error {
+	if soa == nil && isReported {
 		return nil
 	}
 	return c.commit(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
-		if refreshed == 0 && !said {
+		if refreshed == 0 && !isReported {
 			if err := z.addEvent(tx, "WARNING", "it could not be copied yet: "+firstLine(why)); err != nil {
 				return true, err
 			}
@@ -198,7 +198,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			return true, nil
 		}
 		if tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
-			if said {
+			if isReported {
 				return false, nil
 			}
 			return false, z.addEvent(tx, "WARNING", "it could not be looked at, and stays as it was: "+firstLine(why))
@@ -224,9 +224,9 @@ func (z *copiedZone) addEvent(tx *store.Tx, kind, text string) error {
 func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 	note func(tx *store.Tx, refreshed int64, expired bool) (bool, error),
 ) error {
-	var told []string
+	var toWake []string
 	err := c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		told = nil
+		toWake = nil
 		refreshed, expired, err := readCopy(tx, z.id)
 		if err != nil {
 			return err
@@ -251,11 +251,11 @@ func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 		}
 		changed = append(changed, also...)
 		slices.Sort(changed)
-		told, err = markServersChanged(tx, c.api, c.points, slices.Compact(changed))
+		toWake, err = markServersChanged(tx, c.api, c.points, slices.Compact(changed))
 		return err
 	})
 	if err == nil {
-		for _, point := range told {
+		for _, point := range toWake {
 			c.points.Wake(point)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 // Intervals of the deployer.
 const (
 	pollInterval = 50 * time.Millisecond
-	// waitInterval is the interval of checks whether service points serve the deployed content, and waitTime the time after which such a wait
-	// fails.
+	// waitInterval is the interval of checks whether service points serve the deployed content, and waitTime the time after which such a
+	// wait fails.
 	waitInterval = 100 * time.Millisecond
 	waitTime     = 2 * time.Minute
 	// leaseLength is the duration of the lease. After the crash of a manager, nothing is deployed for this long.
@@ -74,9 +74,9 @@ type Deployer struct {
 	// schedules computes when deployments are due by a schedule.
 	schedules *timetable.Clock
 	// The following fields are used by Run only: when the lease was last tried, when waits and keys were last checked.
-	taken, waited, rolledAt time.Time
-	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore are those of
-	// the previous check.
+	leaseTried, waitsChecked, rolledAt time.Time
+	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
+	// are those of the previous check.
 	unconfirmed, unconfirmedBefore map[keyData]int64
 	held                           bool
 	// turns is the number of deployments run for each user. Of the users with queued deployments, the one with the fewest is next.
@@ -121,7 +121,7 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 		return err
 	}
 	if due {
-		if err := d.scheduled(ctx); err != nil { // an error here does not stop the other work
+		if err := d.runSchedules(ctx); err != nil { // an error here does not stop the other work
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
@@ -138,8 +138,8 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	if err != nil || next == 0 && waiting == 0 {
 		return err
 	}
-	if waiting > 0 && time.Since(d.waited) > waitInterval {
-		d.waited = time.Now()
+	if waiting > 0 && time.Since(d.waitsChecked) > waitInterval {
+		d.waitsChecked = time.Now()
 		if err := d.await(ctx); err != nil {
 			return err
 		}
@@ -184,10 +184,10 @@ func (d *Deployer) takeLease(ctx context.Context) (err error) {
 	if !d.held { // another manager holds it
 		every = time.Second
 	}
-	if time.Since(d.taken) < every {
+	if time.Since(d.leaseTried) < every {
 		return nil
 	}
-	d.taken = time.Now()
+	d.leaseTried = time.Now()
 	d.held, err = d.lease.Take(ctx)
 	return err
 }

@@ -438,8 +438,8 @@ func checkQueueLimit(c *resource.Change, user int64) error {
 	return p
 }
 
-// checkServicePoint rejects a service point that another server has. If the service point of a server changes, the server gets a new revision
-// number, so that the new service point fetches its content.
+// checkServicePoint rejects a service point that another server has. If the service point of a server changes, the server gets a new
+// revision number, so that the new service point fetches its content.
 func checkServicePoint(c *resource.Change) error {
 	x := serverconfig.FieldsOf(c.New)
 	var before string

@@ -17,7 +17,7 @@ func (d due) compare(o due) int {
 // deployDue deploys one batch of queued changes of live views. It reports whether there may be more.
 func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 	var o *outcome
-	var now dueNow
+	var now dueEntries
 	var servings map[int64]*serving
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
@@ -48,8 +48,8 @@ func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 }
 
 // commitDue commits the outcome of queued changes, and removes them from the queue.
-func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
-	var told []string
+func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueEntries) error {
+	var toWake []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
 		if err != nil {
@@ -73,7 +73,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 				return err
 			}
 		}
-		if told, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
+		if toWake, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
 		if err := now.keepFaults(tx, o); err != nil {
@@ -97,12 +97,12 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 		return err
 	}
 	for _, f := range o.faults {
-		if !f.told {
+		if !f.reported {
 			continue
 		}
 		d.log.Error("live deployment failed", "what", f.what, "reason", f.why)
 	}
-	for _, point := range told {
+	for _, point := range toWake {
 		d.points.Wake(point)
 	}
 	d.Changed(len(now.rows))
@@ -207,7 +207,7 @@ func (o *outcome) addResult(z *plannedZone, deployed deployedZone, there bool, c
 }
 
 // prepareDue computes the changes of the queued names and addresses.
-func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) {
+func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueEntries) (err error) {
 	live, err := liveOf(tx)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ type fault struct {
 	server int64
 	// records are the withheld records, where the rest of the zone is deployed; nil where the whole zone or the server cannot be deployed.
 	records []withheld
-	// told reports that a new event was added for the fault.
-	told bool
+	// reported reports that a new event was added for the fault.
+	reported bool
 }
 
 // isFault reports whether an error is caused by the data to be deployed, so that a retry would fail again.
@@ -84,7 +84,7 @@ func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 }
 
 // keepFaults stores the faults of an outcome and adds their events.
-func (now dueNow) keepFaults(tx *store.Tx, o *outcome) error {
+func (now dueEntries) keepFaults(tx *store.Tx, o *outcome) error {
 	for i := range o.faults {
 		if err := o.faults[i].record(tx, o.configuration, now.held); err != nil {
 			return err
@@ -98,7 +98,7 @@ const neverDeployed = -1
 
 // addEvent adds the event.
 func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
-	f.told = true
+	f.reported = true
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 		SourceName: "live deployment",
 		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+firstLine(f.why), maxMessageLength)},
@@ -106,7 +106,7 @@ func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
 }
 
 // removeDone removes the processed entries from the queue, except entries that changed meanwhile.
-func (now dueNow) removeDone(tx *store.Tx) error {
+func (now dueEntries) removeDone(tx *store.Tx) error {
 	tx.Touch(dueTopic)
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
@@ -117,9 +117,9 @@ func (now dueNow) removeDone(tx *store.Tx) error {
 	return nil
 }
 
-// Marks of withheld records are stored in the queue under the negated id of the configuration. They are examined again with any next change
-// of their zone, because a change of another name may fix them. maxHeld is the maximum number of marks. Records beyond it are examined
-// again only when they change themselves, and have no event.
+// maxHeld is the maximum number of marks of withheld records. The marks are stored in the queue under the negated id of the configuration.
+// A record with a mark is examined again with any next change of its zone, because a change of another name may fix it. A record beyond
+// maxHeld is examined again only when it changes itself, and has no event.
 const maxHeld = 1000
 
 // mark returns the mark of a withheld record: a checksum of the reason, the id of the zone, and the name, separated by tabs.
@@ -131,7 +131,7 @@ func (f *fault) mark(one withheld) string {
 
 // heldIn returns the withheld names of a zone, without the name of the zone itself, which would require an examination of the whole zone. A
 // reverse zone that was not created by a user has none, because its names follow from addresses.
-func (now dueNow) heldIn(z *plannedZone) (names []string) {
+func (now dueEntries) heldIn(z *plannedZone) (names []string) {
 	if z.row.ID == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func readHeld(tx *store.Tx, configuration int64) (marks []string, err error) {
 }
 
 // saveHeld stores the current marks: the new marks of zones that were examined, and the previous marks of all others.
-func (now dueNow) saveHeld(tx *store.Tx, o *outcome) error {
+func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 	var marks []string
 	for _, f := range o.faults {
 		for _, one := range f.records {
@@ -188,7 +188,7 @@ func (now dueNow) saveHeld(tx *store.Tx, o *outcome) error {
 
 // setAside removes the entries from the queue where none of them can be deployed. It adds an event, and marks all zones of the
 // configuration to be examined again with their next changes.
-func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow, why error) error {
+func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueEntries, why error) error {
 	d.plan = nil
 	d.log.Error("live deployment failed", "configuration", configuration, "reason", why)
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"portolan/internal/manager/dns/transfer"
 )
 
-// Intervals and limits for zones of views that follow a server. The time between two checks of a zone is followInterval plus followShare for
-// each zone, so that the manager sends at most one hundred queries per second.
+// Intervals and limits for zones of views that follow a server. The time between two checks of a zone is followInterval plus followShare
+// for each zone, so that the manager sends at most one hundred queries per second.
 const (
 	followInterval = 5 * time.Second
 	followShare    = 10 * time.Millisecond
@@ -26,8 +26,8 @@ const (
 	followRest = 10
 	// followBatch is the number of names that one transaction changes.
 	followBatch = 200
-	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone. followFullInterval is the time until the
-	// whole zone is compared even if its serial number is unchanged: networks may have been created for its addresses.
+	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone. followFullInterval is the
+	// time until the whole zone is compared even if its serial number is unchanged: networks may have been created for its addresses.
 	followRejectedRetry = time.Minute
 	followFullInterval  = time.Hour
 	// maxFollowRetry is the maximum time between two checks of a zone that cannot be queried.
@@ -49,10 +49,10 @@ type followedZone struct {
 	// serial is the serial number of the last copy; seen reports whether there was one.
 	serial uint32
 	seen   bool
-	// left are the rejected records that the last event reported. It is kept if the zone is followed with other settings. again is the time
-	// when the whole zone is compared even if its serial number is unchanged.
-	left  *lastReport
-	again time.Time
+	// lastRejected are the rejected records that the last event reported. It is kept if the zone is followed with other settings.
+	lastRejected *lastReport
+	// fullCheckAt is the time when the whole zone is compared even if its serial number is unchanged.
+	fullCheckAt time.Time
 	// failures is the number of consecutive failed queries.
 	failures int
 }
@@ -74,7 +74,7 @@ func (f *followedZone) same(o *followedZone) bool {
 // remember copies the last report of the same zone and server from its previous settings.
 func (f *followedZone) remember(before *followedZone) {
 	if before != nil && before.zone == f.zone && before.serverID == f.serverID {
-		f.left = before.left
+		f.lastRejected = before.lastRejected
 	}
 }
 
@@ -113,7 +113,7 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		for _, row := range zones {
 			z := &plannedZone{row: row}
 			found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-				follows: &followedZone{left: &lastReport{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
+				follows: &followedZone{lastRejected: &lastReport{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
 					version: view.Version}}
 		}
 	}
@@ -138,7 +138,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 		if soa, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		if f.seen && soa.Serial == f.serial && time.Now().Before(f.again) {
+		if f.seen && soa.Serial == f.serial && time.Now().Before(f.fullCheckAt) {
 			return soa, "current", nil
 		}
 		var records []wire.RR
@@ -187,9 +187,9 @@ func (c *Copier) applyRecords(ctx context.Context, z *copiedZone, from netip.Add
 	if err := c.applyAuthority(ctx, z, from, soa); err != nil {
 		return err
 	}
-	z.follows.again = time.Now().Add(followFullInterval)
+	z.follows.fullCheckAt = time.Now().Add(followFullInterval)
 	if refused > 0 {
-		z.follows.again = time.Now().Add(followRejectedRetry)
+		z.follows.fullCheckAt = time.Now().Add(followRejectedRetry)
 	}
 	return c.reportRejected(ctx, z, left)
 }
@@ -199,8 +199,8 @@ func (f *followedZone) author(from netip.Addr) store.Author {
 	return store.Author{Name: "server " + f.server, Comment: "followed from " + from.String()}
 }
 
-// applyAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue after
-// it.
+// applyAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue
+// after it.
 func (c *Copier) applyAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
 	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		zone, err := stillFollowed(tx, z.follows)
@@ -276,20 +276,20 @@ func (c *Copier) reportRejected(ctx context.Context, z *copiedZone, left []strin
 	if n := len(left) - maxReportedRejects; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
-	last := z.follows.left
+	last := z.follows.lastRejected
 	last.mu.Lock()
 	defer last.mu.Unlock()
-	said := text == "" || text == last.text
-	if err := c.addFollowEvent(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
+	isReported := text == "" || text == last.text
+	if err := c.addFollowEvent(ctx, z, isReported, "WARNING", "not all of it is kept: "+text); err != nil {
 		return err
 	}
 	last.text = text
 	return nil
 }
 
-// addFollowEvent adds an event about a followed zone, unless said is true.
-func (c *Copier) addFollowEvent(ctx context.Context, z *copiedZone, said bool, kind, text string) error {
-	if said {
+// addFollowEvent adds an event about a followed zone, unless isReported is true.
+func (c *Copier) addFollowEvent(ctx context.Context, z *copiedZone, isReported bool, kind, text string) error {
+	if isReported {
 		return nil
 	}
 	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.addEvent(tx, kind, text) })

@@ -34,8 +34,8 @@ func (l *liveViews) open(s *store.Store) {
 	l.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]int64]{Topics: []string{"views"}, Late: true, Max: 1})
 }
 
-// of returns the live views, with their configurations.
-func (l *liveViews) of(tx *store.Tx) (map[int64]int64, error) {
+// views returns the live views, with their configurations.
+func (l *liveViews) views(tx *store.Tx) (map[int64]int64, error) {
 	if known, ok := l.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -58,7 +58,7 @@ func liveOf(tx *store.Tx) (map[int64]int64, error) {
 	if !ok {
 		return nil, errors.New("the database was opened without the extension of what is deployed")
 	}
-	return l.of(tx)
+	return l.views(tx)
 }
 
 // follow returns the follower for a transaction.
@@ -93,23 +93,23 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		r = before
 	}
 	if before != nil && after != nil {
-		if err := f.endsSigning(before, after); err != nil {
+		if err := f.checkSigningKept(before, after); err != nil {
 			return err
 		}
 	}
 	switch {
 	case slices.Contains(structural, r.Collection):
-		return f.all(r)
+		return f.markAll(r)
 	case r.Collection == "blocks" || r.Collection == "networks":
 		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {
-			return f.all(r)
+			return f.markAll(r)
 		}
 	case r.Collection == "policyItems":
-		return f.policyItem(before, after)
+		return f.markPolicyItem(before, after)
 	case r.Collection == "resourceRecords":
 		for _, one := range []*store.Resource{before, after} {
 			if one != nil {
-				if err := f.record(one); err != nil {
+				if err := f.markRecord(one); err != nil {
 					return err
 				}
 			}
@@ -118,13 +118,13 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	return nil
 }
 
-// endsSigning rejects a change of a zone to unsigned, or to another policy, while its parent zone has its DS records. Resolvers would
+// checkSigningKept rejects a change of a zone to unsigned, or to another policy, while its parent zone has its DS records. Resolvers would
 // reject all answers of the zone.
-func (f *liveFollower) endsSigning(before, after *store.Resource) error {
+func (f *liveFollower) checkSigningKept(before, after *store.Resource) error {
 	ends := func(field string) bool { return before.Ref(field) != 0 && before.Ref(field) != after.Ref(field) }
 	switch {
 	case before.Collection == "zones" && ends("signingPolicy"):
-		return f.isDelegated("signingPolicy", before.Ref("view"), before.Key)
+		return f.checkNotDelegated("signingPolicy", before.Ref("view"), before.Key)
 	case (before.Collection == "blocks" || before.Collection == "networks") && ends("reverseZoneSigningPolicy"):
 		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), maxReverseZones)
 		if len(names) == 0 {
@@ -139,7 +139,7 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 			return err
 		}
 		for _, view := range views { // the policy signs the first reverse zone only
-			if err := f.isDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
+			if err := f.checkNotDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
 				return err
 			}
 		}
@@ -147,8 +147,8 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 	return nil
 }
 
-// isDelegated returns an error if the parent zone, deployed by this manager, has DS records of a zone.
-func (f *liveFollower) isDelegated(field string, view int64, key string) error {
+// checkNotDelegated returns an error if the parent zone, deployed by this manager, has DS records of a zone.
+func (f *liveFollower) checkNotDelegated(field string, view int64, key string) error {
 	owner, err := keyOf(key)
 	if err != nil {
 		return err
@@ -184,9 +184,9 @@ func (f *liveFollower) isDelegated(field string, view int64, key string) error {
 	}
 }
 
-// all queues the whole configuration of a resource, if it has live views or the resource is a view.
-func (f *liveFollower) all(r *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markAll queues the whole configuration of a resource, if it has live views or the resource is a view.
+func (f *liveFollower) markAll(r *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,9 @@ func (f *liveFollower) all(r *store.Resource) error {
 	return nil
 }
 
-// policyItem queues the names of an item of a response policy in the live zones of the policy.
-func (f *liveFollower) policyItem(before, after *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markPolicyItem queues the names of an item of a response policy in the live zones of the policy.
+func (f *liveFollower) markPolicyItem(before, after *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -243,9 +243,9 @@ func (f *liveFollower) policyItem(before, after *store.Resource) error {
 	return nil
 }
 
-// record queues the name of a record in a live view, and its addresses for their PTR records.
-func (f *liveFollower) record(r *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markRecord queues the name of a record in a live view, and its addresses for their PTR records.
+func (f *liveFollower) markRecord(r *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -305,8 +305,8 @@ func (f *liveFollower) BeforeCommit() error {
 	return nil
 }
 
-// dueNow are the queue entries of a configuration at a moment.
-type dueNow struct {
+// dueEntries are the queue entries of a configuration at a moment.
+type dueEntries struct {
 	all       bool
 	keys      []string
 	addresses []netip.Addr
@@ -325,7 +325,7 @@ type dueRow struct {
 const maxDue = 2000
 
 // readDue returns the first configuration with queue entries, and its entries; 0 if the queue is empty.
-func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
+func readDue(tx *store.Tx) (configuration int64, now dueEntries, err error) {
 	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due WHERE configuration > 0").Scan(&configuration)
 	if err != nil || configuration == 0 {
 		return 0, now, err

@@ -64,8 +64,8 @@ func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 	return mine
 }
 
-// withReverse completes names and addresses of a zone: it adds the addresses of reverse names, and the reverse names of addresses. A reverse
-// name has the PTR records of its address, and records of its own.
+// withReverse completes names and addresses of a zone: it adds the addresses of reverse names, and the reverse names of addresses. A
+// reverse name has the PTR records of its address, and records of its own.
 func (z *plannedZone) withReverse(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
 	back = slices.Clone(back)
 	for _, key := range keys {
@@ -87,9 +87,11 @@ func (z *plannedZone) withReverse(keys []string, back []netip.Addr) ([]string, [
 	return slices.Compact(all), back, nil
 }
 
-// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other names, as that
-// of a name server does, it returns the changes of the whole zone.
-func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
+// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other
+// names, as that of a name server does, it returns the changes of the whole zone.
+func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (
+	c *publication, err error,
+) {
 	defer recoverFault(&err)
 	keys, back, err = z.withReverse(keys, back)
 	if err != nil {

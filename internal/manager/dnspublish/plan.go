@@ -276,7 +276,7 @@ func (p *plan) readZones() error {
 			if p.policies[row.ID] != nil { // policy zones are used wherever names are resolved
 				from = merged(above, p.viewRoles[view])
 			}
-			roles, own := p.down(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
+			roles, own := p.rolesAt(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
 			p.apexes[view] = append(p.apexes[view], row.Key)
 			z := &plannedZone{row: row, view: view, chain: own, roles: roles}
 			if deployed[row.ID] {
@@ -289,8 +289,9 @@ func (p *plan) readZones() error {
 	}
 	return p.each("views", func(row *store.Resource, _ schema.Object) error {
 		p.views = append(p.views, row)
-		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID, serverconfig.Resolves)
-		visit(below[row.ID], row.ID, p.down(nil, row.ID, row.ID, func(kind string) bool { return !serverconfig.Resolves(kind) }), []int64{row.ID})
+		p.viewRoles[row.ID] = p.rolesAt(nil, row.ID, row.ID, serverconfig.Resolves)
+		answering := p.rolesAt(nil, row.ID, row.ID, func(kind string) bool { return !serverconfig.Resolves(kind) })
+		visit(below[row.ID], row.ID, answering, []int64{row.ID})
 		return nil
 	})
 }
@@ -321,8 +322,8 @@ func merged(first, second map[int64]assigned) map[int64]assigned {
 	return all
 }
 
-// down returns the roles in effect at a resource: its own roles of the wanted types, and for other servers those of above.
-func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
+// rolesAt returns the roles in effect at a resource: its own roles of the wanted types, and for other servers those of above.
+func (p *plan) rolesAt(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
 	own := map[int64]assigned{}
 	for _, r := range p.roles[at] {
 		if r.View.ID != view || !wanted(r.RoleType) {
@@ -404,7 +405,7 @@ func (p *plan) viewsOf(id int64) (views []int64) {
 func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	var roles map[int64]assigned
 	for _, id := range slices.Backward(path) {
-		roles = p.down(roles, id, view.ID, anyRole)
+		roles = p.rolesAt(roles, id, view.ID, anyRole)
 	}
 	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), maxReverseZones)
 	if names == nil {

@@ -54,7 +54,7 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 		return nil, err
 	}
 	if !checked {
-		if err := d.runs(tx, row, s); err != nil {
+		if err := d.checkApplications(tx, row, s); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +65,7 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	zones := s.zones
 	if full {
 		out.serving = s
-	} else if zones, err = p.stillServed(server, s, out); err != nil {
+	} else if zones, err = p.zonesServed(server, s, out); err != nil {
 		return nil, err
 	}
 	checks, err := checksOf(tx, row)
@@ -75,9 +75,9 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	return out, d.prepareZones(p, out, zones, server, checks)
 }
 
-// runs returns an error if the service point does not run the application that answers for zones. It adds warnings for other missing
-// capabilities.
-func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error {
+// checkApplications returns an error if the service point does not run the application that answers for zones. It adds warnings for other
+// missing capabilities.
+func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *serving) error {
 	o, err := d.api.Object(server)
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error 
 	return nil
 }
 
-// stillServed returns the zones that a server serves already, and adds a warning if a full deployment would change its settings.
-func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
+// zonesServed returns the zones that a server serves already, and adds a warning if a full deployment would change its settings.
+func (p *plan) zonesServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
 	served := map[string]bool{}
 	if err := p.tx.Each(func(scan func(...any) error) error {
 		var id string
@@ -166,7 +166,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			} else if entries, err = readParts(p.tx, z.id); err != nil {
 				return err
 			}
-			if err := checks.zone(&f, z.fqdn(), entries); err != nil {
+			if err := checks.checkZone(&f, z.fqdn(), entries); err != nil {
 				return err
 			}
 		}
@@ -284,7 +284,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err != nil {
 				return nil, err
 			}
-			skips, err := d.dynamically(r, x.DynamicRecordDeploymentStrategy, out)
+			skips, err := d.applyDynamicStrategy(r, x.DynamicRecordDeploymentStrategy, out)
 			if err != nil {
 				return nil, err
 			}
@@ -303,7 +303,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 		return out, nil
 	}
 	out.configuration = p.configuration
-	if err := d.left(tx, p, ids, out); err != nil {
+	if err := d.warnUndeployed(tx, p, ids, out); err != nil {
 		return nil, err
 	}
 	var zones []*plannedZone
@@ -320,8 +320,8 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 	return out, d.prepareNames(p, out, zones, wanted)
 }
 
-// dynamically applies the strategy for dynamic records: it skips the record, marks it to become static, or returns an error.
-func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
+// applyDynamicStrategy applies the strategy for dynamic records: it skips the record, marks it to become static, or returns an error.
+func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
 	o, err := d.api.Object(r)
 	if err != nil || !d.api.TypeNamed(r.Type).IsTrue(o, "dynamic") {
 		return false, err

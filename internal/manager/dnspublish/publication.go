@@ -105,8 +105,8 @@ func (c *publication) count() (err error) {
 	return nil
 }
 
-// updateSelected returns the deployed records, with the wanted ones replaced by those of now. If a name would have an alias and other data, which
-// is not allowed (RFC 1034 section 3.6.2), the whole name is replaced.
+// updateSelected returns the deployed records, with the wanted ones replaced by those of now. If a name would have an alias and other data,
+// which is not allowed (RFC 1034 section 3.6.2), the whole name is replaced.
 func updateSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
 	all := replaceSelected(before, after, wanted)
 	torn := map[string]bool{}

@@ -143,7 +143,7 @@ func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
-		signs := served.signs(z.id)
+		signs := served.signingKeys(z.id)
 		if !p.maySign(z) || len(signs) == 0 || p.isForeign(z) {
 			continue
 		}
@@ -268,10 +268,10 @@ func (z *rollingZone) recordSeen(served *servedNow, own, above []zonedata.Entry,
 		tag := k.Tag()
 		there[tag] = true
 		one := z.seen[tag]
-		one.Key = served.since(one.Key, is[tag], keyData{z.zone.id, tag, "DNSKEY"}, z.zone.id, unconfirmed, now)
-		one.Signing = served.since(one.Signing, signs[k.PublicKey], keyData{z.zone.id, tag, "RRSIG"}, z.zone.id, unconfirmed, now)
+		one.Key = served.servedSince(one.Key, is[tag], keyData{z.zone.id, tag, "DNSKEY"}, z.zone.id, unconfirmed, now)
+		one.Signing = served.servedSince(one.Signing, signs[k.PublicKey], keyData{z.zone.id, tag, "RRSIG"}, z.zone.id, unconfirmed, now)
 		if z.above != nil {
-			one.Parent = served.since(one.Parent, isAbove[tag], keyData{z.zone.id, tag, "DS"}, z.above.id, unconfirmed, now)
+			one.Parent = served.servedSince(one.Parent, isAbove[tag], keyData{z.zone.id, tag, "DS"}, z.above.id, unconfirmed, now)
 		}
 		if one != z.seen[tag] {
 			z.seen[tag], z.noted[tag] = one, true
@@ -463,9 +463,9 @@ func (z *rollingZone) addEvent(c *resource.Change, k *dnssec.SignedKey, kind, te
 // rollServers publishes changed records of keys, and changes how servers sign.
 func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 	d.plan = nil
-	var told []string
+	var toWake []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		told = nil
+		toWake = nil
 		number, err := nextNumber(tx)
 		if err != nil {
 			return err
@@ -484,11 +484,11 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			}
 		}
 		tx.Touch(rollTopic)
-		told, err = markServersChanged(tx, d.api, d.points, changed)
+		toWake, err = markServersChanged(tx, d.api, d.points, changed)
 		return err
 	})
 	if err == nil {
-		for _, point := range told {
+		for _, point := range toWake {
 			d.points.Wake(point)
 		}
 	}

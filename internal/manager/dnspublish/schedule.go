@@ -69,15 +69,15 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 		x.Owner = schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {
-		if err := x.takeServers(c); err != nil {
+		if err := x.splitServers(c); err != nil {
 			return err
 		}
 	}
-	return x.due(c, old)
+	return x.checkTimes(c, old)
 }
 
-// takeServers separates server groups from servers.
-func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
+// splitServers separates server groups from servers.
+func (x *DeploymentSchedule) splitServers(c *resource.Change) error {
 	var servers, groups []int64
 	for i, item := range x.Servers.Items {
 		head, err := c.API.Visible(c.Tx, item.ID, c.Caller)
@@ -100,8 +100,8 @@ func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
 	return nil
 }
 
-// due rejects services that are not deployed, and a schedule that never runs.
-func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
+// checkTimes rejects services that are not deployed, and a schedule that never runs.
+func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSchedule) error {
 	if len(x.DeploymentServices) == 0 {
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
 	}
@@ -133,8 +133,8 @@ func (x *DeploymentSchedule) Times() timetable.Times {
 	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
 }
 
-// scheduled creates the deployments of all schedules that are due.
-func (d *Deployer) scheduled(ctx context.Context) error {
+// runSchedules creates the deployments of all schedules that are due.
+func (d *Deployer) runSchedules(ctx context.Context) error {
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: d.api}
 		return d.schedules.Turn(c, func(row *store.Resource, s timetable.Schedule) error {

@@ -146,7 +146,7 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 		if was.Key == r.Key && r.Type != "GenericRecord" {
 			continue
 		}
-		taken, err := d.takenOver(tx, r, was)
+		taken, err := d.successorOf(tx, r, was)
 		if err != nil {
 			return err
 		}
@@ -165,9 +165,9 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 	return nil
 }
 
-// takenOver returns another record of the same zone that a selection of a former name would deploy as well. It has that name and one of the
-// former types, or one of the two is an alias. It returns 0 if there is none.
-func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error) {
+// successorOf returns another record of the same zone that a selection of a former name would deploy as well. It has that name and one of
+// the former types, or one of the two is an alias. It returns 0 if there is none.
+func (d *Deployer) successorOf(tx *store.Tx, r, was *store.Resource) (int64, error) {
 	if was.Key == r.Key && was.Parent == r.Parent {
 		return 0, nil
 	}
@@ -195,8 +195,8 @@ func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error
 	return 0, nil
 }
 
-// left adds a warning for each zone of the records that is not deployed.
-func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) error {
+// warnUndeployed adds a warning for each zone of the records that is not deployed.
+func (d *Deployer) warnUndeployed(tx *store.Tx, p *plan, records []int64, out *outcome) error {
 	seen := map[int64]bool{}
 	for _, id := range records {
 		row, err := tx.Get(id)

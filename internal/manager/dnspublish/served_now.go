@@ -30,8 +30,8 @@ type keyData struct {
 // unconfirmedData are the revision numbers to be reached, in the previous check and in this one.
 type unconfirmedData struct{ before, now map[keyData]int64 }
 
-// signs returns the public keys that all servers of a zone sign with.
-func (n *servedNow) signs(zone string) map[string]bool {
+// signingKeys returns the public keys that all servers of a zone sign with.
+func (n *servedNow) signingKeys(zone string) map[string]bool {
 	var signs map[string]bool
 	for _, server := range n.servers[zone] {
 		keys := map[string]bool{}
@@ -81,9 +81,9 @@ func (p *plan) servedNow(points Points) (*servedNow, error) {
 	return n, nil
 }
 
-// since returns the time since when all servers of a zone serve deployed data of a key; the zero time while some do not. before is the time
-// that was found earlier, is reports whether the data is deployed. Data that is not served by all yet is added to all.now.
-func (n *servedNow) since(before time.Time, is bool, s keyData, zone string, all *unconfirmedData, now time.Time) time.Time {
+// servedSince returns the time since when all servers of a zone serve deployed data of a key; the zero time while some do not. before is
+// the time that was found earlier, is reports whether the data is deployed. Data that is not served by all yet is added to all.now.
+func (n *servedNow) servedSince(before time.Time, is bool, s keyData, zone string, all *unconfirmedData, now time.Time) time.Time {
 	switch {
 	case !is:
 		return time.Time{}

@@ -113,42 +113,42 @@ func (s *serving) serveZone(p *plan, z *plannedZone, server int64) error {
 	of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
 	of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
 	if z.roles[server].writes() {
-		s.copied(p, &of, z, server)
+		s.allowCopies(p, &of, z, server)
 	}
 	if of.Query == nil && p.isPolicy(z) { // clients must not see the list of blocked names
 		of.Query = []zonedata.Match{{}}
 	}
 	if p.isCopied(z) {
-		if err := s.copyOf(p, &of, z); err != nil {
+		if err := s.setCopied(p, &of, z); err != nil {
 			return err
 		}
-		s.finish(p, of, z, server)
+		s.addZone(p, of, z, server)
 		return nil
 	}
 	if p.isPolicy(z) {
-		s.finish(p, of, z, server)
+		s.addZone(p, of, z, server)
 		return nil
 	}
 	if err := s.sign(p, &of, z); err != nil {
 		return problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
 	}
-	if err := s.updates(p, &of, z, server); err != nil {
+	if err := s.allowUpdates(p, &of, z, server); err != nil {
 		return err
 	}
-	s.finish(p, of, z, server)
+	s.addZone(p, of, z, server)
 	return nil
 }
 
-// finish adds a zone, and warns about its unsupported options.
-func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
+// addZone adds a zone, and warns about its unsupported options.
+func (s *serving) addZone(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
 	s.settings.Zones = append(s.settings.Zones, of)
 	for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
 		p.warnOf(s, place, server)
 	}
 }
 
-// copyOf sets up a zone that is copied from foreign primary servers.
-func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
+// setCopied sets up a zone that is copied from foreign primary servers.
+func (s *serving) setCopied(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	of.Copied = true
 	if of.Primaries = p.primariesOf(z); p.isPolicy(z) {
 		of.Primaries = nil
@@ -212,9 +212,9 @@ func (s *serving) warnOfIdle(p *plan, server int64) {
 	}
 }
 
-// copied allows the foreign secondaries of a zone to transfer it, unless allow-transfer is set, and sets the servers that are notified of
-// changes.
-func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
+// allowCopies allows the foreign secondaries of a zone to transfer it, unless allow-transfer is set, and sets the servers that are notified
+// of changes.
+func (s *serving) allowCopies(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
 	var copies []netip.Addr
 	for _, other := range z.serversOf(func(a assigned) bool { return a.answers() && !a.writes() }) {
 		if p.foreign(other) {
@@ -307,20 +307,20 @@ func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Mat
 		case err != nil || depth > maxListDepth:
 			s.warn("%q is not read: nobody matches it", text)
 		case m.Key != "":
-			if s.key(p, m.Key) {
+			if s.useKey(p, m.Key) {
 				all = append(all, zonedata.Match{Not: m.Not, Key: keyName(m.Key)})
 			}
 		case m.Prefix.IsValid():
 			all = append(all, zonedata.Match{Not: m.Not, Prefix: m.Prefix})
 		default:
-			all = append(all, zonedata.Match{Not: m.Not, List: s.named(p, m.List, depth)})
+			all = append(all, zonedata.Match{Not: m.Not, List: s.namedList(p, m.List, depth)})
 		}
 	}
 	return all
 }
 
-// key adds a key to the settings. It returns false if no key with the name has a secret.
-func (s *serving) key(p *plan, name string) bool {
+// useKey adds a key to the settings. It returns false if no key with the name has a secret.
+func (s *serving) useKey(p *plan, name string) bool {
 	k, there := p.keys[name]
 	if !there {
 		s.warn("the key %s has no secret: nobody matches it", name)
@@ -355,8 +355,8 @@ func (p *plan) readKeys() error {
 	})
 }
 
-// named returns the elements of a list by its name.
-func (s *serving) named(p *plan, name string, depth int) []zonedata.Match {
+// namedList returns the elements of a list by its name.
+func (s *serving) namedList(p *plan, name string, depth int) []zonedata.Match {
 	at := func(prefixes ...string) (all []zonedata.Match) {
 		for _, text := range prefixes {
 			all = append(all, zonedata.Match{Prefix: netip.MustParsePrefix(text)})

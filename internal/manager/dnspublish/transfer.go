@@ -18,7 +18,7 @@ import (
 // the deployed content, else a full transfer.
 func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before copiedNow) (*publication, *wire.SOA, error) {
 	var records []wire.RR
-	if z.taken && before.soa != nil {
+	if z.sourceKnown && before.soa != nil {
 		changes, err := transfer.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
 		if err == nil && changes.Whole == nil {
 			var p *publication

@@ -175,9 +175,9 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	return nil, nil
 }
 
-// updates sets the clients that may send dynamic updates for a zone, by the option allow-update. The server must write the zone, the zone
-// must have dynamicUpdateEnabled, and its view must be live.
-func (s *serving) updates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
+// allowUpdates sets the clients that may send dynamic updates for a zone, by the option allow-update. The server must write the zone, the
+// zone must have dynamicUpdateEnabled, and its view must be live.
+func (s *serving) allowUpdates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
 	if !z.roles[server].writes() {
 		return nil
 	}
