@@ -18,8 +18,8 @@ type waiting struct {
 	state, message            string
 }
 
-// await ends the deployments whose service points all serve the deployed content, or have not confirmed it within waitTime.
-func (d *Deployer) await(ctx context.Context) error {
+// endWaits ends the deployments whose service points all serve the deployed content, or have not confirmed it within waitTime.
+func (d *Deployer) endWaits(ctx context.Context) error {
 	over := map[int64]waiting{}
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		var all []waiting

@@ -77,8 +77,8 @@ type copiedZone struct {
 	// ctx is cancelled by cancel when the zone is no longer copied.
 	ctx    context.Context //nolint:containedctx // it lives as long as the zone
 	cancel context.CancelFunc
-	// taken reports that the deployed content comes from the current source; the serial numbers of another source are not comparable. Only
-	// the goroutine that checks the zone uses it.
+	// sourceKnown reports that the deployed content comes from the current source; the serial numbers of another source are not comparable.
+	// Only the goroutine that checks the zone uses it.
 	sourceKnown bool
 }
 

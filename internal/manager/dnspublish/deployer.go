@@ -59,7 +59,9 @@ type Deployer struct {
 	points Points
 	log    *slog.Logger
 	lease  *store.Lease
-	known  *store.Cache[struct{}, bool]
+	// noDeployments is true if no deployment is queued, running or waiting, noChanges if no change of a live view is queued. Both are
+	// cached until something changes.
+	noDeployments, noChanges *store.Cache[struct{}, bool]
 	// Ended is called for each deployment that has ended, with its type and state.
 	Ended func(kind, state string)
 	// Changed is called with the number of queue entries of live views that were deployed.
@@ -68,7 +70,6 @@ type Deployer struct {
 	// Rolled is called with the number of keys of signed zones that were made or removed.
 	Rolled func(what string, n int)
 
-	due *store.Cache[struct{}, bool]
 	// rolled is cached until something changes that affects keys of signed zones. The value is true if there are no such keys.
 	rolled *store.Cache[struct{}, bool]
 	// schedules computes when deployments are due by a schedule.
@@ -90,9 +91,9 @@ type Deployer struct {
 // NewDeployer returns a deployer. Start it with Run.
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
-		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
+		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
 		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, schedules: timetable.NewClock(a, schedules),
-		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
 			rollTopic}}), turns: map[int64]int64{}}
 }
@@ -104,8 +105,8 @@ func (d *Deployer) Run(ctx context.Context) {
 
 // runOnce does all pending work: schedules, key rollovers, live changes, waits, and the next deployment.
 func (d *Deployer) runOnce(ctx context.Context) (failure error) {
-	idle, known := d.known.Now(struct{}{})
-	still, knownStill := d.due.Now(struct{}{})
+	idle, idleKnown := d.noDeployments.Now(struct{}{})
+	unchanged, unchangedKnown := d.noChanges.Now(struct{}{})
 	due, err := d.schedules.Due(ctx)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	if idle && known && still && knownStill && !due && !rolls {
+	if idle && idleKnown && unchanged && unchangedKnown && !due && !rolls {
 		return nil
 	}
 	if err := d.takeLease(ctx); err != nil || !d.held {
@@ -134,13 +135,13 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	if err := d.deployChanges(ctx); err != nil {
 		return err
 	}
-	next, waiting, err := d.next(ctx)
+	next, waiting, err := d.nextDeployment(ctx)
 	if err != nil || next == 0 && waiting == 0 {
 		return err
 	}
 	if waiting > 0 && time.Since(d.waitsChecked) > waitInterval {
 		d.waitsChecked = time.Now()
-		if err := d.await(ctx); err != nil {
+		if err := d.endWaits(ctx); err != nil {
 			return err
 		}
 	}
@@ -192,10 +193,10 @@ func (d *Deployer) takeLease(ctx context.Context) (err error) {
 	return err
 }
 
-// next returns the deployment to run, and how many deployments wait for service points. A running deployment comes first. Queued
+// nextDeployment returns the deployment to run, and how many deployments wait for service points. A running deployment comes first. Queued
 // deployments are taken from their users in turn, and those of one user in the order of their creation. So a user with many deployments
 // does not block others.
-func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) {
+func (d *Deployer) nextDeployment(ctx context.Context) (id int64, waiting int, err error) {
 	first := map[int64]int64{} // the first deployment of each user
 	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
 		id = 0
@@ -232,7 +233,7 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 			}
 		}
 		if len(first) == 0 && waiting == 0 {
-			d.known.Put(tx, struct{}{}, true)
+			d.noDeployments.Put(tx, struct{}{}, true)
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 			return err
 		}
 		if o.configuration == 0 {
-			d.due.Put(tx, struct{}{}, true)
+			d.noChanges.Put(tx, struct{}{}, true)
 			return nil
 		}
 		if now.all {
