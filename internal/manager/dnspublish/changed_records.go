@@ -22,11 +22,12 @@ const deletedRecords store.Source = "deployment_deleted"
 // deletions, in as many of the last transactions.
 const maxListedRecords = 10_000
 
-// carried are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record type.
-type carried map[string]map[uint16]string
+// recordChanges are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record
+// type.
+type recordChanges map[string]map[uint16]string
 
 // of returns the kind of change of a name for the first of the given types that changed; empty if none changed.
-func (c carried) of(name string, types []uint16) string {
+func (c recordChanges) of(name string, types []uint16) string {
 	for _, one := range types {
 		if kind := c[name][one]; kind != "" {
 			return kind
@@ -35,9 +36,9 @@ func (c carried) of(name string, types []uint16) string {
 	return ""
 }
 
-// carriedOf returns the record changes of a publication, at most maxListedRecords of them.
-func carriedOf(c *publication) (carried, error) {
-	found, noted := carried{}, 0
+// recordChangesOf returns the record changes of a publication, at most maxListedRecords of them.
+func recordChangesOf(c *publication) (recordChanges, error) {
+	found, noted := recordChanges{}, 0
 	for i, entries := range [][]zonedata.Entry{c.removed, c.added} {
 		for _, e := range entries {
 			if noted >= maxListedRecords {
@@ -63,23 +64,23 @@ func carriedOf(c *publication) (carried, error) {
 	return found, nil
 }
 
-// noteRecords stores the records that a deployment changed: for each changed name, the added and updated records that exist, and the
+// storeRecordChanges stores the records that a deployment changed: for each changed name, the added and updated records that exist, and the
 // deleted ones.
-func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64) error {
+func (o *outcome) storeRecordChanges(tx *store.Tx, api *resource.API, deployment int64) error {
 	noted := 0
 	note := func(kind string, record int64) error {
 		noted++
 		return tx.Write("INSERT INTO deployment_record (deployment, kind, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", deployment, kind,
 			record)
 	}
-	fewer := map[int64]carried{} // names that lost records, by zone
+	fewer := map[int64]recordChanges{} // names that lost records, by zone
 	since := int64(0)
 	for _, c := range o.all {
 		zone := c.zone.row.ID
 		if !c.existed || zone == 0 { // a new zone: its records are not listed
 			continue
 		}
-		names, err := carriedOf(c)
+		names, err := recordChangesOf(c)
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 					continue
 				}
 				if fewer[zone] == nil {
-					fewer[zone] = carried{}
+					fewer[zone] = recordChanges{}
 				}
 				if fewer[zone][name] == nil {
 					fewer[zone][name] = map[uint16]string{}

@@ -23,13 +23,13 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 		if err != nil {
 			return err
 		}
-		if changed, err = d.sendAnew(tx, o, changed); err != nil {
+		if changed, err = d.forceRevision(tx, o, changed); err != nil {
 			return err
 		}
 		if points, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		if err := o.noteRecords(tx, d.api, id); err != nil {
+		if err := o.storeRecordChanges(tx, d.api, id); err != nil {
 			return err
 		}
 		for _, server := range o.awaited(changed) {
@@ -63,9 +63,9 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 	return d.end(ctx, id, state, message)
 }
 
-// sendAnew forces a new revision for the server of a full deployment, if its service point serves a revision that this database does not
-// know. This is the case after a restore from an older backup. It returns changed with that server added.
-func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
+// forceRevision forces a new revision for the server of a full deployment, if its service point serves a revision that this database does
+// not know. This is the case after a restore from an older backup. It returns changed with that server added.
+func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
 	if o.serving == nil || slices.Contains(changed, o.server) {
 		return changed, nil
 	}
@@ -81,7 +81,7 @@ func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64,
 	if err != nil {
 		return changed, err
 	}
-	again, err := anew(tx, o.server, number, s.Content)
+	again, err := renewRevision(tx, o.server, number, s.Content)
 	if again {
 		changed = append(changed, o.server)
 	}
@@ -105,7 +105,7 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if also {
 		changed = append(changed, o.server)
 	}
-	return changed, strip(tx, o.serving.gone...)
+	return changed, deleteUnserved(tx, o.serving.gone...)
 }
 
 // awaited returns the servers whose service points the deployment waits for.

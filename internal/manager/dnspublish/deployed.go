@@ -30,13 +30,13 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
 			{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
 			{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
-				Derived: "whoever is behind gets zones whole"},
+				Derived: "a server that is behind gets whole zones"},
 			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
 			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
 			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
 			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
-			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
+			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "a server that is behind gets its whole content"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3},
 			{Name: string(deletedRecords), Columns: []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key",
@@ -86,7 +86,7 @@ type deployedZone struct {
 }
 
 // readDeployed returns the deployed state of a zone. there is false if the zone is not deployed, even if its serial number is stored (see
-// strip and passSerial).
+// deleteUnserved and continueSerial).
 func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
 	z.id = id
 	err = tx.QueryRow("SELECT serial, hash, number, records, complete FROM dns_zone WHERE zone = ?", id).

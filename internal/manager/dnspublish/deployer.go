@@ -128,7 +128,7 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	}
 	defer d.lease.Keep(ctx, d.log)()
 	if rolls {
-		if err := d.roll(ctx); err != nil { // as above
+		if err := d.roll(ctx); err != nil { // as for schedules
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
@@ -282,11 +282,11 @@ type outcome struct {
 	zones    int
 	warnings []string
 	// faults are zones that cannot be deployed, which does not stop the others. healed are zones that had a fault before and now equal
-	// their deployed content. anew reports that the whole configuration must be examined once more, because a zone can be deployed for the
-	// first time.
-	faults []fault
-	healed []string
-	anew   bool
+	// their deployed content. redoAll reports that the whole configuration must be examined once more, because a zone can be deployed for
+	// the first time.
+	faults  []fault
+	healed  []string
+	redoAll bool
 	// looked are the ids of the zones that were examined for queue entries.
 	looked map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.

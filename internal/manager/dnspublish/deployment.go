@@ -56,7 +56,7 @@ func registerDeployments(r *resource.Registry) {
 		return ids, err
 	}})
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: checkServicePoint, BeforeDelete: func(c *resource.Change) error {
-		return forget(c.Tx, schema.HeadOf(c.Old).ID)
+		return deleteContent(c.Tx, schema.HeadOf(c.Old).ID)
 	}})
 }
 

@@ -69,14 +69,14 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 			}
 		}
 		for _, s := range servings { // after all servers have stored what they serve
-			if err := strip(tx, s.gone...); err != nil {
+			if err := deleteUnserved(tx, s.gone...); err != nil {
 				return err
 			}
 		}
 		if toWake, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		if err := now.keepFaults(tx, o); err != nil {
+		if err := now.storeFaults(tx, o); err != nil {
 			return err
 		}
 		if now.all { // the changes may include keys of zones
@@ -87,7 +87,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 				return err
 			}
 		}
-		if err := now.removeDone(tx); err != nil || !o.anew {
+		if err := now.removeDone(tx); err != nil || !o.redoAll {
 			return err
 		}
 		return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, '', ?) ON CONFLICT (configuration, kind, what)"+
@@ -254,7 +254,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueEntries) (err err
 			c, err = o.withhold(p, z, c)
 		}
 		if err == nil && !there { // its servers must get it as a new zone
-			o.anew = true
+			o.redoAll = true
 			continue
 		}
 		if err := o.addResult(z, deployed, there, c, err); err != nil {

@@ -68,7 +68,7 @@ func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 		if now.complete == neverDeployed {
 			return nil
 		}
-		if err := passSerial(tx, f.zone, configuration, uint32(now.serial)); err != nil { //nolint:gosec // of 32 bits
+		if err := continueSerial(tx, f.zone, configuration, uint32(now.serial)); err != nil { //nolint:gosec // of 32 bits
 			return err
 		}
 		if err := tx.Write("UPDATE dns_zone SET complete = ? WHERE zone = ?", neverDeployed, f.zone); err != nil {
@@ -83,8 +83,8 @@ func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 	return f.addEvent(tx, configuration)
 }
 
-// keepFaults stores the faults of an outcome and adds their events.
-func (now dueEntries) keepFaults(tx *store.Tx, o *outcome) error {
+// storeFaults stores the faults of an outcome and adds their events.
+func (now dueEntries) storeFaults(tx *store.Tx, o *outcome) error {
 	for i := range o.faults {
 		if err := o.faults[i].record(tx, o.configuration, now.held); err != nil {
 			return err

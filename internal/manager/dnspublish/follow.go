@@ -211,7 +211,7 @@ func (c *Copier) applyAuthority(ctx context.Context, z *copiedZone, from netip.A
 		if err := transfer.FollowAuthority(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, soa); err != nil {
 			return err
 		}
-		return passSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
+		return continueSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
 	})
 }
 

@@ -82,8 +82,8 @@ type liveFollower struct {
 	zones map[int64][]*store.Resource
 }
 
-// structural are the collections whose changes may affect any zone of their configuration.
-var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
+// structuralCollections are the collections whose changes may affect any zone of their configuration.
+var structuralCollections = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
 	"accessControlLists", "signingKeys", "configurations", "responsePolicies"}
 
 // Changed queues the names that the change of a row affects.
@@ -98,7 +98,7 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	switch {
-	case slices.Contains(structural, r.Collection):
+	case slices.Contains(structuralCollections, r.Collection):
 		return f.markAll(r)
 	case r.Collection == "blocks" || r.Collection == "networks":
 		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {

@@ -36,11 +36,11 @@ type plan struct {
 	interfaces map[int64]roleServer
 	// transferKeys are the names of the keys for transfers from foreign servers, by the id of the server.
 	transferKeys map[int64]string
-	// others are the foreign servers.
-	others  map[int64]bool
-	roles   map[int64][]*serverconfig.DNSDeploymentRole
-	options map[int64][]option
-	lists   map[string][]string
+	// foreignServers are the foreign servers.
+	foreignServers map[int64]bool
+	roles          map[int64][]*serverconfig.DNSDeploymentRole
+	options        map[int64][]option
+	lists          map[string][]string
 	// keys are the keys that have secrets, by name.
 	keys map[string]zonedata.SigningKey
 	// zones are the zones that a role is in effect for, sorted by view and name; byID are the same by id.
@@ -128,7 +128,7 @@ func (z *plannedZone) fqdn() string {
 // newPlan reads the plan of a configuration.
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*serverconfig.ServerFields{}, heads: map[int64]*schema.Head{},
-		interfaces: map[int64]roleServer{}, others: map[int64]bool{},
+		interfaces: map[int64]roleServer{}, foreignServers: map[int64]bool{},
 		transferKeys: map[int64]string{}, roles: map[int64][]*serverconfig.DNSDeploymentRole{}, options: map[int64][]option{},
 		lists:  map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
@@ -177,7 +177,7 @@ func (p *plan) readServers() error {
 	if err := p.each("servers", func(row *store.Resource, o schema.Object) error {
 		p.servers[row.ID], p.heads[row.ID] = serverconfig.FieldsOf(o), schema.HeadOf(o)
 		x, ok := o.(*serverconfig.Server)
-		if p.others[row.ID] = ok && x.Profile == serverconfig.IsOtherServer; !ok || x.TransferKey.ID == 0 {
+		if p.foreignServers[row.ID] = ok && x.Profile == serverconfig.IsOtherServer; !ok || x.TransferKey.ID == 0 {
 			return nil
 		}
 		key, err := p.tx.Get(x.TransferKey.ID)

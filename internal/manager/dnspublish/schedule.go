@@ -16,7 +16,7 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// schedules is the name of the collection.
+// schedules is the name of the collection of deployment schedules.
 const schedules = "schedules"
 
 // registerSchedules declares the collection of deployment schedules.

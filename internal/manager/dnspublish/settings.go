@@ -17,8 +17,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// actedUpon are the DNS options that service points support. A deployment warns about all others.
-var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
+// supportedOptions are the DNS options that service points support. A deployment warns about all others.
+var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
 	"allow-recursion", "forwarders", "forwarding-policy"}
 
 // serving is the content of a server: its settings and zones.
@@ -28,7 +28,7 @@ type serving struct {
 	sealer   resource.Sealer
 	// answers reports whether the server answers for any zone.
 	answers bool
-	// gone are the zones that the server no longer serves, set by serve, for strip.
+	// gone are the zones that the server no longer serves, set by serve, for deleteUnserved.
 	gone []string
 	// warnings are the warnings of a deployment as sentences, each once.
 	warnings []string
@@ -271,12 +271,12 @@ func (p *plan) isForeign(z *plannedZone) bool {
 }
 
 // foreign reports whether a server is a foreign one.
-func (p *plan) foreign(server int64) bool { return p.others[server] }
+func (p *plan) foreign(server int64) bool { return p.foreignServers[server] }
 
 // warnOf warns about the unsupported options of a resource.
 func (p *plan) warnOf(s *serving, place, server int64) {
 	for _, o := range p.options[place] {
-		if o.scope != 0 && o.scope != server || slices.Contains(actedUpon, o.name) {
+		if o.scope != 0 && o.scope != server || slices.Contains(supportedOptions, o.name) {
 			continue
 		}
 		s.warn("the option %s is not acted upon by service points", o.name)

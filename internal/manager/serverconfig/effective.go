@@ -96,9 +96,9 @@ func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []
 	if err != nil {
 		return nil, err
 	}
-	comesDown := true
+	inherits := true
 	if at.Configuration != 0 {
-		if comesDown, err = OptionsInherit(tx, a, at.Configuration); err != nil {
+		if inherits, err = OptionsInherit(tx, a, at.Configuration); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +106,7 @@ func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []
 	for i, level := range rows {
 		for _, r := range level {
 			t := a.TypeNamed(r.Type)
-			if i > 0 && (!slices.Contains(a.ParentsOf(t), at.Collection) || !familyFits(r.Type, at.Type) || !comesDown && isDNS(r.Type)) {
+			if i > 0 && (!slices.Contains(a.ParentsOf(t), at.Collection) || !familyFits(r.Type, at.Type) || !inherits && isDNS(r.Type)) {
 				continue
 			}
 			key := fmt.Sprint(r.Type, r.Ref("definition"), r.Ref("serverScope"))
