@@ -82,7 +82,7 @@ type Deployer struct {
 	held                           bool
 	// turns is the number of deployments run for each user. Of the users with queued deployments, the one with the fewest is next.
 	turns map[int64]int64
-	// plan is the plan of the last deployed live configuration, planned the holding of the lease in which it was read. It stays valid while
+	// plan is the plan of the last deployed live configuration, planned the lease period that it was read in. It stays valid while
 	// this manager holds the lease and only records change.
 	plan    *plan
 	planned int64
@@ -281,11 +281,11 @@ type outcome struct {
 	// zones is the number of zones that were examined; warnings are sentences.
 	zones    int
 	warnings []string
-	// faults are zones that cannot be deployed, which does not stop the others. healed are zones that had a fault before and now equal
-	// their deployed content. redoAll reports that the whole configuration must be examined once more, because a zone can be deployed for
-	// the first time.
-	faults  []fault
-	healed  []string
+	// faults are zones that cannot be deployed, which does not stop the others.
+	faults []fault
+	// healed are zones that had a fault before and now equal their deployed content.
+	healed []string
+	// redoAll reports that the whole configuration must be examined once more, because a zone can be deployed for the first time.
 	redoAll bool
 	// looked are the ids of the zones that were examined for queue entries.
 	looked map[string]bool

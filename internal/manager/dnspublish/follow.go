@@ -26,10 +26,11 @@ const (
 	followRest = 10
 	// followBatch is the number of names that one transaction changes.
 	followBatch = 200
-	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone. followFullInterval is the
-	// time until the whole zone is compared even if its serial number is unchanged: networks may have been created for its addresses.
+	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone.
 	followRejectedRetry = time.Minute
-	followFullInterval  = time.Hour
+	// followFullInterval is the time until the whole zone is compared even if its serial number is unchanged: networks may have been
+	// created for its addresses.
+	followFullInterval = time.Hour
 	// maxFollowRetry is the maximum time between two checks of a zone that cannot be queried.
 	maxFollowRetry = 10 * time.Minute
 	// maxReportedRejects is the number of rejected names that an event lists.

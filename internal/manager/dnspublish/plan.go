@@ -46,12 +46,12 @@ type plan struct {
 	// zones are the zones that a role is in effect for, sorted by view and name; byID are the same by id.
 	zones []*plannedZone
 	byID  map[string]*plannedZone
-	// idle are the zones that a role is in effect for but whose deployment is disabled.
+	// idle are the zones with a role in effect whose deployment is disabled.
 	idle []*plannedZone
 	// apexes are the names of all zones, by view; cuts are the same as keys of wire format, filled on demand.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
-	// viewRoles are the roles of views by which servers resolve names. policies are the response policy zones, responses the response
+	// viewRoles are the roles of views that make servers resolve names. policies are the response policy zones, responses the response
 	// policies, by id.
 	viewRoles map[int64]map[int64]assigned
 	policies  map[int64]*dns.ResponsePolicyZone

@@ -198,7 +198,7 @@ func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
 // maxIdleChecked is the maximum number of undeployed zones that are checked for records.
 const maxIdleChecked = 50
 
-// warnOfIdle warns about undeployed zones that have records and for which the server is primary.
+// warnOfIdle warns about undeployed zones of a primary server that have records.
 func (s *serving) warnOfIdle(p *plan, server int64) {
 	for _, z := range p.idle[:min(len(p.idle), maxIdleChecked)] {
 		if !z.roles[server].writes() {
