@@ -62,8 +62,8 @@ func (x *Reconciliation) Times() timetable.Times {
 	return timetable.Times{Start: x.StartDateTime, Interval: x.Frequency, Enabled: x.Enabled, IntervalField: "frequency"}
 }
 
-// base returns the fields that policies of both address families have in common.
-func (x *Reconciliation) base() *Reconciliation { return x }
+// reconciliation returns the fields that policies of both address families have in common.
+func (x *Reconciliation) reconciliation() *Reconciliation { return x }
 
 // BeforeWrite rejects a schedule that never runs.
 func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
@@ -84,11 +84,11 @@ func (x *Reconciliation) AfterWrite(c *resource.Change) error {
 
 // timesBefore returns the schedule before the change; nil for a new policy.
 func timesBefore(c *resource.Change) *timetable.Times {
-	old, ok := c.Old.(interface{ base() *Reconciliation })
+	old, ok := c.Old.(interface{ reconciliation() *Reconciliation })
 	if !ok {
 		return nil
 	}
-	times := old.base().Times()
+	times := old.reconciliation().Times()
 	return &times
 }
 

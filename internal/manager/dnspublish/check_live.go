@@ -74,8 +74,9 @@ func joinReasons(all []withheld) error {
 }
 
 // withhold removes the records from a publication that the checks of the servers reject. For the name and type of such a record the
-// deployed records stay; if an alias is added or removed at the name, those of the whole name stay. The result left is nil if nothing remains to be published. The result out lists the rejected records. Only new records are checked. They are checked again after each removal, because the records
-// that stay may conflict with them.
+// deployed records stay; if an alias is added or removed at the name, those of the whole name stay. The result left is nil if nothing
+// remains to be published. The result out lists the rejected records. Only new records are checked. They are checked again after each
+// removal, because the records that stay may conflict with them.
 func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out []withheld, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {

@@ -116,7 +116,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Get(o.configuration); store.IsNotFound(err) { // it was deleted
+	if _, err := tx.Get(o.configuration); store.IsNotFound(err) { // the configuration was deleted
 		return nil, nil
 	}
 	p, err := newPlan(tx, d.api, o.configuration)

@@ -18,8 +18,8 @@ import (
 )
 
 // supportedOptions are the DNS options that service points support. A deployment warns about all others.
-var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
-	"allow-recursion", "forwarders", "forwarding-policy"}
+var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority",
+	"allow-update", "allow-recursion", "forwarders", "forwarding-policy"}
 
 // serving is the content of a server: its settings and zones.
 type serving struct {

@@ -35,8 +35,8 @@ func checkFamily(c *resource.Change, h *schema.Head) error {
 	return nil
 }
 
-// define finds the definition of the option, and checks its value against the format of the definition.
-func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
+// resolveDefinition finds the definition of the option, and checks its value against the format of the definition.
+func (x *OptionFields) resolveDefinition(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
 	if err := checkFamily(c, h); err != nil {
 		return err
 	}
@@ -253,14 +253,14 @@ func renameInOptions(c *resource.Change) error {
 			}
 			_, err = c.Following("value").Change(row, func(o schema.Object) {
 				x := optionFields(o)
-				x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
+				x.Value = format.rename(x.Value, func(kind, text string) string { return withNewName(kind, c.Type, text, old.Name, h.Name) })
 			})
 			return err
 		})
 }
 
-// renamed returns text, which is a name or contains one, with the new name of a resource of type t.
-func renamed(kind string, t *schema.Type, text, from, to string) string {
+// withNewName returns text, which is a name or contains one, with the new name of a resource of type t.
+func withNewName(kind string, t *schema.Type, text, from, to string) string {
 	if kind == "match_element" {
 		named := func(m dns.Match) string { return m.List }
 		if t.Name == "TSIGKey" {

@@ -20,9 +20,9 @@ func registerEffective(r *resource.Registry) {
 	}
 }
 
-// levels returns the resources that a resource inherits options and roles from, nearest first, starting with itself. The ranges that
-// contain an address are one level.
-func levels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
+// inheritanceLevels returns the resources that a resource inherits options and roles from, nearest first, starting with itself. The ranges
+// that contain an address are one level.
+func inheritanceLevels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
 	all = [][]int64{{at.ID}}
 	switch at.Collection {
 	case "addresses":
@@ -66,8 +66,8 @@ func levels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
 	return all, nil
 }
 
-// below returns the resources of a collection whose parents are in the levels, grouped by level.
-func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.Resource, err error) {
+// resourcesByLevel returns the resources of a collection whose parents are in the levels, grouped by level.
+func resourcesByLevel(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.Resource, err error) {
 	rows = make([][]*store.Resource, len(levels))
 	at := map[int64]int{}
 	var parents store.Any
@@ -88,11 +88,11 @@ func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.R
 // effectiveOptions returns the options in effect for a resource: the nearest one for each definition and server scope. Raw options of all
 // levels are in effect. DNS options are inherited only if the configuration enables it.
 func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []int64, err error) {
-	from, err := levels(tx, at)
+	from, err := inheritanceLevels(tx, at)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := below(tx, "deploymentOptions", from)
+	rows, err := resourcesByLevel(tx, "deploymentOptions", from)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +140,11 @@ func OptionsInherit(tx *store.Tx, a *resource.API, configuration int64) (bool, e
 
 // effectiveRoles returns the roles in effect for a resource: for each type, view and server, those of the nearest level that has one.
 func effectiveRoles(tx *store.Tx, _ *resource.API, at *store.Resource) (ids []int64, err error) {
-	from, err := levels(tx, at)
+	from, err := inheritanceLevels(tx, at)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := below(tx, "deploymentRoles", from)
+	rows, err := resourcesByLevel(tx, "deploymentRoles", from)
 	if err != nil {
 		return nil, err
 	}

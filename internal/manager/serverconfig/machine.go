@@ -16,22 +16,22 @@ func registerMachines(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
 	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration,
 		Content: resource.Contents{Types: []string{"ServerPatch"},
-			Check: func(context.Context, *resource.Content, *resource.API) (any, error) { return nil, byReleases() }}}, &ServerPatch{})
+			Check: func(context.Context, *resource.Content, *resource.API) (any, error) { return nil, patchRejected() }}}, &ServerPatch{})
 	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration},
 		&ServerPatchApplication{})
 }
 
-// byReleases returns the error for uploaded patches, whose origin the manager cannot verify.
-func byReleases() error {
+// patchRejected returns the error for uploaded patches, whose origin the manager cannot verify.
+func patchRejected() error {
 	return problem.Forbidden("OperationNotPermitted",
 		"servers are updated by signed releases, as service points of the fleet: portolan release publish, portolan rollout")
 }
 
 // BeforeWrite rejects the patch.
-func (x *ServerPatch) BeforeWrite(*resource.Change) error { return byReleases() }
+func (x *ServerPatch) BeforeWrite(*resource.Change) error { return patchRejected() }
 
 // BeforeWrite rejects the application of a patch.
-func (x *ServerPatchApplication) BeforeWrite(*resource.Change) error { return byReleases() }
+func (x *ServerPatchApplication) BeforeWrite(*resource.Change) error { return patchRejected() }
 
 // ServerFile is a file of a server; the collection is always empty.
 type ServerFile struct {

@@ -120,7 +120,7 @@ type DNSRawOption struct {
 
 // BeforeWrite finds the definition, and checks the value against it.
 func (x *OptionFields) BeforeWrite(c *resource.Change) error {
-	return x.define(c, schema.HeadOf(c.New), c.Type.RefOf(c.New, "definition"))
+	return x.resolveDefinition(c, schema.HeadOf(c.New), c.Type.RefOf(c.New, "definition"))
 }
 
 // Validate rejects a second option with the same definition, resource and server scope.

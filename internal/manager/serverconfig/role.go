@@ -123,8 +123,8 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 	return all, nil
 }
 
-// ids returns the interfaces, each once.
-func ids(list []RoleInterface) schema.RefList {
+// uniqueRefs returns the interfaces, each once.
+func uniqueRefs(list []RoleInterface) schema.RefList {
 	refs := schema.RefList{Given: true}
 	for _, one := range list {
 		if !slices.ContainsFunc(refs.Items, func(other schema.RefItem) bool { return other.ID == one.ID }) {
@@ -171,14 +171,14 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 		if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dnsKinds, true); err != nil {
 			return err
 		}
-		x.Interfaces = ids(x.RoleInterfaces)
+		x.Interfaces = uniqueRefs(x.RoleInterfaces)
 	}
 	above, err := c.Tx.Head(x.Parent)
 	if err != nil {
 		return err
 	}
 	if above.Collection != "views" && above.Collection != "zones" {
-		return x.defaultView(c, above.Configuration)
+		return x.setDefaultView(c, above.Configuration)
 	}
 	view, err := viewOf(c.Tx, above)
 	if err != nil {
@@ -192,8 +192,8 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	return nil
 }
 
-// defaultView sets the view of a role that names none, if its configuration has exactly one view.
-func (x *DNSDeploymentRole) defaultView(c *resource.Change, configuration int64) error {
+// setDefaultView sets the view of a role that names none, if its configuration has exactly one view.
+func (x *DNSDeploymentRole) setDefaultView(c *resource.Change, configuration int64) error {
 	if x.View.ID != 0 {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (x *DHCPDeploymentRole) BeforeWrite(*resource.Change) (err error) {
 	if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dhcpKinds, false); err != nil {
 		return err
 	}
-	x.Interfaces = ids(x.RoleInterfaces)
+	x.Interfaces = uniqueRefs(x.RoleInterfaces)
 	return nil
 }
 
@@ -375,11 +375,11 @@ func moveRoles(c *resource.Change, from, to int64, types ...string) error {
 			switch x := o.(type) {
 			case *DNSDeploymentRole:
 				x.RoleInterfaces = replace(x.RoleInterfaces)
-				x.Interfaces = ids(x.RoleInterfaces)
+				x.Interfaces = uniqueRefs(x.RoleInterfaces)
 				x.isParsed = true
 			case *DHCPDeploymentRole:
 				x.RoleInterfaces = replace(x.RoleInterfaces)
-				x.Interfaces = ids(x.RoleInterfaces)
+				x.Interfaces = uniqueRefs(x.RoleInterfaces)
 				x.isParsed = true
 			case *TFTPDeploymentRole:
 				x.Server = schema.Ref{ID: head.Parent}

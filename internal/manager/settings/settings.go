@@ -247,8 +247,8 @@ func LogLevels(tx *store.Tx, a *resource.API) (*LogLevelSettings, error) {
 	return x, err
 }
 
-// parts returns the level of each part, by field name.
-func (x *LogLevelSettings) parts() map[string]string {
+// levels returns the level of each part, by field name.
+func (x *LogLevelSettings) levels() map[string]string {
 	return map[string]string{"addressManager": x.AddressManager, "restV2": x.RestV2, "zoneImport": x.ZoneImport,
 		"reconciliationService": x.ReconciliationService, "discoveryEngine": x.DiscoveryEngine, "snmpClient": x.SNMPClient,
 		"monitoringService": x.MonitoringService, "rrdTool": x.RRDTool}
@@ -269,13 +269,13 @@ func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 // lines of their own.
 func (x *LogLevelSettings) Validate(c *resource.Change) error {
 	if old, ok := c.Old.(*LogLevelSettings); ok && resource.Provided[Options](c.API.Provisions).LogLevel != "" &&
-		!maps.Equal(old.parts(), x.parts()) {
+		!maps.Equal(old.levels(), x.levels()) {
 		return problem.Field("UnsupportedResourceFieldValue", "addressManager",
 			"the manager was started to log from %s on (--log-level), which goes "+
 				"before these settings", resource.Provided[Options](c.API.Provisions).LogLevel)
 	}
-	for _, field := range slices.Sorted(maps.Keys(x.parts())) {
-		if level := x.parts()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
+	for _, field := range slices.Sorted(maps.Keys(x.levels())) {
+		if level := x.levels()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
 			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: this part logs with the manager",
 				level, x.AddressManager)
 		}
